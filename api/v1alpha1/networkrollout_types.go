@@ -1,0 +1,87 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// NetworkRollout records which network the shared volumes of one profile are
+// on, clients and servers apart. The controller owns it; the webhooks build
+// pods and Services from it. Users read it, they do not write it.
+//
+// A network is written <namespace>/<name>@<interface>; empty is the cluster network.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Namespaced,shortName=nro,categories=fairlead
+// +kubebuilder:printcolumn:name="Desired",type=string,JSONPath=`.status.desired`
+// +kubebuilder:printcolumn:name="Clients",type=string,JSONPath=`.status.clients.network`
+// +kubebuilder:printcolumn:name="Servers",type=string,JSONPath=`.status.servers.network`
+// +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.message`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type NetworkRollout struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// +optional
+	Status NetworkRolloutStatus `json:"status,omitempty"`
+}
+
+// NetworkRolloutStatus is the record of the two halves.
+type NetworkRolloutStatus struct {
+	// Recorded is true once the record was initialised from what the cluster runs.
+	//
+	// +optional
+	Recorded bool `json:"recorded"`
+	// Desired network, as the settings say.
+	//
+	// +optional
+	Desired string `json:"desired"`
+	// +optional
+	Clients ClientsRollout `json:"clients,omitempty"`
+	// +optional
+	Servers ServersRollout `json:"servers,omitempty"`
+	// Phase of the roll-out: Applied, Waiting, RollingClients, SwitchingServers or Invalid.
+	//
+	// +optional
+	Phase string `json:"phase,omitempty"`
+	// Message says what is being done, or what is waited for.
+	//
+	// +optional
+	Message string `json:"message,omitempty"`
+}
+
+// ClientsRollout is the half of the pods that mount volumes.
+type ClientsRollout struct {
+	// Network that client pods are built with.
+	//
+	// +optional
+	Network string `json:"network"`
+	// Updated client pods, of all that there should be.
+	//
+	// +optional
+	Updated int32 `json:"updated"`
+	// Total client pods that there should be.
+	//
+	// +optional
+	Total int32 `json:"total"`
+}
+
+// ServersRollout is the half of the pods that serve volumes and their Services.
+type ServersRollout struct {
+	// Network that Services and server pods created from now on are built with.
+	//
+	// +optional
+	Network string `json:"network"`
+	// Since is when the network was last changed.
+	//
+	// +optional
+	Since *metav1.MicroTime `json:"since,omitempty"`
+}
+
+// NetworkRolloutList is a list of roll-outs.
+//
+// +kubebuilder:object:root=true
+type NetworkRolloutList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []NetworkRollout `json:"items"`
+}

@@ -1,0 +1,83 @@
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/fairlead-io/fairlead/storage"
+)
+
+// The settings that choose the network of shared volumes. Source: Longhorn's
+// proposal "Storage Network For RWX Volume"; the third replaces the second
+// from Longhorn 1.11.
+const (
+	StorageNetwork           Name = "storage-network"
+	StorageNetworkForRWX     Name = "storage-network-for-rwx-volume-enabled"
+	EndpointNetworkForRWX    Name = "endpoint-network-for-rwx-volume"
+	affectsSharedVolumesOnly      = "CSI plugin DaemonSet, share-manager pods and Services"
+)
+
+func networkFamily() []Definition {
+	return []Definition{
+		{
+			Name: StorageNetwork, Parse: parseNetwork, Since: "1.3",
+			Affects: "instance-manager and backing-image-manager pods; with " + string(StorageNetworkForRWX) + ", also " + affectsSharedVolumesOnly,
+		},
+		{Name: StorageNetworkForRWX, Default: "false", Parse: parseBool, Since: "1.7", Affects: affectsSharedVolumesOnly},
+		{Name: EndpointNetworkForRWX, Parse: parseNetwork, Since: "1.11", Affects: affectsSharedVolumesOnly},
+	}
+}
+
+func parseNetwork(value string) error {
+	_, err := storage.ParseNetwork(value)
+	return err
+}
+
+var errNotABool = errors.New(`must be "true" or "false"`)
+
+func parseBool(value string) error {
+	_, err := boolValue(value)
+	return err
+}
+
+func boolValue(value string) (bool, error) {
+	switch strings.TrimSpace(value) {
+	case "true":
+		return true, nil
+	case "false":
+		return false, nil
+	}
+	return false, errNotABool
+}
+
+// SharedVolumeNetwork is the network that the values ask for shared volumes:
+// endpoint-network-for-rwx-volume where it is set, else storage-network when
+// storage-network-for-rwx-volume-enabled is on, else the cluster network.
+//
+// An error names the setting whose value in force is not well formed. That
+// happens to values written before Fairlead's webhooks were there.
+func SharedVolumeNetwork(values Values, p storage.Profile) (storage.Attachment, error) {
+	endpoint, err := storage.ParseNetwork(values[EndpointNetworkForRWX].Text)
+	if err != nil {
+		return storage.Attachment{}, fmt.Errorf("setting %s: %w", EndpointNetworkForRWX, err)
+	}
+	if !endpoint.IsZero() {
+		return storage.Attachment{Network: endpoint, Interface: p.EndpointInterface}, nil
+	}
+	enabled, err := boolValue(values[StorageNetworkForRWX].Text)
+	if err != nil {
+		return storage.Attachment{}, fmt.Errorf("setting %s: %w", StorageNetworkForRWX, err)
+	}
+	if !enabled {
+		return storage.Attachment{}, nil
+	}
+	network, err := storage.ParseNetwork(values[StorageNetwork].Text)
+	if err != nil {
+		return storage.Attachment{}, fmt.Errorf("setting %s: %w", StorageNetwork, err)
+	}
+	if network.IsZero() {
+		return storage.Attachment{}, nil
+	}
+	return storage.Attachment{Network: network, Interface: p.StorageInterface}, nil
+}

@@ -1,0 +1,36 @@
+package settings
+
+// Source of a value in force. It is SourceFairlead, SourceDefault or the name
+// of the profile whose storage system has the setting.
+type Source string
+
+// Sources that are no storage system.
+const (
+	SourceFairlead Source = "fairlead"
+	SourceDefault  Source = "default"
+)
+
+// Value in force, and where it comes from.
+type Value struct {
+	Text   string
+	Source Source
+}
+
+// Values in force by name, one for each setting of the catalog.
+type Values map[Name]Value
+
+// Resolve returns the values in force: for one name, Fairlead's own setting
+// wins over the storage system's, which wins over the default.
+func Resolve(own, system map[Name]string, systemName string) Values {
+	values := Values{}
+	for _, d := range All() {
+		if text, ok := own[d.Name]; ok {
+			values[d.Name] = Value{text, SourceFairlead}
+		} else if text, ok := system[d.Name]; ok {
+			values[d.Name] = Value{text, Source(systemName)}
+		} else {
+			values[d.Name] = Value{d.Default, SourceDefault}
+		}
+	}
+	return values
+}

@@ -1,0 +1,22 @@
+package storage
+
+// Longhorn is the profile of Longhorn 1.7 and later. Names are those of
+// longhorn-manager: types/types.go for labels, csi/deployment.go for the plugin.
+func Longhorn() Profile {
+	const managedBy, component = "longhorn.io/managed-by", "longhorn.io/component"
+	return Profile{
+		Name:            "longhorn",
+		Driver:          "driver.longhorn.io",
+		Namespace:       "longhorn-system",
+		ServerLabels:    map[string]string{managedBy: "longhorn-manager", component: "share-manager"},
+		ClientLabels:    map[string]string{"app": "longhorn-csi-plugin"},
+		ClientDaemonSet: "longhorn-csi-plugin",
+		VolumeLabel:     "longhorn.io/share-manager",
+		OtherNetworkLabels: []map[string]string{
+			{managedBy: "longhorn-manager", component: "instance-manager"},
+			{managedBy: "longhorn-manager", component: "backing-image-manager"},
+		},
+		StorageInterface:  "lhnet1",
+		EndpointInterface: "lhnet2",
+	}
+}

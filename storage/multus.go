@@ -1,0 +1,194 @@
+package storage
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// Annotations of the Network Plumbing Working Group's de-facto standard, which
+// Multus implements.
+const (
+	NetworksAnnotation      = "k8s.v1.cni.cncf.io/networks"
+	NetworkStatusAnnotation = "k8s.v1.cni.cncf.io/network-status"
+	// OldNetworkStatusAnnotation is what Multus wrote before 3.5.
+	OldNetworkStatusAnnotation = "k8s.v1.cni.cncf.io/networks-status"
+)
+
+// ErrNotASelection is returned for a networks annotation that Multus would refuse.
+var ErrNotASelection = errors.New("not a network selection that Multus understands")
+
+// ClashError says that a pod already gives the interface name to another network.
+type ClashError struct {
+	Interface string
+	Held      Network
+}
+
+func (e *ClashError) Error() string {
+	return fmt.Sprintf("interface %s is already asked for by network %s", e.Interface, e.Held)
+}
+
+// ParseSelections reads a networks annotation, in the JSON or the short form.
+// A network without a namespace is in the pod's. An empty annotation selects none.
+func ParseSelections(annotation, podNamespace string) ([]Attachment, error) {
+	if strings.TrimSpace(annotation) == "" {
+		return nil, nil
+	}
+	if isJSONForm(annotation) {
+		return parseJSONForm(annotation, podNamespace)
+	}
+	return parseShortForm(annotation, podNamespace)
+}
+
+// isJSONForm tells the two forms apart the way Multus does.
+func isJSONForm(annotation string) bool { return strings.ContainsAny(annotation, "[{\"") }
+
+func parseJSONForm(annotation, podNamespace string) ([]Attachment, error) {
+	// Multus itself reads this annotation with encoding/json, so the same
+	// reader is used to agree with it on what is valid.
+	var elements []*struct {
+		Name      string `json:"name"`
+		Namespace string `json:"namespace"`
+		Interface string `json:"interface"`
+	}
+	if err := json.Unmarshal([]byte(annotation), &elements); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNotASelection, err)
+	}
+	selections := make([]Attachment, 0, len(elements))
+	for i, e := range elements {
+		if e == nil || e.Name == "" {
+			return nil, fmt.Errorf("%w: element %d has no name", ErrNotASelection, i)
+		}
+		namespace := e.Namespace
+		if namespace == "" {
+			namespace = podNamespace
+		}
+		selections = append(selections, Attachment{Network{namespace, e.Name}, e.Interface})
+	}
+	return selections, nil
+}
+
+func parseShortForm(annotation, podNamespace string) ([]Attachment, error) {
+	var selections []Attachment
+	for item := range strings.SplitSeq(annotation, ",") {
+		item = strings.TrimSpace(item)
+		name, iface, named := strings.Cut(item, "@")
+		if named && !validInterface(iface) {
+			return nil, fmt.Errorf("%w: %q has no usable interface name", ErrNotASelection, item)
+		}
+		namespace := podNamespace
+		if before, after, found := strings.Cut(name, "/"); found {
+			namespace, name = before, after
+			if len(validation.IsDNS1123Subdomain(namespace)) > 0 {
+				return nil, fmt.Errorf("%w: %q", ErrNotASelection, item)
+			}
+		}
+		if len(validation.IsDNS1123Subdomain(name)) > 0 {
+			return nil, fmt.Errorf("%w: %q", ErrNotASelection, item)
+		}
+		selections = append(selections, Attachment{Network{namespace, name}, iface})
+	}
+	return selections, nil
+}
+
+// AddNetwork returns the annotation with the attachment asked for as well. What
+// is there stays, in its form and to the letter. An annotation that asks for it
+// already comes back unchanged.
+//
+// It returns ErrNotASelection when the annotation can't be read, and a
+// *ClashError when another network holds the interface name: then nothing can
+// be added without taking something away.
+func AddNetwork(annotation, podNamespace string, a Attachment) (string, error) {
+	selections, err := ParseSelections(annotation, podNamespace)
+	if err != nil || a.IsZero() {
+		return annotation, err
+	}
+	if slices.Contains(selections, a) {
+		return annotation, nil
+	}
+	for _, s := range selections {
+		if s.Interface == a.Interface {
+			return annotation, &ClashError{Interface: a.Interface, Held: s.Network}
+		}
+	}
+	switch {
+	case len(selections) == 0:
+		return "[" + selectionJSON(a) + "]", nil
+	case isJSONForm(annotation):
+		body := strings.TrimRight(annotation, " \t\r\n")
+		return strings.TrimSuffix(body, "]") + ", " + selectionJSON(a) + "]", nil
+	default:
+		return annotation + "," + a.String(), nil
+	}
+}
+
+// selectionJSON is Longhorn's text to the letter, since Longhorn compares the
+// annotations that it manages as strings and rewrites what differs.
+func selectionJSON(a Attachment) string {
+	return fmt.Sprintf(`{"namespace": %q, "name": %q, "interface": %q}`, a.Namespace, a.Name, a.Interface)
+}
+
+// ManagedAttachment returns the first attachment asked for on one of the
+// interface names that belong to the profile, or the zero Attachment.
+func ManagedAttachment(annotation, podNamespace string, interfaces []string) (Attachment, error) {
+	selections, err := ParseSelections(annotation, podNamespace)
+	if err != nil {
+		return Attachment{}, err
+	}
+	for _, s := range selections {
+		if slices.Contains(interfaces, s.Interface) {
+			return s, nil
+		}
+	}
+	return Attachment{}, nil
+}
+
+// SetManaged returns the annotation with exactly one attachment, or none when a
+// is zero, on the interface names that belong to the profile. Other selections
+// stay, though their spacing may not.
+func SetManaged(annotation, podNamespace string, interfaces []string, a Attachment) (string, error) {
+	selections, err := ParseSelections(annotation, podNamespace)
+	if err != nil {
+		return annotation, err
+	}
+	foreign := func(s Attachment) bool { return s == a || !slices.Contains(interfaces, s.Interface) }
+	if !slices.ContainsFunc(selections, func(s Attachment) bool { return !foreign(s) }) {
+		return AddNetwork(annotation, podNamespace, a)
+	}
+	kept, err := filterSelections(annotation, selections, foreign)
+	if err != nil {
+		return annotation, err
+	}
+	return AddNetwork(kept, podNamespace, a)
+}
+
+func filterSelections(annotation string, selections []Attachment, keep func(Attachment) bool) (string, error) {
+	if !isJSONForm(annotation) {
+		var items []string
+		for i, item := range strings.Split(annotation, ",") {
+			if keep(selections[i]) {
+				items = append(items, item)
+			}
+		}
+		return strings.Join(items, ","), nil
+	}
+	// Raw elements, so that fields that this package does not know survive.
+	var elements []json.RawMessage
+	if err := json.Unmarshal([]byte(annotation), &elements); err != nil {
+		return "", fmt.Errorf("%w: %w", ErrNotASelection, err)
+	}
+	var items []string
+	for i, e := range elements {
+		if keep(selections[i]) {
+			items = append(items, string(e))
+		}
+	}
+	if len(items) == 0 {
+		return "", nil
+	}
+	return "[" + strings.Join(items, ", ") + "]", nil
+}

@@ -1,0 +1,94 @@
+package storage
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// Network names a NetworkAttachmentDefinition. The zero Network is the
+// cluster network.
+type Network struct {
+	Namespace string
+	Name      string
+}
+
+// IsZero tells whether this is the cluster network.
+func (n Network) IsZero() bool { return n == Network{} }
+
+// String is <namespace>/<name>, or "" for the cluster network.
+func (n Network) String() string {
+	if n.IsZero() {
+		return ""
+	}
+	return n.Namespace + "/" + n.Name
+}
+
+// ErrNotANetwork is the form of a network that did not parse. What follows it
+// in a message says which half is wrong.
+var ErrNotANetwork = errors.New("must be <namespace>/<NetworkAttachmentDefinition>")
+
+// ParseNetwork reads <namespace>/<name>; "" is the cluster network. It is
+// strict where Longhorn's parser is loose: `ns/`, `/nad`, `A B/C!` and `ns/x"y`
+// are refused. Space around the value is no part of it.
+func ParseNetwork(value string) (Network, error) {
+	value = strings.TrimSpace(value)
+	if value == "" {
+		return Network{}, nil
+	}
+	namespace, name, found := strings.Cut(value, "/")
+	if !found {
+		return Network{}, ErrNotANetwork
+	}
+	if problems := validation.IsDNS1123Label(namespace); len(problems) > 0 {
+		return Network{}, fmt.Errorf("%w: namespace %q is not a DNS label", ErrNotANetwork, namespace)
+	}
+	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
+		return Network{}, fmt.Errorf("%w: name %q is not a DNS name", ErrNotANetwork, name)
+	}
+	return Network{Namespace: namespace, Name: name}, nil
+}
+
+// Attachment is a network and the name of its interface in the pod. The zero
+// Attachment is the cluster network.
+type Attachment struct {
+	Network
+	Interface string
+}
+
+// String is <namespace>/<name>@<interface>, which is also Multus' short form;
+// "" is the cluster network.
+func (a Attachment) String() string {
+	if a.IsZero() {
+		return ""
+	}
+	return a.Network.String() + "@" + a.Interface
+}
+
+// ErrNotAnAttachment is returned for text that Attachment.String does not write.
+var ErrNotAnAttachment = errors.New("must be <namespace>/<name>@<interface>")
+
+// ParseAttachment reads what Attachment.String writes.
+func ParseAttachment(value string) (Attachment, error) {
+	if value == "" {
+		return Attachment{}, nil
+	}
+	text, iface, found := strings.Cut(value, "@")
+	if !found || !validInterface(iface) {
+		return Attachment{}, ErrNotAnAttachment
+	}
+	network, err := ParseNetwork(text)
+	if err != nil || network.IsZero() {
+		return Attachment{}, ErrNotAnAttachment
+	}
+	return Attachment{Network: network, Interface: iface}, nil
+}
+
+// maxInterfaceName is IFNAMSIZ-1 of Linux.
+const maxInterfaceName = 15
+
+func validInterface(name string) bool {
+	return name != "" && len(name) <= maxInterfaceName && !strings.ContainsAny(name, " /:@,\t\n\"")
+}

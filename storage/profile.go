@@ -1,0 +1,48 @@
+package storage
+
+// Profile is how one storage system looks in a cluster.
+type Profile struct {
+	// Name of the profile, as in the configuration and in webhook paths.
+	Name string
+	// Driver is the name of the CSI driver.
+	Driver string
+	// Namespace that the storage system runs in.
+	Namespace string
+
+	// ServerLabels select the pods that serve shared volumes.
+	ServerLabels map[string]string
+	// ClientLabels select the pods that mount shared volumes on nodes.
+	ClientLabels map[string]string
+	// ClientDaemonSet is the name of the DaemonSet of the client pods.
+	ClientDaemonSet string
+	// VolumeLabel is the label, on server pods and Services, that names the volume.
+	VolumeLabel string
+	// OtherNetworkLabels select the other pods that the storage system itself
+	// puts on the storage network; Fairlead only looks at them.
+	OtherNetworkLabels []map[string]string
+
+	// StorageInterface is the interface name of a network given by storage-network.
+	StorageInterface string
+	// EndpointInterface is the interface name of a network given by endpoint-network-for-rwx-volume.
+	EndpointInterface string
+}
+
+// Interfaces are the interface names that belong to the profile.
+func (p Profile) Interfaces() []string {
+	return []string{p.StorageInterface, p.EndpointInterface}
+}
+
+// Profiles lists the built-in profiles by name.
+func Profiles() []Profile { return []Profile{Longhorn()} }
+
+// Annotations and labels of Fairlead on objects of others.
+const (
+	// OptOutAnnotation set to "true" on a pod, pod template or Service keeps Fairlead's mutators off it.
+	OptOutAnnotation = "fairlead.io/opt-out"
+	// NetworkAnnotation on a Service records the network of its volume, as
+	// Attachment.String writes it. It is set once, when the Service is created.
+	NetworkAnnotation = "fairlead.io/network"
+	// SelectorAnnotation on a headless Service keeps the selector that it was
+	// created with, as JSON, for the day that it becomes a ClusterIP Service again.
+	SelectorAnnotation = "fairlead.io/selector"
+)

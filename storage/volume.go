@@ -1,0 +1,89 @@
+package storage
+
+import "slices"
+
+// Volume is what gates need to know of one volume.
+type Volume struct {
+	Name string
+	// Shared: mounted over NFS by its clients. A migratable RWX volume is a
+	// block device for live migration and is not shared (longhorn#11158).
+	Shared bool
+	// Attached, attaching or detaching: anything but surely detached.
+	Attached bool
+	// Nodes that it is attached to.
+	Nodes []string
+	// Workloads that use it, as namespace/name of pods.
+	Workloads []string
+}
+
+// Service is what rules need to know of a volume's Service.
+type Service struct {
+	Namespace string
+	Name      string
+	Volume    string
+	// UID and ResourceVersion identify the revision that was seen.
+	UID, ResourceVersion string
+	// ClusterIP as the API has it: an address, "None" or "".
+	ClusterIP string
+	// Recorded is the network that was recorded when the Service was created.
+	Recorded Attachment
+	// OptOut: the Service keeps Fairlead's mutators off it.
+	OptOut bool
+}
+
+// ClusterIPNone is the clusterIP of a headless Service.
+const ClusterIPNone = "None"
+
+// Headless tells whether the Service has no cluster IP by intent.
+func (s Service) Headless() bool { return s.ClusterIP == ClusterIPNone }
+
+// Network is the one value that a volume's server pod, Service and endpoint
+// derive from. A headless Service without a record was made by the storage
+// system itself: its network is the fallback, the one that clients are on.
+func (s Service) Network(fallback Attachment) Attachment {
+	switch {
+	case !s.Headless():
+		return Attachment{}
+	case !s.Recorded.IsZero():
+		return s.Recorded
+	default:
+		return fallback
+	}
+}
+
+// Server is a pod that serves one shared volume.
+type Server struct {
+	Pod, UID string
+	Volume   string
+	Node     string
+	// Network that the pod asks for.
+	Network Attachment
+}
+
+// Client is a pod that mounts shared volumes on its node.
+type Client struct {
+	Pod, UID string
+	Node     string
+	// Network that the pod asks for.
+	Network Attachment
+	// Revision of the DaemonSet's template that the pod was made from.
+	Revision string
+	// Reported: Multus reports an address for that network.
+	Reported bool
+	Ready    bool
+	// Terminating pods mount nothing new, but their mounts may live on.
+	Terminating bool
+}
+
+// SortVolumes orders volumes by name, so that messages don't flicker.
+func SortVolumes(volumes []Volume) {
+	slices.SortFunc(volumes, func(a, b Volume) int {
+		switch {
+		case a.Name < b.Name:
+			return -1
+		case a.Name > b.Name:
+			return 1
+		}
+		return 0
+	})
+}
