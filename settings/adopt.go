@@ -12,3 +12,14 @@ func Adopt(d DaemonSet) Record {
 	}
 	return Record{Clients: d.Network, Servers: storage.Attachment{}}
 }
+
+// Observe returns the record that a cluster shows whose storage system rolls
+// out by itself: servers may follow the clients once every client is there.
+func Observe(r Rollout) Record {
+	seen := Record{Clients: r.DaemonSet.Network, ServersSince: r.Now}
+	r.Record = seen
+	if r.DaemonSet.Found && r.DaemonSet.Observed && len(r.outdated()) == 0 && len(r.unready()) == 0 {
+		seen.Servers = seen.Clients
+	}
+	return seen
+}

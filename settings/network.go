@@ -34,6 +34,9 @@ func parseNetwork(value string) error {
 	return err
 }
 
+// ErrInvalidValue is returned where a value in force is not well formed.
+var ErrInvalidValue = errors.New("invalid value")
+
 var errNotABool = errors.New(`must be "true" or "false"`)
 
 func parseBool(value string) error {
@@ -55,26 +58,26 @@ func boolValue(value string) (bool, error) {
 // endpoint-network-for-rwx-volume where it is set, else storage-network when
 // storage-network-for-rwx-volume-enabled is on, else the cluster network.
 //
-// An error names the setting whose value in force is not well formed. That
-// happens to values written before Fairlead's webhooks were there.
+// An error is ErrInvalidValue and names the setting whose value in force is not
+// well formed. That happens to values written before Fairlead's webhooks were there.
 func SharedVolumeNetwork(values Values, p storage.Profile) (storage.Attachment, error) {
 	endpoint, err := storage.ParseNetwork(values[EndpointNetworkForRWX].Text)
 	if err != nil {
-		return storage.Attachment{}, fmt.Errorf("setting %s: %w", EndpointNetworkForRWX, err)
+		return storage.Attachment{}, fmt.Errorf("%w of setting %s: %w", ErrInvalidValue, EndpointNetworkForRWX, err)
 	}
 	if !endpoint.IsZero() {
 		return storage.Attachment{Network: endpoint, Interface: p.EndpointInterface}, nil
 	}
 	enabled, err := boolValue(values[StorageNetworkForRWX].Text)
 	if err != nil {
-		return storage.Attachment{}, fmt.Errorf("setting %s: %w", StorageNetworkForRWX, err)
+		return storage.Attachment{}, fmt.Errorf("%w of setting %s: %w", ErrInvalidValue, StorageNetworkForRWX, err)
 	}
 	if !enabled {
 		return storage.Attachment{}, nil
 	}
 	network, err := storage.ParseNetwork(values[StorageNetwork].Text)
 	if err != nil {
-		return storage.Attachment{}, fmt.Errorf("setting %s: %w", StorageNetwork, err)
+		return storage.Attachment{}, fmt.Errorf("%w of setting %s: %w", ErrInvalidValue, StorageNetwork, err)
 	}
 	if network.IsZero() {
 		return storage.Attachment{}, nil

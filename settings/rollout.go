@@ -93,6 +93,8 @@ const (
 	PhaseRolling   Phase = "RollingClients"
 	PhaseSwitching Phase = "SwitchingServers"
 	PhaseInvalid   Phase = "Invalid"
+	// PhaseOverridden: a setting of the storage system whose value Fairlead's own wins over.
+	PhaseOverridden Phase = "Overridden"
 )
 
 // Step is what comes next, and what the user is told.

@@ -1,0 +1,127 @@
+package v1alpha1
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/yaml"
+
+	"github.com/fairlead-io/fairlead/storage"
+)
+
+// Load reads and checks a configuration file; an empty path gives the defaults.
+func Load(path string) (*Configuration, error) {
+	if path == "" {
+		return Parse([]byte("apiVersion: " + APIVersion + "\nkind: " + Kind + "\n"))
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading the configuration: %w", err)
+	}
+	c, err := Parse(data)
+	if err != nil {
+		return nil, fmt.Errorf("configuration %s: %w", path, err)
+	}
+	return c, nil
+}
+
+// Parse reads a configuration, sets defaults and returns all problems at once.
+func Parse(data []byte) (*Configuration, error) {
+	var c Configuration
+	if err := yaml.UnmarshalStrict(data, &c); err != nil {
+		return nil, fmt.Errorf("reading YAML: %w", err)
+	}
+	if c.APIVersion != APIVersion || c.Kind != Kind {
+		return nil, fmt.Errorf("got apiVersion %q, kind %q: want apiVersion: %s, kind: %s", c.APIVersion, c.Kind, APIVersion, Kind)
+	}
+	c.setDefaults()
+	if problems := c.validate(); len(problems) > 0 {
+		return nil, problems.ToAggregate()
+	}
+	return &c, nil
+}
+
+func (c *Configuration) setDefaults() {
+	or(&c.ClusterDomain, "cluster.local")
+	or(&c.Networks.Missing, Warn)
+	or(&c.Networks.InUse, Warn)
+	if len(c.Profiles) == 0 {
+		c.Profiles = []Profile{{Name: storage.Longhorn().Name}}
+	}
+	for i := range c.Profiles {
+		p := &c.Profiles[i]
+		if builtIn, ok := BuiltIn(p.Name); ok {
+			or(&p.Namespace, builtIn.Namespace)
+		}
+		or(&p.Duties.Settings, Apply)
+		or(&p.Duties.Pods, On)
+		or(&p.Duties.Services, On)
+		or(&p.Duties.Networks, On)
+	}
+}
+
+func or[T ~string](target *T, value T) {
+	if *target == "" {
+		*target = value
+	}
+}
+
+// BuiltIn finds a built-in profile by name.
+func BuiltIn(name string) (storage.Profile, bool) {
+	i := slices.IndexFunc(storage.Profiles(), func(p storage.Profile) bool { return p.Name == name })
+	if i < 0 {
+		return storage.Profile{}, false
+	}
+	return storage.Profiles()[i], true
+}
+
+// Storage returns the built-in profile as this configuration places it.
+func (p Profile) Storage() storage.Profile {
+	profile, _ := BuiltIn(p.Name)
+	profile.Namespace = p.Namespace
+	return profile
+}
+
+func (c *Configuration) validate() field.ErrorList {
+	var problems field.ErrorList
+	for _, p := range validation.IsDNS1123Subdomain(strings.TrimSuffix(c.ClusterDomain, ".")) {
+		problems = append(problems, field.Invalid(field.NewPath("clusterDomain"), c.ClusterDomain, p))
+	}
+	problems = append(problems, oneOf(field.NewPath("networks", "missing"), c.Networks.Missing, Warn, Refuse)...)
+	problems = append(problems, oneOf(field.NewPath("networks", "inUse"), c.Networks.InUse, Warn, Refuse)...)
+	seen := map[string]bool{}
+	for i, p := range c.Profiles {
+		path := field.NewPath("profiles").Index(i)
+		if _, ok := BuiltIn(p.Name); !ok {
+			var names []string
+			for _, b := range storage.Profiles() {
+				names = append(names, b.Name)
+			}
+			problems = append(problems, field.NotSupported(path.Child("name"), p.Name, names))
+		}
+		if seen[p.Name] {
+			problems = append(problems, field.Duplicate(path.Child("name"), p.Name))
+		}
+		seen[p.Name] = true
+		for _, message := range validation.IsDNS1123Label(p.Namespace) {
+			problems = append(problems, field.Invalid(path.Child("namespace"), p.Namespace, message))
+		}
+		duties := path.Child("duties")
+		problems = append(problems, oneOf(duties.Child("settings"), p.Duties.Settings, Apply, Guard, Off)...)
+		problems = append(problems, oneOf(duties.Child("pods"), p.Duties.Pods, On, Off)...)
+		problems = append(problems, oneOf(duties.Child("services"), p.Duties.Services, On, Off)...)
+		problems = append(problems, oneOf(duties.Child("networks"), p.Duties.Networks, On, Off)...)
+	}
+	return problems
+}
+
+func oneOf[T ~string](path *field.Path, value T, allowed ...T) field.ErrorList {
+	if slices.Contains(allowed, value) {
+		return nil
+	}
+	return field.ErrorList{field.NotSupported(path, value, allowed)}
+}

@@ -1,0 +1,95 @@
+// Package v1alpha1 is Fairlead's component configuration: which profiles it
+// works for and what it does there. It is a file, versioned and read strictly;
+// without a file the defaults hold.
+package v1alpha1
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// APIVersion and Kind that a configuration file must name.
+const (
+	APIVersion = "config.fairlead.io/v1alpha1"
+	Kind       = "Configuration"
+)
+
+// Configuration of the webhook and the controller. Both read the same file.
+type Configuration struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	// ClusterDomain is the DNS domain of the cluster. Default cluster.local.
+	ClusterDomain string `json:"clusterDomain,omitempty"`
+	// Networks says how strict Fairlead is about NetworkAttachmentDefinitions.
+	Networks Networks `json:"networks,omitempty"`
+	// Profiles to work for. Default: longhorn.
+	Profiles []Profile `json:"profiles,omitempty"`
+}
+
+// Strictness is Warn or Refuse.
+type Strictness string
+
+// Strictnesses.
+const (
+	Warn   Strictness = "Warn"
+	Refuse Strictness = "Refuse"
+)
+
+// Networks says what becomes of questionable changes.
+type Networks struct {
+	// Missing: a setting names a network that does not exist. Default Warn.
+	Missing Strictness `json:"missing,omitempty"`
+	// InUse: a network that is in use is changed or deleted. Default Warn.
+	InUse Strictness `json:"inUse,omitempty"`
+}
+
+// Profile is one storage system in the cluster.
+type Profile struct {
+	// Name of a built-in profile: longhorn.
+	Name string `json:"name"`
+	// Namespace of the storage system. Default: the profile's own.
+	Namespace string `json:"namespace,omitempty"`
+	// Duties that Fairlead has here. See docs/duties.md.
+	Duties Duties `json:"duties,omitempty"`
+}
+
+// Duties switch off what another controller does already.
+type Duties struct {
+	// Settings: apply (judge and roll out), guard (judge only) or off. Default apply.
+	Settings Switch `json:"settings,omitempty"`
+	// Pods: on (add networks to client and server pods) or off. Default on.
+	Pods Switch `json:"pods,omitempty"`
+	// Services: on (make Services of shared volumes headless, and endpoints follow) or off. Default on.
+	Services Switch `json:"services,omitempty"`
+	// Networks: on (tell who uses a network that is changed) or off. Default on.
+	Networks Switch `json:"networks,omitempty"`
+}
+
+// Switch of a duty.
+type Switch string
+
+// Switches.
+const (
+	Apply Switch = "apply"
+	Guard Switch = "guard"
+	On    Switch = "on"
+	Off   Switch = "off"
+)
+
+// UnmarshalJSON also takes true and false, since YAML reads a bare on and off as those.
+func (s *Switch) UnmarshalJSON(data []byte) error {
+	var on bool
+	if json.Unmarshal(data, &on) == nil {
+		*s = Off
+		if on {
+			*s = On
+		}
+		return nil
+	}
+	var text string
+	if err := json.Unmarshal(data, &text); err != nil {
+		return fmt.Errorf("a switch is a word: %w", err)
+	}
+	*s = Switch(text)
+	return nil
+}

@@ -1,0 +1,78 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/settings"
+	"github.com/fairlead-io/fairlead/storage"
+)
+
+// StrategyAnnotation on the client DaemonSet keeps its update strategy, as JSON,
+// while Fairlead restarts the pods itself, node by node.
+const StrategyAnnotation = "fairlead.io/update-strategy"
+
+// DaemonSetKey is where the DaemonSet of the client pods is.
+func DaemonSetKey(p storage.Profile) client.ObjectKey {
+	return client.ObjectKey{Namespace: p.Namespace, Name: p.ClientDaemonSet}
+}
+
+// DaemonSet gathers the facts on the DaemonSet of the client pods.
+func (r *Reader) DaemonSet(ctx context.Context) (settings.DaemonSet, error) {
+	facts := settings.DaemonSet{Name: r.profile.ClientDaemonSet}
+	ds, err := r.DaemonSetObject(ctx)
+	if apierrors.IsNotFound(err) {
+		return facts, nil
+	}
+	if err != nil {
+		return facts, err
+	}
+	template := ds.Spec.Template
+	network, err := storage.ManagedAttachment(template.Annotations[storage.NetworksAnnotation], ds.Namespace, r.profile.Interfaces())
+	facts.Found, facts.Network, facts.Unreadable = true, network, err != nil
+	facts.HostNetwork = template.Spec.HostNetwork
+	facts.OptOut = template.Annotations[storage.OptOutAnnotation] == "true"
+	_, facts.Paused = ds.Annotations[StrategyAnnotation]
+	facts.Observed = ds.Status.ObservedGeneration >= ds.Generation
+	facts.Revision = ds.Annotations[appsv1.DeprecatedTemplateGeneration]
+	facts.Wanted = int(ds.Status.DesiredNumberScheduled)
+	facts.MaxUnavailable = maxUnavailable(ds)
+	return facts, nil
+}
+
+// DaemonSetObject reads the DaemonSet of the client pods, for changing it.
+func (r *Reader) DaemonSetObject(ctx context.Context) (*appsv1.DaemonSet, error) {
+	var ds appsv1.DaemonSet
+	if err := r.objects.Get(ctx, DaemonSetKey(r.profile), &ds); err != nil {
+		return nil, fmt.Errorf("reading DaemonSet %s: %w", r.profile.ClientDaemonSet, err)
+	}
+	return &ds, nil
+}
+
+// OwnStrategy is the update strategy of the DaemonSet, also while it is paused.
+func OwnStrategy(ds *appsv1.DaemonSet) appsv1.DaemonSetUpdateStrategy {
+	var strategy appsv1.DaemonSetUpdateStrategy
+	if text, paused := ds.Annotations[StrategyAnnotation]; paused && json.Unmarshal([]byte(text), &strategy) == nil {
+		return strategy
+	}
+	return ds.Spec.UpdateStrategy
+}
+
+// maxUnavailable is how many client pods may be down at a time; Kubernetes' default is 1.
+func maxUnavailable(ds *appsv1.DaemonSet) int {
+	rolling := OwnStrategy(ds).RollingUpdate
+	if rolling == nil || rolling.MaxUnavailable == nil {
+		return 1
+	}
+	n, err := intstr.GetScaledValueFromIntOrPercent(rolling.MaxUnavailable, int(ds.Status.DesiredNumberScheduled), true)
+	if err != nil {
+		return 1
+	}
+	return max(1, n)
+}

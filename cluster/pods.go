@@ -1,0 +1,142 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/storage"
+)
+
+// templateGenerationLabel is on the pods of a DaemonSet: the generation of the
+// template that they were made from (k8s.io/kubernetes pkg/controller/daemon).
+const templateGenerationLabel = "pod-template-generation"
+
+// Clients gathers the client pods.
+func (r *Reader) Clients(ctx context.Context) ([]storage.Client, error) {
+	pods, err := r.pods(ctx, r.profile.ClientLabels)
+	if err != nil {
+		return nil, err
+	}
+	clients := make([]storage.Client, 0, len(pods))
+	for i := range pods {
+		pod := &pods[i]
+		network := r.managedNetwork(pod)
+		addresses, err := storage.ReportedAddresses(pod.Annotations, network)
+		clients = append(clients, storage.Client{
+			Pod: pod.Name, UID: string(pod.UID), Node: pod.Spec.NodeName,
+			Network:     network,
+			Revision:    pod.Labels[templateGenerationLabel],
+			Reported:    err == nil && len(addresses) > 0,
+			Ready:       ready(pod),
+			Terminating: pod.DeletionTimestamp != nil,
+		})
+	}
+	return clients, nil
+}
+
+// Servers gathers the pods that serve shared volumes.
+func (r *Reader) Servers(ctx context.Context) ([]storage.Server, error) {
+	pods, err := r.pods(ctx, r.profile.ServerLabels)
+	if err != nil {
+		return nil, err
+	}
+	servers := make([]storage.Server, 0, len(pods))
+	for i := range pods {
+		servers = append(servers, r.serverOf(&pods[i]))
+	}
+	return servers, nil
+}
+
+// RunningServer returns the pod that serves the volume and is not going away, or nil.
+func (r *Reader) RunningServer(ctx context.Context, volume string) (*storage.Server, error) {
+	labels := map[string]string{r.profile.VolumeLabel: volume}
+	for key, value := range r.profile.ServerLabels {
+		labels[key] = value
+	}
+	pods, err := r.pods(ctx, labels)
+	if err != nil {
+		return nil, err
+	}
+	for i := range pods {
+		if pods[i].DeletionTimestamp == nil {
+			server := r.serverOf(&pods[i])
+			return &server, nil
+		}
+	}
+	return nil, nil
+}
+
+func (r *Reader) serverOf(pod *corev1.Pod) storage.Server {
+	return storage.Server{
+		Pod: pod.Name, UID: string(pod.UID), Node: pod.Spec.NodeName,
+		Volume:  pod.Labels[r.profile.VolumeLabel],
+		Network: r.managedNetwork(pod),
+	}
+}
+
+// managedNetwork is the network that the pod asks for. One that can't be read
+// gives the pod no interface; nor does any on the host network.
+func (r *Reader) managedNetwork(pod *corev1.Pod) storage.Attachment {
+	if pod.Spec.HostNetwork {
+		return storage.Attachment{}
+	}
+	network, err := storage.ManagedAttachment(pod.Annotations[storage.NetworksAnnotation], pod.Namespace, r.profile.Interfaces())
+	if err != nil {
+		return storage.Attachment{}
+	}
+	return network
+}
+
+// pods lists pods that run or will: not those that ended.
+func (r *Reader) pods(ctx context.Context, labels map[string]string) ([]corev1.Pod, error) {
+	var list corev1.PodList
+	if err := r.objects.List(ctx, &list, client.InNamespace(r.profile.Namespace), client.MatchingLabels(labels)); err != nil {
+		return nil, fmt.Errorf("listing pods: %w", err)
+	}
+	running := list.Items[:0]
+	for _, pod := range list.Items {
+		if pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
+			running = append(running, pod)
+		}
+	}
+	return running, nil
+}
+
+func ready(pod *corev1.Pod) bool {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// OffStorageNetwork names the other pods that the storage system itself puts on
+// the storage network, of those the ones that do not ask for the network that
+// the value of storage-network names.
+func (r *Reader) OffStorageNetwork(ctx context.Context, value string) ([]string, error) {
+	network, err := storage.ParseNetwork(value)
+	if err != nil {
+		return nil, nil // an invalid value is reported by whoever judges it
+	}
+	want := storage.Attachment{}
+	if !network.IsZero() {
+		want = storage.Attachment{Network: network, Interface: r.profile.StorageInterface}
+	}
+	var names []string
+	for _, labels := range r.profile.OtherNetworkLabels {
+		pods, err := r.pods(ctx, labels)
+		if err != nil {
+			return nil, err
+		}
+		for i := range pods {
+			if r.managedNetwork(&pods[i]) != want {
+				names = append(names, pods[i].Name)
+			}
+		}
+	}
+	return names, nil
+}

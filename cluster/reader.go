@@ -1,0 +1,126 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/cluster/longhorn"
+	"github.com/fairlead-io/fairlead/settings"
+	"github.com/fairlead-io/fairlead/storage"
+)
+
+// Reader gathers facts on one profile.
+type Reader struct {
+	profile storage.Profile
+	objects client.Reader
+	// persistentVolumes may be a cache even where objects is live: what is read
+	// of a PersistentVolume (driver, handle, access modes) never changes.
+	persistentVolumes client.Reader
+}
+
+// NewReader returns a reader over a cache or, for decisions that deny or
+// disrupt, over the API server.
+func NewReader(profile storage.Profile, objects, persistentVolumes client.Reader) *Reader {
+	return &Reader{profile: profile, objects: objects, persistentVolumes: persistentVolumes}
+}
+
+// Profile that the reader gathers facts on.
+func (r *Reader) Profile() storage.Profile { return r.profile }
+
+// RolloutKey is where the record of a profile is kept.
+func RolloutKey(p storage.Profile) client.ObjectKey {
+	return client.ObjectKey{Namespace: p.Namespace, Name: p.Name}
+}
+
+// ErrNotRecorded is returned while the controller has not yet written down what
+// the cluster runs.
+var ErrNotRecorded = errors.New("the network of this profile is not recorded yet")
+
+// Record reads the record of the two halves.
+func (r *Reader) Record(ctx context.Context) (settings.Record, error) {
+	rollout, err := r.RolloutObject(ctx)
+	if apierrors.IsNotFound(err) {
+		return settings.Record{}, ErrNotRecorded
+	}
+	if err != nil {
+		return settings.Record{}, err
+	}
+	return RecordOf(rollout)
+}
+
+// RolloutObject reads the object of the record, for changing it.
+func (r *Reader) RolloutObject(ctx context.Context) (*v1alpha1.NetworkRollout, error) {
+	var rollout v1alpha1.NetworkRollout
+	if err := r.objects.Get(ctx, RolloutKey(r.profile), &rollout); err != nil {
+		return nil, fmt.Errorf("reading the network record: %w", err)
+	}
+	return &rollout, nil
+}
+
+// RecordOf reads the record out of its object.
+func RecordOf(rollout *v1alpha1.NetworkRollout) (settings.Record, error) {
+	if !rollout.Status.Recorded {
+		return settings.Record{}, ErrNotRecorded
+	}
+	clients, err := storage.ParseAttachment(rollout.Status.Clients.Network)
+	if err != nil {
+		return settings.Record{}, fmt.Errorf("status.clients.network of NetworkRollout %s: %w", rollout.Name, err)
+	}
+	servers, err := storage.ParseAttachment(rollout.Status.Servers.Network)
+	if err != nil {
+		return settings.Record{}, fmt.Errorf("status.servers.network of NetworkRollout %s: %w", rollout.Name, err)
+	}
+	record := settings.Record{Clients: clients, Servers: servers}
+	if since := rollout.Status.Servers.Since; since != nil {
+		record.ServersSince = since.Time
+	}
+	return record, nil
+}
+
+// Values reads the settings, Fairlead's own and the storage system's apart.
+// A storage system without settings, or not installed, has none.
+func (r *Reader) Values(ctx context.Context) (own, system map[settings.Name]string, err error) {
+	own, system = map[settings.Name]string{}, map[settings.Name]string{}
+	var ours v1alpha1.SettingList
+	if err := r.objects.List(ctx, &ours, client.InNamespace(r.profile.Namespace)); err != nil && !meta.IsNoMatchError(err) {
+		return nil, nil, fmt.Errorf("listing settings.fairlead.io: %w", err)
+	}
+	for i := range ours.Items {
+		if value := ours.Items[i].Value; value != nil {
+			own[settings.Name(ours.Items[i].Name)] = *value
+		}
+	}
+	var theirs longhorn.SettingList
+	if err := r.objects.List(ctx, &theirs, client.InNamespace(r.profile.Namespace)); err != nil && !meta.IsNoMatchError(err) {
+		return nil, nil, fmt.Errorf("listing settings.longhorn.io: %w", err)
+	}
+	for i := range theirs.Items {
+		system[settings.Name(theirs.Items[i].Name)] = theirs.Items[i].Value
+	}
+	return own, system, nil
+}
+
+// NetworkKind is the kind that Multus reads networks from.
+var NetworkKind = schema.GroupVersionKind{Group: "k8s.cni.cncf.io", Version: "v1", Kind: "NetworkAttachmentDefinition"}
+
+// Networks lists the NetworkAttachmentDefinitions of the cluster by name.
+func (r *Reader) Networks(ctx context.Context) ([]storage.Network, error) {
+	var list metav1.PartialObjectMetadataList
+	list.SetGroupVersionKind(NetworkKind.GroupVersion().WithKind(NetworkKind.Kind + "List"))
+	if err := r.objects.List(ctx, &list); err != nil {
+		return nil, fmt.Errorf("listing NetworkAttachmentDefinitions: %w", err)
+	}
+	networks := make([]storage.Network, 0, len(list.Items))
+	for i := range list.Items {
+		networks = append(networks, storage.Network{Namespace: list.Items[i].Namespace, Name: list.Items[i].Name})
+	}
+	return networks, nil
+}

@@ -1,0 +1,60 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/storage"
+)
+
+// Services gathers the Services of shared volumes.
+func (r *Reader) Services(ctx context.Context) ([]storage.Service, error) {
+	var list corev1.ServiceList
+	if err := r.objects.List(ctx, &list, client.InNamespace(r.profile.Namespace), client.HasLabels{r.profile.VolumeLabel}); err != nil {
+		return nil, fmt.Errorf("listing Services: %w", err)
+	}
+	services := make([]storage.Service, 0, len(list.Items))
+	for i := range list.Items {
+		services = append(services, r.serviceOf(&list.Items[i]))
+	}
+	return services, nil
+}
+
+// Service returns the Service of a volume, which has its name, or nil.
+func (r *Reader) Service(ctx context.Context, volume string) (*storage.Service, error) {
+	object, err := r.ServiceObject(ctx, volume)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	service := r.serviceOf(object)
+	return &service, nil
+}
+
+// ServiceObject reads a Service, for replacing it.
+func (r *Reader) ServiceObject(ctx context.Context, name string) (*corev1.Service, error) {
+	var object corev1.Service
+	if err := r.objects.Get(ctx, client.ObjectKey{Namespace: r.profile.Namespace, Name: name}, &object); err != nil {
+		return nil, fmt.Errorf("reading Service %s: %w", name, err)
+	}
+	return &object, nil
+}
+
+func (r *Reader) serviceOf(s *corev1.Service) storage.Service {
+	recorded, err := storage.ParseAttachment(s.Annotations[storage.NetworkAnnotation])
+	if err != nil {
+		recorded = storage.Attachment{} // as if it had never been recorded
+	}
+	return storage.Service{
+		Namespace: s.Namespace, Name: s.Name, Volume: s.Labels[r.profile.VolumeLabel],
+		UID: string(s.UID), ResourceVersion: s.ResourceVersion,
+		ClusterIP: s.Spec.ClusterIP, Recorded: recorded,
+		OptOut: s.Annotations[storage.OptOutAnnotation] == "true",
+	}
+}

@@ -1,0 +1,115 @@
+package rollout
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/cluster"
+	"github.com/fairlead-io/fairlead/settings"
+	"github.com/fairlead-io/fairlead/storage"
+)
+
+var errUnknownAction = errors.New("unknown action")
+
+// do carries out one step, with what was decided upon as a precondition of the write.
+func (r *Reconciler) do(ctx context.Context, facts settings.Rollout, step settings.Step) error {
+	switch step.Action {
+	case settings.RecordServers, settings.RecordClients:
+		return r.recordStep(ctx, facts.Record, step.Action, step.Network)
+	case settings.UpdateTemplate:
+		return r.updateTemplate(ctx, facts.Record.Clients)
+	case settings.RestartClients:
+		return r.restartClients(ctx, facts.Record.Clients, step.Clients)
+	case settings.ResumeTemplate:
+		return r.patchDaemonSet(ctx, func(ds *appsv1.DaemonSet) error {
+			ds.Spec.UpdateStrategy = cluster.OwnStrategy(ds)
+			delete(ds.Annotations, cluster.StrategyAnnotation)
+			return nil
+		})
+	case settings.ReplaceServices:
+		for _, s := range step.Services {
+			if err := r.replaceService(ctx, s, facts.Record.Servers); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return fmt.Errorf("%w %q", errUnknownAction, step.Action)
+}
+
+// updateTemplate brings the template to the network and, in the same write, takes
+// the rolling update from the DaemonSet controller, which would restart pods
+// without asking what is attached on their nodes.
+func (r *Reconciler) updateTemplate(ctx context.Context, network storage.Attachment) error {
+	return r.patchDaemonSet(ctx, func(ds *appsv1.DaemonSet) error {
+		annotation, err := storage.SetManaged(ds.Spec.Template.Annotations[storage.NetworksAnnotation], ds.Namespace, r.Profile.Interfaces(), network)
+		if err != nil {
+			return err
+		}
+		if ds.Spec.Template.Annotations == nil {
+			ds.Spec.Template.Annotations = map[string]string{}
+		}
+		ds.Spec.Template.Annotations[storage.NetworksAnnotation] = annotation
+		if annotation == "" {
+			delete(ds.Spec.Template.Annotations, storage.NetworksAnnotation)
+		}
+		if _, paused := ds.Annotations[cluster.StrategyAnnotation]; paused {
+			return nil
+		}
+		strategy, err := json.Marshal(ds.Spec.UpdateStrategy)
+		if err != nil {
+			return fmt.Errorf("keeping the update strategy: %w", err)
+		}
+		if ds.Annotations == nil {
+			ds.Annotations = map[string]string{}
+		}
+		ds.Annotations[cluster.StrategyAnnotation] = string(strategy)
+		ds.Spec.UpdateStrategy = appsv1.DaemonSetUpdateStrategy{Type: appsv1.OnDeleteDaemonSetStrategyType}
+		return nil
+	})
+}
+
+func (r *Reconciler) patchDaemonSet(ctx context.Context, change func(*appsv1.DaemonSet) error) error {
+	ds, err := r.Live.DaemonSetObject(ctx)
+	if err != nil {
+		return err
+	}
+	before := ds.DeepCopy()
+	if err := change(ds); err != nil {
+		return err
+	}
+	if err := r.Client.Patch(ctx, ds, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("patching DaemonSet %s: %w", ds.Name, err)
+	}
+	return nil
+}
+
+func (r *Reconciler) restartClients(ctx context.Context, network storage.Attachment, clients []storage.Client) error {
+	where := "the cluster network"
+	if !network.IsZero() {
+		where = network.Network.String()
+	}
+	for _, c := range clients {
+		uid := types.UID(c.UID)
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.Profile.Namespace, Name: c.Pod, UID: uid}}
+		err := r.Client.Delete(ctx, pod, client.Preconditions{UID: &uid})
+		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+			continue // gone, or another pod by now
+		}
+		if err != nil {
+			return fmt.Errorf("restarting pod %s: %w", c.Pod, err)
+		}
+		r.Log.Info("restarted a CSI plugin pod", "pod", c.Pod, "node", c.Node, "network", network.String())
+		r.Events.Eventf(pod, nil, corev1.EventTypeNormal, "Restarted", "Restart", "restarted by Fairlead to move to %s; no RWX volume is attached on %s", where, c.Node)
+	}
+	return nil
+}

@@ -1,0 +1,117 @@
+package rollout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/cluster"
+	"github.com/fairlead-io/fairlead/settings"
+	"github.com/fairlead-io/fairlead/storage"
+)
+
+// Reconciler rolls out the network of shared volumes of one profile.
+type Reconciler struct {
+	Profile storage.Profile
+	// Applies is false where the storage system rolls out by itself: then the
+	// record follows what is seen, and nothing is touched.
+	Applies bool
+	Client  client.Client
+	Cached  *cluster.Reader
+	Live    *cluster.Reader
+	Events  events.EventRecorder
+	Clock   clock.PassiveClock
+	Log     *slog.Logger
+}
+
+// Reconcile takes at most one step.
+func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
+	if err := r.ensureObjects(ctx); err != nil {
+		return ctrl.Result{}, err
+	}
+	record, err := r.Cached.Record(ctx)
+	if errors.Is(err, cluster.ErrNotRecorded) {
+		return ctrl.Result{}, r.adopt(ctx)
+	}
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	values, facts, err := r.gather(ctx, r.Cached, record)
+	if err != nil {
+		return ctrl.Result{}, r.orReportInvalid(ctx, values, err)
+	}
+	if !r.Applies {
+		return ctrl.Result{}, r.follow(ctx, values, facts)
+	}
+	step := settings.Next(facts)
+	if step.Action != settings.Nothing {
+		if values, facts, step, err = r.stepLive(ctx); err != nil {
+			return ctrl.Result{}, r.orReportInvalid(ctx, values, err)
+		}
+	}
+	if err := r.report(ctx, values, facts, step); err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: step.After}, nil
+}
+
+// gather reads the values in force and the facts.
+func (r *Reconciler) gather(ctx context.Context, reader *cluster.Reader, record settings.Record) (settings.Values, settings.Rollout, error) {
+	own, system, err := reader.Values(ctx)
+	if err != nil {
+		return nil, settings.Rollout{}, err
+	}
+	values := settings.Resolve(own, system, r.Profile.Name)
+	facts, err := reader.Rollout(ctx, values, record, r.Clock.Now())
+	return values, facts, err
+}
+
+// stepLive decides on fresh facts and does what they call for.
+func (r *Reconciler) stepLive(ctx context.Context) (settings.Values, settings.Rollout, settings.Step, error) {
+	record, err := r.Live.Record(ctx)
+	if err != nil {
+		return nil, settings.Rollout{}, settings.Step{}, err
+	}
+	values, facts, err := r.gather(ctx, r.Live, record)
+	if err != nil {
+		return values, facts, settings.Step{}, err
+	}
+	step := settings.Next(facts)
+	if step.Action == settings.Nothing {
+		return values, facts, step, nil
+	}
+	r.Log.Info("next step", "action", step.Action, "network", step.Network.String(), "message", step.Message)
+	if err := r.do(ctx, facts, step); err != nil {
+		// Somebody else was faster: his write brings the next event.
+		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+			r.Log.Info("stepped aside", "action", step.Action, "error", err.Error())
+			return values, facts, step, nil
+		}
+		return values, facts, step, fmt.Errorf("%s: %w", step.Action, err)
+	}
+	return values, facts, step, nil
+}
+
+// orReportInvalid reports a value that can't be read as such, and passes any other error on.
+func (r *Reconciler) orReportInvalid(ctx context.Context, values settings.Values, err error) error {
+	if !errors.Is(err, settings.ErrInvalidValue) {
+		return err
+	}
+	record, recordErr := r.Cached.Record(ctx)
+	if recordErr != nil {
+		return recordErr
+	}
+	step := settings.Step{Phase: settings.PhaseInvalid, Message: fmt.Sprintf("nothing is applied until this is corrected: %v", err)}
+	return r.report(ctx, values, settings.Rollout{Record: record}, step)
+}
+
+// now is the time as the API stores it, to the microsecond.
+func (r *Reconciler) now() time.Time { return r.Clock.Now().Truncate(time.Microsecond) }

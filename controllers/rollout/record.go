@@ -1,0 +1,109 @@
+package rollout
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/cluster"
+	"github.com/fairlead-io/fairlead/settings"
+	"github.com/fairlead-io/fairlead/storage"
+)
+
+// ensureObjects creates the record's object and Fairlead's own settings, without
+// a value, so that there is something to list and to patch.
+func (r *Reconciler) ensureObjects(ctx context.Context) error {
+	key := cluster.RolloutKey(r.Profile)
+	rollout := &v1alpha1.NetworkRollout{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+	if err := r.ensure(ctx, &v1alpha1.NetworkRollout{}, rollout); err != nil {
+		return err
+	}
+	for _, d := range settings.All() {
+		setting := &v1alpha1.Setting{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: string(d.Name)}}
+		if err := r.ensure(ctx, &v1alpha1.Setting{}, setting); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Reconciler) ensure(ctx context.Context, existing, wanted client.Object) error {
+	err := r.Client.Get(ctx, client.ObjectKeyFromObject(wanted), existing)
+	if !apierrors.IsNotFound(err) {
+		return err
+	}
+	if err := r.Client.Create(ctx, wanted); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("creating %T %s: %w", wanted, wanted.GetName(), err)
+	}
+	return nil
+}
+
+// adopt begins the record with what the cluster runs.
+func (r *Reconciler) adopt(ctx context.Context) error {
+	ds, err := r.Live.DaemonSet(ctx)
+	if err != nil {
+		return err
+	}
+	record := settings.Adopt(ds)
+	r.Log.Info("beginning a record", "clients", record.Clients.String())
+	return r.writeRecord(ctx, func(status *v1alpha1.NetworkRolloutStatus) error {
+		if status.Recorded {
+			return nil // the cache was behind
+		}
+		status.Recorded = true
+		status.Clients.Network = record.Clients.String()
+		status.Servers.Network = record.Servers.String()
+		return nil
+	})
+}
+
+// follow keeps the record in step with what the storage system does by itself.
+func (r *Reconciler) follow(ctx context.Context, values settings.Values, facts settings.Rollout) error {
+	if observed := settings.Observe(facts); observed.Clients != facts.Record.Clients || observed.Servers != facts.Record.Servers {
+		return r.writeRecord(ctx, func(status *v1alpha1.NetworkRolloutStatus) error {
+			status.Clients.Network, status.Servers.Network = observed.Clients.String(), observed.Servers.String()
+			since := metav1.NewMicroTime(r.now())
+			status.Servers.Since = &since
+			return nil
+		})
+	}
+	step := settings.Step{Phase: settings.PhaseApplied, Message: "the storage system rolls out by itself", Updated: len(facts.Clients), Total: facts.DaemonSet.Wanted}
+	return r.reportRollout(ctx, facts, step)
+}
+
+// recordStep writes one half of the record, if it is still the one decided upon.
+func (r *Reconciler) recordStep(ctx context.Context, decidedOn settings.Record, half settings.Action, network storage.Attachment) error {
+	return r.writeRecord(ctx, func(status *v1alpha1.NetworkRolloutStatus) error {
+		if status.Clients.Network != decidedOn.Clients.String() || status.Servers.Network != decidedOn.Servers.String() {
+			return apierrors.NewConflict(v1alpha1.GroupVersion.WithResource("networkrollouts").GroupResource(), r.Profile.Name, errRecordMoved)
+		}
+		if half == settings.RecordClients {
+			status.Clients.Network = network.String()
+			return nil
+		}
+		since := metav1.NewMicroTime(r.now())
+		status.Servers.Network, status.Servers.Since = network.String(), &since
+		return nil
+	})
+}
+
+var errRecordMoved = fmt.Errorf("the record is not the one that was decided upon")
+
+// writeRecord changes the record as it is stored now; a write in between is a conflict.
+func (r *Reconciler) writeRecord(ctx context.Context, change func(*v1alpha1.NetworkRolloutStatus) error) error {
+	rollout, err := r.Live.RolloutObject(ctx)
+	if err != nil {
+		return err
+	}
+	if err := change(&rollout.Status); err != nil {
+		return err
+	}
+	if err := r.Client.Status().Update(ctx, rollout); err != nil {
+		return fmt.Errorf("writing the network record: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,46 @@
+package rollout
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/cluster"
+	"github.com/fairlead-io/fairlead/cluster/longhorn"
+)
+
+// SetupWithManager registers the controller. Whatever may open a gate brings an
+// event: nothing waits for a resync.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	request := reconcile.Request{NamespacedName: cluster.RolloutKey(r.Profile)}
+	one := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
+		return []reconcile.Request{request}
+	})
+	here := predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetNamespace() == r.Profile.Namespace })
+	driver := predicate.NewPredicateFuncs(func(o client.Object) bool {
+		va, ok := o.(*storagev1.VolumeAttachment)
+		return ok && va.Spec.Attacher == r.Profile.Driver
+	})
+	b := ctrl.NewControllerManagedBy(mgr).Named("rollout-" + r.Profile.Name)
+	for _, kind := range []client.Object{
+		&v1alpha1.NetworkRollout{}, &v1alpha1.Setting{}, &longhorn.Setting{}, &longhorn.Volume{},
+		&appsv1.DaemonSet{}, &corev1.Pod{}, &corev1.Service{},
+	} {
+		b = b.Watches(kind, one, builder.WithPredicates(here))
+	}
+	b = b.Watches(&storagev1.VolumeAttachment{}, one, builder.WithPredicates(driver))
+	if err := b.Complete(r); err != nil {
+		return fmt.Errorf("setting up the roll-out controller: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,73 @@
+package mutators
+
+import (
+	"strings"
+
+	"gomodules.xyz/jsonpatch/v2"
+)
+
+// Outcome of a rule.
+type Outcome string
+
+// Outcomes.
+const (
+	// Mutated: there is a patch.
+	Mutated Outcome = "mutated"
+	// Unchanged: the object is as it should be, or the rule asks nothing of it.
+	Unchanged Outcome = "unchanged"
+	// Skipped: the rule would have changed the object and must not. The
+	// reason says why, and is told to the user.
+	Skipped Outcome = "skipped"
+)
+
+// Result of a rule: what to patch and why, or why not.
+type Result struct {
+	Outcome Outcome
+	// Reason in a few words, the same for all objects: a metric label and log key.
+	Reason string
+	// Detail names the things the reason speaks of.
+	Detail string
+	Patch  []jsonpatch.Operation
+}
+
+// Reasons.
+const (
+	ReasonNetworkAdded     = "network added"
+	ReasonHeadless         = "made headless"
+	ReasonRecorded         = "network recorded"
+	ReasonEndpoint         = "endpoint follows the Service"
+	ReasonNoNetwork        = "no network applied"
+	ReasonAsItShouldBe     = "as it should be"
+	ReasonOptOut           = "opted out"
+	ReasonHostNetwork      = "on the host network"
+	ReasonClash            = "interface name taken"
+	ReasonUnreadable       = "networks annotation unreadable"
+	ReasonNotClusterIP     = "not a ClusterIP Service"
+	ReasonFixedAddress     = "fixed cluster IP"
+	ReasonNoEndpoint       = "no endpoint yet"
+	ReasonServiceIsUnready = "Service has no address yet"
+)
+
+func unchanged(reason, detail string) Result {
+	return Result{Outcome: Unchanged, Reason: reason, Detail: detail}
+}
+
+func skipped(reason, detail string) Result {
+	return Result{Outcome: Skipped, Reason: reason, Detail: detail}
+}
+
+func mutated(reason, detail string, patch ...jsonpatch.Operation) Result {
+	return Result{Outcome: Mutated, Reason: reason, Detail: detail, Patch: patch}
+}
+
+// pointer escapes a key for a JSON pointer (RFC 6901, section 3).
+var pointer = strings.NewReplacer("~", "~0", "/", "~1")
+
+// annotate sets an annotation under the metadata at path. An object without
+// annotations needs the map first.
+func annotate(path string, hasAnnotations bool, key, value string) jsonpatch.Operation {
+	if !hasAnnotations {
+		return jsonpatch.NewOperation("add", path+"/annotations", map[string]string{key: value})
+	}
+	return jsonpatch.NewOperation("add", path+"/annotations/"+pointer.Replace(key), value)
+}

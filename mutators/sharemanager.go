@@ -1,0 +1,51 @@
+package mutators
+
+import (
+	"fmt"
+
+	"gomodules.xyz/jsonpatch/v2"
+
+	"github.com/fairlead-io/fairlead/storage"
+)
+
+// ShareManager is the view of Longhorn's ShareManager.
+type ShareManager struct {
+	Metadata struct {
+		Name string `json:"name"`
+	} `json:"metadata"`
+	Status struct {
+		Endpoint string `json:"endpoint"`
+	} `json:"status"`
+}
+
+// MutateShareManager makes the endpoint follow from the volume's Service on its
+// way in: the Service's name where it is headless, its address where it has
+// one. So `nfs://None/…` (longhorn#9272) is impossible, and so is an FQDN that
+// nobody publishes addresses for.
+//
+// Objects: sharemanagers.longhorn.io/status, in the profile's namespace.
+// Condition: the endpoint is set; Longhorn empties it while the share is down.
+// Source: proposal "Storage Network For RWX Volume", Service.
+func MutateShareManager(sm ShareManager, namespace string, service *storage.Service, clusterDomain string) Result {
+	endpoint := sm.Status.Endpoint
+	if endpoint == "" {
+		return unchanged(ReasonNoEndpoint, "")
+	}
+	volume := sm.Metadata.Name
+	if service == nil {
+		if storage.EndpointHost(endpoint) != storage.ClusterIPNone {
+			return unchanged(ReasonAsItShouldBe, "the volume has no Service")
+		}
+		// Only a headless Service, just gone, can have led to this.
+		service = &storage.Service{Name: volume, Namespace: namespace, Volume: volume, ClusterIP: storage.ClusterIPNone}
+	}
+	want, ok := storage.Endpoint(*service, clusterDomain)
+	if !ok {
+		return unchanged(ReasonServiceIsUnready, "")
+	}
+	if want == endpoint {
+		return unchanged(ReasonAsItShouldBe, want)
+	}
+	return mutated(ReasonEndpoint, fmt.Sprintf("%s instead of %s", want, endpoint),
+		jsonpatch.NewOperation("replace", "/status/endpoint", want))
+}

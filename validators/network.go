@@ -1,0 +1,106 @@
+package validators
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/fairlead-io/fairlead/settings"
+	"github.com/fairlead-io/fairlead/storage"
+)
+
+// NetworkDefinition is the view of a NetworkAttachmentDefinition.
+type NetworkDefinition struct {
+	Metadata struct {
+		Name      string `json:"name"`
+		Namespace string `json:"namespace"`
+	} `json:"metadata"`
+	Spec struct {
+		Config string `json:"config"`
+	} `json:"spec"`
+}
+
+// NetworkFacts say who uses networks in one profile, read live.
+type NetworkFacts struct {
+	Profile  storage.Profile
+	Values   settings.Values
+	Record   settings.Record
+	Services []storage.Service
+	Servers  []storage.Server
+	Clients  []storage.Client
+	Policy   Strictness
+}
+
+// ValidateNetwork judges the change or deletion of a NetworkAttachmentDefinition:
+// whoever makes it is told what uses the network, and where the configuration
+// says so, refused.
+//
+// Objects: NetworkAttachmentDefinitions whose config changes or that are deleted.
+func ValidateNetwork(network storage.Network, deleted bool, profiles []NetworkFacts) Verdict {
+	v := Verdict{Reason: ReasonValid}
+	for _, facts := range profiles {
+		uses := facts.uses(network)
+		if len(uses) == 0 {
+			continue
+		}
+		v.Reason = ReasonInUse
+		consequence := "pods keep the old configuration until they restart"
+		if deleted {
+			consequence = "pods that ask for it do not start again until it is back"
+		}
+		message := fmt.Sprintf("network %s is in use by %s: %s; %s", network, facts.Profile.Name, strings.Join(uses, ", "), consequence)
+		if facts.Policy == Refuse {
+			v.Problems = append(v.Problems, field.Forbidden(field.NewPath("spec", "config"), message+". Choose another network in the settings first"))
+			continue
+		}
+		v.Warnings = append(v.Warnings, message)
+	}
+	return v
+}
+
+func (f NetworkFacts) uses(network storage.Network) []string {
+	var uses []string
+	for _, name := range []settings.Name{settings.StorageNetwork, settings.EndpointNetworkForRWX} {
+		if named, err := storage.ParseNetwork(f.Values[name].Text); err == nil && named == network {
+			uses = append(uses, "setting "+string(name))
+		}
+	}
+	clients := 0
+	for _, c := range f.Clients {
+		if c.Network.Network == network {
+			clients++
+		}
+	}
+	if clients > 0 {
+		uses = append(uses, settings.Count(clients, "CSI plugin pod"))
+	}
+	volumes := map[string]bool{}
+	for _, s := range f.Services {
+		if s.Network(f.Record.Clients).Network == network {
+			volumes[s.Volume] = true
+		}
+	}
+	for _, s := range f.Servers {
+		if s.Network.Network == network {
+			volumes[s.Volume] = true
+		}
+	}
+	if len(volumes) > 0 {
+		uses = append(uses, settings.Count(len(volumes), "RWX volume")+" ("+firstNames(volumes)+")")
+	}
+	return uses
+}
+
+func firstNames(set map[string]bool) string {
+	var names []string
+	for name := range set {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	if more := len(names) - 3; more > 0 {
+		names = append(names[:3], fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,34 @@
+package validators
+
+import "k8s.io/apimachinery/pkg/util/validation/field"
+
+// Verdict of a rule. No problem means allowed.
+type Verdict struct {
+	// Problems refuse the change, each with the path of its field.
+	Problems field.ErrorList
+	// Warnings are shown to whoever made the change, allowed or not.
+	Warnings []string
+	// Reason in a few words, the same for all objects: a metric label and log key.
+	Reason string
+}
+
+// Reasons.
+const (
+	ReasonValid         = "valid"
+	ReasonPending       = "accepted, pending"
+	ReasonApplies       = "accepted, applied now"
+	ReasonInvalidValue  = "invalid value"
+	ReasonUnknown       = "unknown setting"
+	ReasonNotDeletable  = "can't be deleted"
+	ReasonNoSuchNetwork = "no such network"
+	ReasonInUse         = "network in use"
+)
+
+// Strictness says what becomes of something questionable.
+type Strictness string
+
+// Strictnesses.
+const (
+	Warn   Strictness = "Warn"
+	Refuse Strictness = "Refuse"
+)

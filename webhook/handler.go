@@ -1,0 +1,85 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fairlead-io/fairlead/mutators"
+)
+
+// rule is one entry of a webhook configuration: the kinds that it may be sent
+// and how it decides.
+type rule[V any] struct {
+	// name is <profile>/<entry>, as in metrics and logs.
+	name  string
+	kinds []metav1.GroupVersionKind
+	// decide returns an error only where the failure policy shall rule.
+	decide func(context.Context, *Request[V]) (Decision, error)
+}
+
+// handle serves one rule.
+func handle[V any](rule rule[V], metrics *Metrics, log *slog.Logger) http.Handler {
+	log = log.With("rule", rule.name)
+	observed := metrics.forRule(rule.name)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		started := time.Now()
+		request, err := readReview[V](w, r, rule.kinds)
+		if err != nil {
+			status := http.StatusBadRequest
+			if refused := (*badReview)(nil); errors.As(err, &refused) {
+				status = refused.status
+			}
+			observed.done(outcomeError, "bad review", started)
+			log.Warn("refused a review", "status", status, "error", err)
+			http.Error(w, err.Error(), status)
+			return
+		}
+		ctx, cancel := withDeadline(r)
+		defer cancel()
+		decision, err := rule.decide(ctx, request)
+		if err != nil {
+			observed.done(outcomeError, "facts unavailable", started)
+			log.Error("could not decide", append(object(request), "error", err)...)
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		response, err := decision.response(request.UID)
+		if err != nil {
+			observed.done(outcomeError, "bad response", started)
+			log.Error("could not answer", append(object(request), "error", err)...)
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		if err := writeReview(w, response); err != nil {
+			log.Warn("could not send the answer", append(object(request), "error", err)...)
+		}
+		observed.done(decision.Outcome, decision.Reason, started)
+		if decision.Outcome != string(mutators.Unchanged) {
+			log.Info(decision.Outcome, append(object(request), "reason", decision.Reason, "detail", decision.Detail, "warnings", decision.Warnings)...)
+		}
+	})
+}
+
+func object[V any](r *Request[V]) []any {
+	return []any{"kind", r.Kind.Kind, "namespace", r.Namespace, "name", r.Name, "operation", r.Operation, "user", r.UserInfo.Username, "dryRun", r.DryRun, "uid", r.UID}
+}
+
+// defaultDeadline holds where the API server names none; it is the default of
+// a webhook's timeoutSeconds.
+const defaultDeadline = 10 * time.Second
+
+// withDeadline takes the deadline from the timeout parameter that the API
+// server sends, less a little, so that the answer gets there in time.
+func withDeadline(r *http.Request) (context.Context, context.CancelFunc) {
+	timeout, err := time.ParseDuration(r.URL.Query().Get("timeout"))
+	if err != nil || timeout <= 0 || timeout > 30*time.Second {
+		timeout = defaultDeadline
+	}
+	return context.WithTimeout(r.Context(), timeout-timeout/10)
+}

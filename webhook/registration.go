@@ -1,0 +1,179 @@
+package webhook
+
+import (
+	"fmt"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/fairlead-io/fairlead/settings"
+	"github.com/fairlead-io/fairlead/storage"
+)
+
+// Names of what the manifests install.
+const (
+	Namespace         = "fairlead-system"
+	ServiceName       = "fairlead-webhook"
+	ConfigurationName = "fairlead"
+	// controllerUser is exempt where the controller writes what a rule would
+	// judge: it has gathered fresher facts than the rule would.
+	controllerUser = "system:serviceaccount:" + Namespace + ":fairlead-controller"
+)
+
+// The timeouts are short: a pod, a Service or a status waits for Fairlead no
+// longer than this. settings.Settle counts on mutateTimeout.
+const (
+	mutateTimeout   int32 = 5
+	validateTimeout int32 = 10
+)
+
+// Registration returns the webhook configurations of the profiles, as the
+// manifests install them. The CA bundle is injected in the cluster.
+func Registration(profiles []storage.Profile) (*admissionregistrationv1.MutatingWebhookConfiguration, *admissionregistrationv1.ValidatingWebhookConfiguration) {
+	mutating := &admissionregistrationv1.MutatingWebhookConfiguration{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "admissionregistration.k8s.io/v1", Kind: "MutatingWebhookConfiguration"},
+		ObjectMeta: metav1.ObjectMeta{Name: ConfigurationName},
+	}
+	validating := &admissionregistrationv1.ValidatingWebhookConfiguration{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "admissionregistration.k8s.io/v1", Kind: "ValidatingWebhookConfiguration"},
+		ObjectMeta: metav1.ObjectMeta{Name: ConfigurationName},
+	}
+	for _, p := range profiles {
+		mutating.Webhooks = append(mutating.Webhooks,
+			mutate(p, entryClientPods, created("", "v1", "pods"), labels(p.ClientLabels)),
+			mutate(p, entryServerPods, created("", "v1", "pods"), labels(p.ServerLabels)),
+			// Longhorn puts no label of its own on this DaemonSet: its name is the only sure mark.
+			mutate(p, entryClientTemplate, written("apps", "v1", "daemonsets"), nil,
+				condition("the-client-daemonset", fmt.Sprintf("request.name == %q", p.ClientDaemonSet)),
+				condition("not-fairlead-itself", fmt.Sprintf("request.userInfo.username != %q", controllerUser))),
+			mutate(p, entryServices, created("", "v1", "services"), &metav1.LabelSelector{
+				MatchExpressions: []metav1.LabelSelectorRequirement{{Key: p.VolumeLabel, Operator: metav1.LabelSelectorOpExists}},
+			}),
+			mutate(p, entryShareManagers, on("longhorn.io", "v1beta2", "sharemanagers/status", admissionregistrationv1.Update), nil,
+				condition("has-an-endpoint", "has(object.status) && has(object.status.endpoint) && object.status.endpoint != ''")),
+		)
+		validating.Webhooks = append(validating.Webhooks, validateSettings(p))
+	}
+	validating.Webhooks = append(validating.Webhooks, validateNetworks())
+	return mutating, validating
+}
+
+func clientConfig(path string) admissionregistrationv1.WebhookClientConfig {
+	return admissionregistrationv1.WebhookClientConfig{Service: &admissionregistrationv1.ServiceReference{
+		Namespace: Namespace, Name: ServiceName, Path: &path, Port: ptr.To[int32](443),
+	}}
+}
+
+func mutate(p storage.Profile, entry string, rule admissionregistrationv1.RuleWithOperations, objects *metav1.LabelSelector, conditions ...admissionregistrationv1.MatchCondition) admissionregistrationv1.MutatingWebhook {
+	return admissionregistrationv1.MutatingWebhook{
+		Name:                    entry + "." + p.Name + ".fairlead.io",
+		ClientConfig:            clientConfig(mutatePath(p.Name, entry)),
+		Rules:                   []admissionregistrationv1.RuleWithOperations{rule},
+		FailurePolicy:           ptr.To(admissionregistrationv1.Ignore), // the controller repairs
+		MatchPolicy:             ptr.To(admissionregistrationv1.Equivalent),
+		NamespaceSelector:       inNamespace(p.Namespace),
+		ObjectSelector:          objects,
+		SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
+		TimeoutSeconds:          ptr.To(mutateTimeout),
+		AdmissionReviewVersions: []string{"v1"},
+		ReinvocationPolicy:      ptr.To(admissionregistrationv1.IfNeededReinvocationPolicy),
+		MatchConditions:         conditions,
+	}
+}
+
+func validateSettings(p storage.Profile) admissionregistrationv1.ValidatingWebhook {
+	names := judgedSettings()
+	return admissionregistrationv1.ValidatingWebhook{
+		Name:         entrySettings + "." + p.Name + ".fairlead.io",
+		ClientConfig: clientConfig(validatePath(p.Name, entrySettings)),
+		Rules: []admissionregistrationv1.RuleWithOperations{
+			on("longhorn.io", "v1beta2", "settings", admissionregistrationv1.Create, admissionregistrationv1.Update, admissionregistrationv1.Delete),
+			on("fairlead.io", "v1alpha1", "settings", admissionregistrationv1.Create, admissionregistrationv1.Update, admissionregistrationv1.Delete),
+		},
+		FailurePolicy:           ptr.To(admissionregistrationv1.Fail), // a setting that nobody judged can hurt
+		MatchPolicy:             ptr.To(admissionregistrationv1.Equivalent),
+		NamespaceSelector:       inNamespace(p.Namespace),
+		SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
+		TimeoutSeconds:          ptr.To(validateTimeout),
+		AdmissionReviewVersions: []string{"v1"},
+		MatchConditions: []admissionregistrationv1.MatchCondition{
+			condition("a-setting-that-fairlead-judges", "request.resource.group == 'fairlead.io' || request.name in "+names+
+				" || (request.operation == 'CREATE' && object.metadata.name in "+names+")"),
+			condition("value-changed", "request.operation != 'UPDATE' || (has(object.value) != has(oldObject.value)) || (has(object.value) && object.value != oldObject.value)"),
+			// A namespace, or all of a kind, going away must not wait for Fairlead.
+			condition("not-the-clean-up-of-kubernetes", "!(request.operation == 'DELETE' && request.userInfo.username in "+
+				"['system:serviceaccount:kube-system:namespace-controller', 'system:serviceaccount:kube-system:generic-garbage-collector', 'system:apiserver'])"),
+			// The controller creates Fairlead's own settings without a value: there is nothing to judge.
+			condition("not-an-empty-one", "!(request.operation == 'CREATE' && request.resource.group == 'fairlead.io' && !has(object.value) && object.metadata.name in "+names+")"),
+		},
+	}
+}
+
+// judgedSettings lists the names of the catalog in CEL.
+func judgedSettings() string {
+	var names []string
+	for _, d := range settings.All() {
+		names = append(names, fmt.Sprintf("'%s'", d.Name))
+	}
+	return "[" + strings.Join(names, ", ") + "]"
+}
+
+func validateNetworks() admissionregistrationv1.ValidatingWebhook {
+	return admissionregistrationv1.ValidatingWebhook{
+		Name:         entryNetworks + ".fairlead.io",
+		ClientConfig: clientConfig(networksPath),
+		Rules: []admissionregistrationv1.RuleWithOperations{
+			on("k8s.cni.cncf.io", "v1", "network-attachment-definitions", admissionregistrationv1.Update, admissionregistrationv1.Delete),
+		},
+		FailurePolicy:           ptr.To(admissionregistrationv1.Ignore),
+		MatchPolicy:             ptr.To(admissionregistrationv1.Equivalent),
+		NamespaceSelector:       notInNamespaces(Namespace),
+		SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
+		TimeoutSeconds:          ptr.To(validateTimeout),
+		AdmissionReviewVersions: []string{"v1"},
+		MatchConditions: []admissionregistrationv1.MatchCondition{
+			condition("config-changed-or-deleted", "request.operation == 'DELETE' || object.?spec.?config.orValue('') != oldObject.?spec.?config.orValue('')"),
+			condition("not-the-clean-up-of-kubernetes", "request.userInfo.username != 'system:serviceaccount:kube-system:namespace-controller'"),
+		},
+	}
+}
+
+func created(group, version, resource string) admissionregistrationv1.RuleWithOperations {
+	return on(group, version, resource, admissionregistrationv1.Create)
+}
+
+func written(group, version, resource string) admissionregistrationv1.RuleWithOperations {
+	return on(group, version, resource, admissionregistrationv1.Create, admissionregistrationv1.Update)
+}
+
+func on(group, version, resource string, operations ...admissionregistrationv1.OperationType) admissionregistrationv1.RuleWithOperations {
+	return admissionregistrationv1.RuleWithOperations{
+		Operations: operations,
+		Rule: admissionregistrationv1.Rule{
+			APIGroups: []string{group}, APIVersions: []string{version}, Resources: []string{resource},
+			Scope: ptr.To(admissionregistrationv1.NamespacedScope),
+		},
+	}
+}
+
+func condition(name, expression string) admissionregistrationv1.MatchCondition {
+	return admissionregistrationv1.MatchCondition{Name: name, Expression: expression}
+}
+
+func labels(match map[string]string) *metav1.LabelSelector {
+	return &metav1.LabelSelector{MatchLabels: match}
+}
+
+// inNamespace selects one namespace, by the label that the API server keeps.
+func inNamespace(name string) *metav1.LabelSelector {
+	return labels(map[string]string{corev1.LabelMetadataName: name})
+}
+
+func notInNamespaces(names ...string) *metav1.LabelSelector {
+	return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+		{Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpNotIn, Values: names},
+	}}
+}

@@ -1,0 +1,89 @@
+package webhook
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+
+	"github.com/go-chi/chi/v5"
+
+	config "github.com/fairlead-io/fairlead/api/config/v1alpha1"
+	"github.com/fairlead-io/fairlead/mutators"
+)
+
+// Entries of the webhook configurations: the names that rules have in paths,
+// metrics and logs.
+const (
+	entryClientPods     = "client-pods"
+	entryServerPods     = "server-pods"
+	entryClientTemplate = "client-template"
+	entryServices       = "services"
+	entryShareManagers  = "sharemanagers"
+	entrySettings       = "settings"
+	entryNetworks       = "networks"
+)
+
+func mutatePath(profile, entry string) string   { return "/mutate/" + profile + "/" + entry }
+func validatePath(profile, entry string) string { return "/validate/" + profile + "/" + entry }
+
+// networksPath has no profile: a network may be used by several.
+const networksPath = "/validate/" + entryNetworks
+
+// routes registers rules.
+type routes struct {
+	chi.Router
+	metrics *Metrics
+	log     *slog.Logger
+}
+
+// NewRouter serves the rules of all profiles.
+func NewRouter(c *config.Configuration, profiles []Profile, metrics *Metrics, log *slog.Logger) http.Handler {
+	r := routes{chi.NewRouter(), metrics, log}
+	r.Use(recoverer(log))
+	var told []Profile
+	for _, p := range profiles {
+		pods, services := p.Duties.Pods == config.On, p.Duties.Services == config.On
+		serve(r, mutatePath(p.Name, entryClientPods), pods, p.clientPods())
+		serve(r, mutatePath(p.Name, entryClientTemplate), pods, p.clientTemplate())
+		serve(r, mutatePath(p.Name, entryServerPods), pods, p.serverPods())
+		serve(r, mutatePath(p.Name, entryServices), services, p.services())
+		serve(r, mutatePath(p.Name, entryShareManagers), services, p.shareManagers(c.ClusterDomain))
+		serve(r, validatePath(p.Name, entrySettings), p.Duties.Settings != config.Off, p.settings(c.Networks.Missing))
+		if p.Duties.Networks == config.On {
+			told = append(told, p)
+		}
+	}
+	serve(r, networksPath, len(told) > 0, networks(told, c.Networks.InUse))
+	return r
+}
+
+// serve registers a rule. The rule of a duty that is off lets everything pass,
+// so that a registration that is still there does no harm.
+func serve[V any](r routes, path string, on bool, rule rule[V]) {
+	if !on {
+		rule.decide = func(context.Context, *Request[V]) (Decision, error) {
+			return Decision{Outcome: string(mutators.Unchanged), Reason: "duty is off"}, nil
+		}
+	}
+	r.Method(http.MethodPost, path, handle(rule, r.metrics, r.log))
+}
+
+// recoverer answers a panic with an error, so that the failure policy rules and
+// the server lives on.
+func recoverer(log *slog.Logger) func(http.Handler) http.Handler {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			defer func() {
+				if p := recover(); p != nil {
+					if p == http.ErrAbortHandler {
+						panic(p)
+					}
+					log.Error("panic", "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
+					http.Error(w, "internal error, see Fairlead's log", http.StatusInternalServerError)
+				}
+			}()
+			next.ServeHTTP(w, r)
+		})
+	}
+}

@@ -1,0 +1,209 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	config "github.com/fairlead-io/fairlead/api/config/v1alpha1"
+	"github.com/fairlead-io/fairlead/cluster"
+	"github.com/fairlead-io/fairlead/mutators"
+	"github.com/fairlead-io/fairlead/settings"
+	"github.com/fairlead-io/fairlead/storage"
+	"github.com/fairlead-io/fairlead/validators"
+)
+
+// Profile is what the rules of one profile are served with.
+type Profile struct {
+	storage.Profile
+	Duties config.Duties
+	// Record is the network record, perhaps a moment old.
+	Record func() settings.Record
+	// Live reads from the API server.
+	Live *cluster.Reader
+}
+
+func (p Profile) clientPods() rule[mutators.ClientPod] {
+	return rule[mutators.ClientPod]{
+		name:  p.Name + "/" + entryClientPods,
+		kinds: []metav1.GroupVersionKind{{Version: "v1", Kind: "Pod"}},
+		decide: func(_ context.Context, r *Request[mutators.ClientPod]) (Decision, error) {
+			// A moment old will do: the template carries the network too, and
+			// the controller restarts a pod that came without.
+			return fromMutation(mutators.MutateClientPod(*r.Object, r.Namespace, p.Record().Clients)), nil
+		},
+	}
+}
+
+func (p Profile) clientTemplate() rule[mutators.ClientTemplate] {
+	return rule[mutators.ClientTemplate]{
+		name:  p.Name + "/" + entryClientTemplate,
+		kinds: []metav1.GroupVersionKind{{Group: "apps", Version: "v1", Kind: "DaemonSet"}},
+		decide: func(ctx context.Context, r *Request[mutators.ClientTemplate]) (Decision, error) {
+			record, err := p.liveRecord(ctx)
+			if err != nil {
+				return Decision{}, err
+			}
+			return fromMutation(mutators.MutateClientTemplate(*r.Object, r.Namespace, record.Clients)), nil
+		},
+	}
+}
+
+func (p Profile) serverPods() rule[mutators.ServerPod] {
+	return rule[mutators.ServerPod]{
+		name:  p.Name + "/" + entryServerPods,
+		kinds: []metav1.GroupVersionKind{{Version: "v1", Kind: "Pod"}},
+		decide: func(ctx context.Context, r *Request[mutators.ServerPod]) (Decision, error) {
+			// Live: the Service may have been created a millisecond ago.
+			service, err := p.Live.Service(ctx, r.Object.Metadata.Labels[p.VolumeLabel])
+			if err != nil {
+				return Decision{}, err
+			}
+			record, err := p.liveRecord(ctx)
+			if err != nil {
+				return Decision{}, err
+			}
+			return fromMutation(mutators.MutateServerPod(*r.Object, r.Namespace, service, record)), nil
+		},
+	}
+}
+
+func (p Profile) services() rule[mutators.Service] {
+	return rule[mutators.Service]{
+		name:  p.Name + "/" + entryServices,
+		kinds: []metav1.GroupVersionKind{{Version: "v1", Kind: "Service"}},
+		decide: func(ctx context.Context, r *Request[mutators.Service]) (Decision, error) {
+			// Live: settings.Settle counts on it.
+			record, err := p.liveRecord(ctx)
+			if err != nil {
+				return Decision{}, err
+			}
+			running, err := p.Live.RunningServer(ctx, r.Object.Metadata.Labels[p.VolumeLabel])
+			if err != nil {
+				return Decision{}, err
+			}
+			return fromMutation(mutators.MutateService(*r.Object, running, record.Servers)), nil
+		},
+	}
+}
+
+func (p Profile) shareManagers(clusterDomain string) rule[mutators.ShareManager] {
+	return rule[mutators.ShareManager]{
+		name:  p.Name + "/" + entryShareManagers,
+		kinds: []metav1.GroupVersionKind{{Group: "longhorn.io", Version: "v1beta2", Kind: "ShareManager"}},
+		decide: func(ctx context.Context, r *Request[mutators.ShareManager]) (Decision, error) {
+			service, err := p.Live.Service(ctx, r.Object.Metadata.Name)
+			if err != nil {
+				return Decision{}, err
+			}
+			return fromMutation(mutators.MutateShareManager(*r.Object, r.Namespace, service, clusterDomain)), nil
+		},
+	}
+}
+
+func (p Profile) settings(missing config.Strictness) rule[validators.Setting] {
+	return rule[validators.Setting]{
+		name: p.Name + "/" + entrySettings,
+		kinds: []metav1.GroupVersionKind{
+			{Group: "longhorn.io", Version: "v1beta2", Kind: "Setting"},
+			{Group: "fairlead.io", Version: "v1alpha1", Kind: "Setting"},
+		},
+		decide: func(ctx context.Context, r *Request[validators.Setting]) (Decision, error) {
+			if r.Namespace != p.Namespace {
+				return Decision{Outcome: outcomeAllowed, Reason: validators.ReasonValid}, nil
+			}
+			facts, err := p.settingFacts(ctx, r.Kind.Group == "fairlead.io", missing)
+			if err != nil {
+				return cannotJudge(err), nil
+			}
+			resource := schema.GroupResource{Group: r.Resource.Group, Resource: r.Resource.Resource}
+			if r.Operation == admissionv1.Delete {
+				return fromVerdict(validators.ValidateSettingDeletion(r.Name, facts), resource, r.Name), nil
+			}
+			return fromVerdict(validators.ValidateSetting(*r.Object, facts), resource, r.Name), nil
+		},
+	}
+}
+
+// settingFacts reads live what a change of a setting is judged by.
+func (p Profile) settingFacts(ctx context.Context, own bool, missing config.Strictness) (validators.SettingFacts, error) {
+	facts := validators.SettingFacts{
+		Profile: p.Profile, Own: own,
+		MissingPolicy: validators.Strictness(missing),
+		Applies:       p.Duties.Settings == config.Apply,
+	}
+	var err error
+	if facts.OwnValues, facts.SystemValues, err = p.Live.Values(ctx); err != nil {
+		return facts, err
+	}
+	if facts.Record, err = p.liveRecord(ctx); err != nil {
+		return facts, err
+	}
+	if facts.Volumes, err = p.Live.Volumes(ctx); err != nil {
+		return facts, err
+	}
+	clients, err := p.Live.Clients(ctx)
+	if err != nil {
+		return facts, err
+	}
+	facts.Clients = len(clients)
+	// A cluster without Multus has no such kind; values are judged all the same.
+	facts.Networks, err = p.Live.Networks(ctx)
+	facts.NetworksKnown = err == nil
+	return facts, nil
+}
+
+// liveRecord reads the record; a cluster that has none yet is on its own network.
+func (p Profile) liveRecord(ctx context.Context) (settings.Record, error) {
+	record, err := p.Live.Record(ctx)
+	if errors.Is(err, cluster.ErrNotRecorded) {
+		return settings.Record{}, nil
+	}
+	return record, err
+}
+
+func networks(profiles []Profile, inUse config.Strictness) rule[validators.NetworkDefinition] {
+	return rule[validators.NetworkDefinition]{
+		name:  entryNetworks,
+		kinds: []metav1.GroupVersionKind{{Group: cluster.NetworkKind.Group, Version: cluster.NetworkKind.Version, Kind: cluster.NetworkKind.Kind}},
+		decide: func(ctx context.Context, r *Request[validators.NetworkDefinition]) (Decision, error) {
+			var facts []validators.NetworkFacts
+			for _, p := range profiles {
+				f, err := p.networkFacts(ctx, inUse)
+				if err != nil {
+					return Decision{}, err
+				}
+				facts = append(facts, f)
+			}
+			network := storage.Network{Namespace: r.Namespace, Name: r.Name}
+			resource := schema.GroupResource{Group: r.Resource.Group, Resource: r.Resource.Resource}
+			return fromVerdict(validators.ValidateNetwork(network, r.Operation == admissionv1.Delete, facts), resource, r.Name), nil
+		},
+	}
+}
+
+func (p Profile) networkFacts(ctx context.Context, inUse config.Strictness) (validators.NetworkFacts, error) {
+	facts := validators.NetworkFacts{Profile: p.Profile, Policy: validators.Strictness(inUse)}
+	own, system, err := p.Live.Values(ctx)
+	if err != nil {
+		return facts, err
+	}
+	facts.Values = settings.Resolve(own, system, p.Name)
+	if facts.Record, err = p.liveRecord(ctx); err != nil {
+		return facts, err
+	}
+	if facts.Services, err = p.Live.Services(ctx); err != nil {
+		return facts, err
+	}
+	if facts.Servers, err = p.Live.Servers(ctx); err != nil {
+		return facts, err
+	}
+	if facts.Clients, err = p.Live.Clients(ctx); err != nil {
+		return facts, fmt.Errorf("who uses the network: %w", err)
+	}
+	return facts, nil
+}

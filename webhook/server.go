@@ -1,0 +1,73 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+)
+
+// Server serves admission over TLS and drains without dropping a request.
+type Server struct {
+	Listener net.Listener // with TLS
+	Handler  http.Handler
+	// DrainDelay is how long it goes on serving after it said that it is not
+	// ready, until nobody sends it new connections.
+	DrainDelay time.Duration
+	Log        *slog.Logger
+
+	draining atomic.Bool
+}
+
+// shutdownTimeout is longer than the longest deadline of a webhook.
+const shutdownTimeout = 35 * time.Second
+
+// Draining tells whether the server is about to go.
+func (s *Server) Draining() bool { return s.draining.Load() }
+
+// Start serves until the context ends, then drains: it says that it is not
+// ready, goes on serving while the others take over, asks its clients to close
+// their connections with each answer, and stops when the last one is answered.
+func (s *Server) Start(ctx context.Context) error {
+	server := &http.Server{
+		Handler:           s.closingWhileDraining(s.Handler),
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+		ErrorLog:          slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- server.Serve(s.Listener) }()
+	s.Log.Info("serving admission", "address", s.Listener.Addr().String())
+	select {
+	case err := <-failed:
+		return fmt.Errorf("serving admission: %w", err)
+	case <-ctx.Done():
+	}
+	s.draining.Store(true)
+	s.Log.Info("draining", "delay", s.DrainDelay.String())
+	time.Sleep(s.DrainDelay)
+	deadline, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+	defer cancel()
+	if err := server.Shutdown(deadline); err != nil {
+		return fmt.Errorf("draining: %w", err)
+	}
+	if err := <-failed; !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serving admission: %w", err)
+	}
+	s.Log.Info("drained")
+	return nil
+}
+
+func (s *Server) closingWhileDraining(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if s.draining.Load() {
+			w.Header().Set("Connection", "close")
+		}
+		next.ServeHTTP(w, r)
+	})
+}
