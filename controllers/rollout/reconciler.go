@@ -32,9 +32,16 @@ type Reconciler struct {
 	Log     *slog.Logger
 }
 
+// namespaceRetry is how often a namespace is looked for that is not there:
+// nothing in it can bring an event.
+const namespaceRetry = 10 * time.Second
+
 // Reconcile takes at most one step.
 func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
-	if err := r.ensureObjects(ctx); err != nil {
+	if err := r.ensureObjects(ctx); apierrors.IsNotFound(err) {
+		r.Log.Info("waiting for the storage system's namespace", "namespace", r.Profile.Namespace)
+		return ctrl.Result{RequeueAfter: namespaceRetry}, nil
+	} else if err != nil {
 		return ctrl.Result{}, err
 	}
 	record, err := r.Cached.Record(ctx)

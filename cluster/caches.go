@@ -1,0 +1,99 @@
+package cluster
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/cluster/longhorn"
+	"github.com/fairlead-io/fairlead/storage"
+)
+
+// WebhookCache holds the network records and nothing else: whatever else rules
+// need is read live, and seldom.
+func WebhookCache(profiles []storage.Profile) cache.Options {
+	return cache.Options{
+		ReaderFailOnMissingInformer: true,
+		DefaultTransform:            cache.TransformStripManagedFields(),
+		ByObject:                    map[client.Object]cache.ByObject{&v1alpha1.NetworkRollout{}: {Namespaces: inNamespaces(profiles)}},
+	}
+}
+
+// ControllerCache holds what the controllers read: the objects of the storage
+// systems, in their namespaces, and of the cluster's volumes the few fields that
+// say which driver they are of. It grows with storage objects, not with pods.
+func ControllerCache(profiles []storage.Profile) (cache.Options, error) {
+	services, daemonSets := map[string]cache.Config{}, map[string]cache.Config{}
+	for _, p := range profiles {
+		labelled, err := labels.NewRequirement(p.VolumeLabel, selection.Exists, nil)
+		if err != nil {
+			return cache.Options{}, err
+		}
+		services[p.Namespace] = cache.Config{LabelSelector: labels.NewSelector().Add(*labelled)}
+		daemonSets[p.Namespace] = cache.Config{FieldSelector: fields.OneTermEqualSelector("metadata.name", p.ClientDaemonSet)}
+	}
+	here := cache.ByObject{Namespaces: inNamespaces(profiles)}
+	return cache.Options{
+		ReaderFailOnMissingInformer: false,
+		DefaultTransform:            cache.TransformStripManagedFields(),
+		ByObject: map[client.Object]cache.ByObject{
+			&v1alpha1.NetworkRollout{}:    here,
+			&v1alpha1.Setting{}:           here,
+			&longhorn.Setting{}:           here,
+			&longhorn.Volume{}:            here,
+			&longhorn.ShareManager{}:      here,
+			&corev1.Pod{}:                 {Namespaces: inNamespaces(profiles), Transform: slimPod},
+			&corev1.Service{}:             {Namespaces: services},
+			&appsv1.DaemonSet{}:           {Namespaces: daemonSets},
+			&corev1.PersistentVolume{}:    {Transform: slimPersistentVolume},
+			&storagev1.VolumeAttachment{}: {Transform: slimVolumeAttachment},
+		},
+	}, nil
+}
+
+func inNamespaces(profiles []storage.Profile) map[string]cache.Config {
+	namespaces := map[string]cache.Config{}
+	for _, p := range profiles {
+		namespaces[p.Namespace] = cache.Config{}
+	}
+	return namespaces
+}
+
+// The slim copies are for reading only; nothing is ever written back from them.
+
+func slimPod(object any) (any, error) {
+	if pod, ok := object.(*corev1.Pod); ok {
+		pod.ManagedFields = nil
+		pod.Spec = corev1.PodSpec{NodeName: pod.Spec.NodeName, HostNetwork: pod.Spec.HostNetwork}
+		pod.Status = corev1.PodStatus{Phase: pod.Status.Phase, Conditions: pod.Status.Conditions}
+	}
+	return object, nil
+}
+
+func slimPersistentVolume(object any) (any, error) {
+	if pv, ok := object.(*corev1.PersistentVolume); ok {
+		pv.ManagedFields, pv.Annotations, pv.Labels = nil, nil, nil
+		slim := corev1.PersistentVolumeSpec{AccessModes: pv.Spec.AccessModes}
+		if csi := pv.Spec.CSI; csi != nil {
+			slim.CSI = &corev1.CSIPersistentVolumeSource{Driver: csi.Driver, VolumeHandle: csi.VolumeHandle}
+			if migratable, ok := csi.VolumeAttributes[migratableAttribute]; ok {
+				slim.CSI.VolumeAttributes = map[string]string{migratableAttribute: migratable}
+			}
+		}
+		pv.Spec = slim
+	}
+	return object, nil
+}
+
+func slimVolumeAttachment(object any) (any, error) {
+	if va, ok := object.(*storagev1.VolumeAttachment); ok {
+		va.ManagedFields, va.Annotations, va.Status = nil, nil, storagev1.VolumeAttachmentStatus{}
+	}
+	return object, nil
+}

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	config "github.com/fairlead-io/fairlead/api/config/v1alpha1"
+	"github.com/fairlead-io/fairlead/cluster"
+	"github.com/fairlead-io/fairlead/controllers/cabundle"
+	"github.com/fairlead-io/fairlead/controllers/rollout"
+	"github.com/fairlead-io/fairlead/controllers/volumes"
+	"github.com/fairlead-io/fairlead/webhook"
+)
+
+type controllerOptions struct {
+	commonOptions
+	metricsListen, healthListen string
+	leaderElect                 bool
+	leaderElectionNamespace     string
+	injectCAFrom                string
+	pprofListen                 string
+}
+
+func controllerCommand() *cobra.Command {
+	o := &controllerOptions{}
+	cmd := &cobra.Command{
+		Use:   "controller",
+		Short: "Apply settings, and keep shared volumes in line",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			log, err := o.logger(cmd.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			return o.run(cmd.Context(), log)
+		},
+	}
+	o.addFlags(cmd)
+	flags := cmd.Flags()
+	flags.StringVar(&o.metricsListen, "metrics-listen", ":8080", "address to serve /metrics on; 0 serves none")
+	flags.StringVar(&o.healthListen, "health-listen", ":8081", "address to serve /healthz and /readyz on; 0 serves none")
+	flags.BoolVar(&o.leaderElect, "leader-elect", true, "work only as the leader of all replicas")
+	flags.StringVar(&o.leaderElectionNamespace, "leader-election-namespace", webhook.Namespace, "namespace of the leader's Lease")
+	flags.StringVar(&o.injectCAFrom, "inject-ca-from", "", "<namespace>/<name> of the Secret whose CA is written into the webhook configurations")
+	flags.StringVar(&o.pprofListen, "pprof-listen", "", "address to serve /debug/pprof on; none by default")
+	return cmd
+}
+
+// run is the composition root of the controller.
+func (o *controllerOptions) run(ctx context.Context, log *slog.Logger) error {
+	configuration, err := config.Load(o.configFile)
+	if err != nil {
+		return err
+	}
+	secret, err := objectKey("inject-ca-from", o.injectCAFrom)
+	if err != nil {
+		return err
+	}
+	restConfig, err := o.restConfig("controller")
+	if err != nil {
+		return err
+	}
+	scheme, err := cluster.NewScheme()
+	if err != nil {
+		return err
+	}
+	caches, err := cluster.ControllerCache(storageProfiles(configuration))
+	if err != nil {
+		return fmt.Errorf("choosing what to cache: %w", err)
+	}
+	ca := &cabundle.Reconciler{Secret: secret, Configuration: webhook.ConfigurationName, Log: log}
+	if secret.Name != "" {
+		ca.Caches(&caches)
+	}
+	mgr, err := ctrl.NewManager(restConfig, manager.Options{
+		Scheme: scheme, Cache: caches,
+		Metrics:                       metricsserver.Options{BindAddress: o.metricsListen},
+		HealthProbeBindAddress:        o.healthListen,
+		PprofBindAddress:              o.pprofListen,
+		LeaderElection:                o.leaderElect,
+		LeaderElectionID:              "fairlead-controller",
+		LeaderElectionNamespace:       o.leaderElectionNamespace,
+		LeaderElectionReleaseOnCancel: true,
+		// Nothing runs after the manager has stopped, so the lease can be given up at once.
+		LeaseDuration: ptr.To(15 * time.Second), RenewDeadline: ptr.To(10 * time.Second), RetryPeriod: ptr.To(2 * time.Second),
+	})
+	if err != nil {
+		return fmt.Errorf("building the manager: %w", err)
+	}
+	for _, add := range []func(string, healthz.Checker) error{mgr.AddHealthzCheck, mgr.AddReadyzCheck} {
+		if err := add("ping", healthz.Ping); err != nil {
+			return fmt.Errorf("adding a health check: %w", err)
+		}
+	}
+	for _, p := range configuration.Profiles {
+		if err := setupProfile(mgr, configuration, p, log.With("profile", p.Name)); err != nil {
+			return err
+		}
+	}
+	if secret.Name != "" {
+		ca.Client = mgr.GetClient()
+		if err := ca.SetupWithManager(mgr); err != nil {
+			return err
+		}
+	}
+	if err := mgr.Start(ctx); err != nil {
+		return fmt.Errorf("running the controllers: %w", err)
+	}
+	return nil
+}
+
+func setupProfile(mgr manager.Manager, c *config.Configuration, p config.Profile, log *slog.Logger) error {
+	profile := p.Storage()
+	var cached client.Reader = mgr.GetClient()
+	live := cluster.NewReader(profile, mgr.GetAPIReader(), cached)
+	recorder := mgr.GetEventRecorder("fairlead")
+	if p.Duties.Settings != config.Off {
+		r := &rollout.Reconciler{
+			Profile: profile, Applies: p.Duties.Settings == config.Apply,
+			Client: mgr.GetClient(), Cached: cluster.NewReader(profile, cached, cached), Live: live,
+			Events: recorder, Clock: clock.RealClock{}, Log: log,
+		}
+		if err := r.SetupWithManager(mgr); err != nil {
+			return err
+		}
+	}
+	if p.Duties.Services == config.On {
+		r := &volumes.Reconciler{
+			Profile: profile, ClusterDomain: c.ClusterDomain,
+			Client: mgr.GetClient(), Live: live, Events: recorder, Log: log,
+		}
+		return r.SetupWithManager(mgr)
+	}
+	return nil
+}

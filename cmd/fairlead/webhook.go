@@ -1,0 +1,176 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	config "github.com/fairlead-io/fairlead/api/config/v1alpha1"
+	"github.com/fairlead-io/fairlead/certs"
+	"github.com/fairlead-io/fairlead/cluster"
+	"github.com/fairlead-io/fairlead/settings"
+	"github.com/fairlead-io/fairlead/webhook"
+)
+
+type webhookOptions struct {
+	commonOptions
+	listen, opsListen string
+	certFile, keyFile string
+	selfSignedSecret  string
+	servingName       string
+	clientCAFile      string
+	drainDelay        time.Duration
+	pprof             bool
+}
+
+func webhookCommand() *cobra.Command {
+	o := &webhookOptions{}
+	cmd := &cobra.Command{
+		Use:   "webhook",
+		Short: "Serve the admission webhooks",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			log, err := o.logger(cmd.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			return o.run(cmd.Context(), log)
+		},
+	}
+	o.addFlags(cmd)
+	flags := cmd.Flags()
+	flags.StringVar(&o.listen, "listen", ":9443", "address to serve admission on")
+	flags.StringVar(&o.opsListen, "ops-listen", ":8080", "address to serve /healthz, /readyz and /metrics on")
+	flags.StringVar(&o.certFile, "tls-cert-file", "", "serving certificate, PEM; followed when it is replaced")
+	flags.StringVar(&o.keyFile, "tls-key-file", "", "its private key, PEM")
+	flags.StringVar(&o.selfSignedSecret, "self-signed-secret", "", "instead of files: <namespace>/<name> of the Secret to keep a CA of Fairlead's own in")
+	flags.StringVar(&o.servingName, "serving-name", webhook.ServiceName+"."+webhook.Namespace+".svc", "name that the API server calls by")
+	flags.StringVar(&o.clientCAFile, "client-ca-file", "", "serve only clients with a certificate of these CAs, PEM")
+	flags.DurationVar(&o.drainDelay, "drain-delay", 10*time.Second, "how long to go on serving after SIGTERM, until no new connections come")
+	flags.BoolVar(&o.pprof, "pprof", false, "serve /debug/pprof beside the metrics")
+	return cmd
+}
+
+var errCertificate = errors.New("give --tls-cert-file and --tls-key-file, or --self-signed-secret")
+
+func (o *webhookOptions) certificates(c *rest.Config) (certs.Source, error) {
+	secret, err := objectKey("self-signed-secret", o.selfSignedSecret)
+	if err != nil {
+		return nil, err
+	}
+	files := o.certFile != "" && o.keyFile != ""
+	if files == (secret.Name != "") {
+		return nil, errCertificate
+	}
+	if files {
+		return certs.FromFiles(o.certFile, o.keyFile), nil
+	}
+	return certs.SelfSigned(c, certs.Authority{Namespace: secret.Namespace, SecretName: secret.Name}, []string{o.servingName}), nil
+}
+
+// run is the composition root of the webhook.
+func (o *webhookOptions) run(ctx context.Context, log *slog.Logger) error {
+	configuration, err := config.Load(o.configFile)
+	if err != nil {
+		return err
+	}
+	restConfig, err := o.restConfig("webhook")
+	if err != nil {
+		return err
+	}
+	source, err := o.certificates(restConfig)
+	if err != nil {
+		return err
+	}
+	tlsConfig, err := webhook.TLSConfig(source, o.clientCAFile)
+	if err != nil {
+		return err
+	}
+	scheme, err := cluster.NewScheme()
+	if err != nil {
+		return err
+	}
+	cacheOptions := cluster.WebhookCache(storageProfiles(configuration))
+	cacheOptions.Scheme = scheme
+	objects, err := cache.New(restConfig, cacheOptions)
+	if err != nil {
+		return fmt.Errorf("building the cache: %w", err)
+	}
+	live, err := client.New(restConfig, client.Options{Scheme: scheme})
+	if err != nil {
+		return fmt.Errorf("building the client: %w", err)
+	}
+	listener, err := net.Listen("tcp", o.listen)
+	if err != nil {
+		return fmt.Errorf("listening: %w", err)
+	}
+	opsListener, err := net.Listen("tcp", o.opsListen)
+	if err != nil {
+		return fmt.Errorf("listening: %w", err)
+	}
+
+	// What requests need outlives the context that ends serving: draining uses it too.
+	background, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	records, err := cluster.WatchRecords(background, objects, storageProfiles(configuration))
+	if err != nil {
+		return err
+	}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	server := &webhook.Server{
+		Listener:   tls.NewListener(listener, tlsConfig),
+		Handler:    webhook.NewRouter(configuration, webhookProfiles(configuration, records, live), webhook.NewMetrics(registry), log),
+		DrainDelay: o.drainDelay, Log: log,
+	}
+	readiness := &webhook.Readiness{
+		Address: dialAddress(listener.Addr()), ServingName: o.servingName, Now: time.Now,
+		Synced: records.Synced, Draining: server.Draining,
+	}
+	group, background := errgroup.WithContext(background)
+	group.Go(func() error { return source.Start(background) })
+	group.Go(func() error { return objects.Start(background) })
+	group.Go(func() error { return webhook.ServeOps(background, opsListener, readiness, registry, o.pprof) })
+	group.Go(func() error {
+		defer stop()
+		serving, cancel := context.WithCancel(ctx)
+		defer cancel()
+		context.AfterFunc(background, cancel) // one part failed: all stop
+		return server.Start(serving)
+	})
+	return group.Wait()
+}
+
+func webhookProfiles(c *config.Configuration, records *cluster.Records, live client.Reader) []webhook.Profile {
+	var profiles []webhook.Profile
+	for _, p := range c.Profiles {
+		profile := p.Storage()
+		profiles = append(profiles, webhook.Profile{
+			Profile: profile, Duties: p.Duties,
+			Record: func() settings.Record { return records.Of(profile) },
+			Live:   cluster.NewReader(profile, live, live),
+		})
+	}
+	return profiles
+}
+
+// dialAddress is where a listener on any address is reached from the same host.
+func dialAddress(address net.Addr) string {
+	tcp, ok := address.(*net.TCPAddr)
+	if !ok || !tcp.IP.IsUnspecified() {
+		return address.String()
+	}
+	return net.JoinHostPort("localhost", fmt.Sprint(tcp.Port))
+}

@@ -1,0 +1,106 @@
+// Package cabundle brings the CA of Fairlead's own making to the webhook
+// configurations, in clusters where no cert-manager does it.
+package cabundle
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/fairlead-io/fairlead/certs"
+)
+
+// Reconciler copies the CA from the Secret into both webhook configurations.
+type Reconciler struct {
+	Secret        client.ObjectKey
+	Configuration string
+	Client        client.Client
+	Log           *slog.Logger
+}
+
+// Caches limits what is watched to the Secret and the two configurations.
+func (r *Reconciler) Caches(options *cache.Options) {
+	named := func(name string) fields.Selector { return fields.OneTermEqualSelector("metadata.name", name) }
+	options.ByObject[&corev1.Secret{}] = cache.ByObject{Namespaces: map[string]cache.Config{
+		r.Secret.Namespace: {FieldSelector: named(r.Secret.Name)},
+	}}
+	options.ByObject[&admissionregistrationv1.MutatingWebhookConfiguration{}] = cache.ByObject{Field: named(r.Configuration)}
+	options.ByObject[&admissionregistrationv1.ValidatingWebhookConfiguration{}] = cache.ByObject{Field: named(r.Configuration)}
+}
+
+// Reconcile writes the CA where it differs.
+func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
+	var secret corev1.Secret
+	if err := r.Client.Get(ctx, r.Secret, &secret); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err) // its creation is an event
+	}
+	ca := secret.Data[certs.CAKey]
+	if len(ca) == 0 {
+		return ctrl.Result{}, nil
+	}
+	var mutating admissionregistrationv1.MutatingWebhookConfiguration
+	if err := r.Client.Get(ctx, client.ObjectKey{Name: r.Configuration}, &mutating); client.IgnoreNotFound(err) != nil {
+		return ctrl.Result{}, fmt.Errorf("reading the mutating webhooks: %w", err)
+	}
+	before, changed := mutating.DeepCopy(), false
+	for i := range mutating.Webhooks {
+		changed = set(&mutating.Webhooks[i].ClientConfig, ca) || changed
+	}
+	if err := r.patch(ctx, changed, &mutating, before); err != nil {
+		return ctrl.Result{}, err
+	}
+	var validating admissionregistrationv1.ValidatingWebhookConfiguration
+	if err := r.Client.Get(ctx, client.ObjectKey{Name: r.Configuration}, &validating); client.IgnoreNotFound(err) != nil {
+		return ctrl.Result{}, fmt.Errorf("reading the validating webhooks: %w", err)
+	}
+	old, changed := validating.DeepCopy(), false
+	for i := range validating.Webhooks {
+		changed = set(&validating.Webhooks[i].ClientConfig, ca) || changed
+	}
+	return ctrl.Result{}, r.patch(ctx, changed, &validating, old)
+}
+
+func set(c *admissionregistrationv1.WebhookClientConfig, ca []byte) bool {
+	if bytes.Equal(c.CABundle, ca) {
+		return false
+	}
+	c.CABundle = ca
+	return true
+}
+
+func (r *Reconciler) patch(ctx context.Context, changed bool, object, before client.Object) error {
+	if !changed {
+		return nil
+	}
+	if err := r.Client.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("injecting the CA: %w", err)
+	}
+	r.Log.Info("injected the CA", "kind", fmt.Sprintf("%T", object), "name", object.GetName())
+	return nil
+}
+
+// SetupWithManager registers the controller.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	one := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
+		return []reconcile.Request{{NamespacedName: r.Secret}}
+	})
+	err := ctrl.NewControllerManagedBy(mgr).Named("cabundle").
+		Watches(&corev1.Secret{}, one).
+		Watches(&admissionregistrationv1.MutatingWebhookConfiguration{}, one).
+		Watches(&admissionregistrationv1.ValidatingWebhookConfiguration{}, one).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("setting up the CA controller: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,110 @@
+package volumes
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/fairlead-io/fairlead/cluster"
+	"github.com/fairlead-io/fairlead/cluster/longhorn"
+	"github.com/fairlead-io/fairlead/mutators"
+	"github.com/fairlead-io/fairlead/storage"
+)
+
+// Reconciler keeps the volumes of one profile in line. A request names a volume.
+type Reconciler struct {
+	Profile       storage.Profile
+	ClusterDomain string
+	Client        client.Client
+	Live          *cluster.Reader
+	Events        events.EventRecorder
+	Log           *slog.Logger
+}
+
+// Reconcile corrects the endpoint of one volume and looks at its server.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	var sm longhorn.ShareManager
+	if err := r.Client.Get(ctx, request.NamespacedName, &sm); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	service, err := r.Live.Service(ctx, request.Name)
+	if err != nil || service == nil {
+		return ctrl.Result{}, err
+	}
+	if err := r.correctEndpoint(ctx, &sm, service); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	return ctrl.Result{}, r.lookAtServer(ctx, &sm, service)
+}
+
+// correctEndpoint applies the webhook's own rule to an endpoint that came in without it.
+func (r *Reconciler) correctEndpoint(ctx context.Context, sm *longhorn.ShareManager, service *storage.Service) error {
+	var view mutators.ShareManager
+	view.Metadata.Name, view.Status.Endpoint = sm.Name, sm.Status.Endpoint
+	result := mutators.MutateShareManager(view, sm.Namespace, service, r.ClusterDomain)
+	if result.Outcome != mutators.Mutated {
+		return nil
+	}
+	patch, err := json.Marshal(result.Patch)
+	if err != nil {
+		return fmt.Errorf("correcting the endpoint of %s: %w", sm.Name, err)
+	}
+	if err := r.Client.Status().Patch(ctx, sm.DeepCopy(), client.RawPatch(types.JSONPatchType, patch)); err != nil {
+		return fmt.Errorf("correcting the endpoint of %s: %w", sm.Name, err)
+	}
+	r.Log.Info("corrected an endpoint", "volume", sm.Name, "detail", result.Detail)
+	return nil
+}
+
+// lookAtServer tells about a server pod that its clients can't reach by the
+// Service. It is not restarted: the volume may be in use by another way.
+func (r *Reconciler) lookAtServer(ctx context.Context, sm *longhorn.ShareManager, service *storage.Service) error {
+	record, err := r.Live.Record(ctx)
+	if err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	server, err := r.Live.RunningServer(ctx, sm.Name)
+	if err != nil || server == nil {
+		return err
+	}
+	want := service.Network(record.Clients)
+	if server.Network == want {
+		return nil
+	}
+	message := fmt.Sprintf("server pod %s asks for network %q, its Service is for %q; detach the volume to bring it in line", server.Pod, server.Network, want)
+	r.Log.Warn("out of line", "volume", sm.Name, "detail", message)
+	r.Events.Eventf(sm, nil, corev1.EventTypeWarning, "OutOfLine", "Look", "%s", message)
+	return nil
+}
+
+// SetupWithManager registers the controller.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	here := predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetNamespace() == r.Profile.Namespace })
+	byLabel := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
+		volume, ok := o.GetLabels()[r.Profile.VolumeLabel]
+		if !ok {
+			return nil
+		}
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: volume}}}
+	})
+	err := ctrl.NewControllerManagedBy(mgr).Named("volumes-"+r.Profile.Name).
+		For(&longhorn.ShareManager{}, builder.WithPredicates(here)).
+		Watches(&corev1.Service{}, byLabel, builder.WithPredicates(here)).
+		Watches(&corev1.Pod{}, byLabel, builder.WithPredicates(here)).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("setting up the volumes controller: %w", err)
+	}
+	return nil
+}
