@@ -1,0 +1,118 @@
+package cluster
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/fairlead-io/fairlead/e2e/controlplane/binaries"
+	"github.com/fairlead-io/fairlead/e2e/controlplane/pki"
+)
+
+// masters is the group that may do everything, on every cluster.
+const masters = "system:masters"
+
+// simulatorName is the user as which the Multus simulator is known.
+const simulatorName = "multus"
+
+// frontProxyName is as whom the API server speaks for its users to servers
+// behind it.
+const frontProxyName = "front-proxy-client"
+
+// credentials are the files by which the parts of the control plane know each
+// other.
+type credentials struct {
+	caFile, caKeyFile string
+	server            pki.Pair
+	etcdClient        pki.Pair
+	frontProxy        pki.Pair
+	serviceAccounts   pki.Pair
+}
+
+// issue makes all certificates and kubeconfigs. Only the authority and the
+// service account key are kept from an earlier run.
+func issue(files layout, options Options, ports Ports) (credentials, error) {
+	authority, err := pki.Open(files.pki())
+	if err != nil {
+		return credentials{}, err
+	}
+	result := credentials{caFile: authority.CertificateFile(), caKeyFile: authority.KeyFile()}
+	if result.server, err = authority.Server("server", serverNames(options)); err != nil {
+		return credentials{}, err
+	}
+	if result.etcdClient, err = authority.Client("etcd-client"); err != nil {
+		return credentials{}, err
+	}
+	if result.frontProxy, err = authority.Client(frontProxyName); err != nil {
+		return credentials{}, err
+	}
+	if result.serviceAccounts, err = pki.ServiceAccountKey(files.pki()); err != nil {
+		return credentials{}, err
+	}
+
+	for _, identity := range []struct {
+		user   string
+		groups []string
+		file   string
+	}{
+		{"admin", []string{masters}, files.kubeconfig()},
+		{"system:kube-controller-manager", nil, files.componentKubeconfig(binaries.ControllerManager)},
+		{"system:kube-scheduler", nil, files.componentKubeconfig(binaries.Scheduler)},
+		// What simulates real parts does their work under many names there;
+		// here one that may do everything is enough.
+		{binaries.Kwok, []string{masters}, files.componentKubeconfig(binaries.Kwok)},
+		{binaries.CertManager, []string{masters}, files.componentKubeconfig(binaries.CertManager)},
+		{simulatorName, []string{masters}, files.componentKubeconfig(simulatorName)},
+	} {
+		pair, err := authority.Client(identity.user, identity.groups...)
+		if err != nil {
+			return credentials{}, err
+		}
+		if err := writeKubeconfig(identity.file, identity.user, serverURL(ports), result.caFile, pair); err != nil {
+			return credentials{}, fmt.Errorf("writing the kubeconfig of %s: %w", identity.user, err)
+		}
+	}
+	return result, nil
+}
+
+func serverURL(ports Ports) string { return "https://" + loopback(ports.APIServer) }
+
+func serverNames(options Options) []string {
+	names := []string{
+		"localhost", "127.0.0.1", "::1",
+		"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc." + options.ClusterDomain,
+	}
+	for _, cidr := range options.ServiceCIDRs {
+		names = append(names, firstServiceIP(cidr).String())
+	}
+	return names
+}
+
+// firstServiceIP is the cluster IP of the Service default/kubernetes.
+func firstServiceIP(cidr netip.Prefix) netip.Addr { return cidr.Masked().Addr().Next() }
+
+// writeKubeconfig embeds everything, so that the file can be copied anywhere.
+func writeKubeconfig(path, user, server, caFile string, pair pki.Pair) error {
+	const name = "fairlead"
+	config := clientcmdapi.NewConfig()
+	cluster, auth := clientcmdapi.NewCluster(), clientcmdapi.NewAuthInfo()
+	cluster.Server = server
+	for file, content := range map[string]*[]byte{
+		caFile:               &cluster.CertificateAuthorityData,
+		pair.CertificateFile: &auth.ClientCertificateData,
+		pair.KeyFile:         &auth.ClientKeyData,
+	} {
+		var err error
+		if *content, err = os.ReadFile(file); err != nil {
+			return err
+		}
+	}
+	config.Clusters[name] = cluster
+	config.AuthInfos[user] = auth
+	config.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: user}
+	config.CurrentContext = name
+	return clientcmd.WriteToFile(*config, path)
+}

@@ -1,0 +1,81 @@
+// Package cluster runs one control plane, in one folder, from start to stop.
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"path/filepath"
+	"regexp"
+
+	"github.com/fairlead-io/fairlead/e2e/controlplane/cachedir"
+	"github.com/fairlead-io/fairlead/e2e/controlplane/nodes"
+)
+
+// Options say what the control plane should be like.
+type Options struct {
+	// Dir holds everything the control plane writes. A second run in the same
+	// folder goes on from where the first one stopped.
+	Dir           string
+	Nodes         int
+	ClusterDomain string
+	ServiceCIDRs  []netip.Prefix
+	// FastNodeLoss makes a lost node NotReady after seconds rather than most
+	// of a minute.
+	FastNodeLoss bool
+	Cache        cachedir.Cache
+}
+
+// Defaults are the options of an ordinary cluster.
+func Defaults() Options {
+	return Options{
+		Nodes:         3,
+		ClusterDomain: "cluster.local",
+		ServiceCIDRs: []netip.Prefix{
+			netip.MustParsePrefix("10.96.0.0/16"),
+			netip.MustParsePrefix("fd00:10:96::/112"),
+		},
+	}
+}
+
+var domainPattern = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
+
+// Validate reports all problems at once.
+func (o Options) Validate() error {
+	var problems []error
+	if o.Dir == "" {
+		problems = append(problems, errors.New("--dir is required: the folder for everything the control plane writes"))
+	}
+	if o.Nodes < 0 || o.Nodes > nodes.Max {
+		problems = append(problems, fmt.Errorf("--nodes is %d, must be from 0 to %d", o.Nodes, nodes.Max))
+	}
+	if !domainPattern.MatchString(o.ClusterDomain) {
+		problems = append(problems, fmt.Errorf("--cluster-domain %q is not a DNS name", o.ClusterDomain))
+	}
+	switch families := o.ServiceCIDRs; {
+	case len(families) == 0 || len(families) > 2:
+		problems = append(problems, fmt.Errorf("--service-cidr has %d ranges, must have one, or one of each IP family", len(families)))
+	case len(families) == 2 && families[0].Addr().Is4() == families[1].Addr().Is4():
+		problems = append(problems, errors.New("--service-cidr has two ranges of the same IP family"))
+	}
+	return errors.Join(problems...)
+}
+
+// layout names the files below the folder.
+type layout struct{ dir string }
+
+func (l layout) path(name string) string { return filepath.Join(l.dir, name) }
+func (l layout) pki() string             { return l.path("pki") }
+func (l layout) kubeconfig() string      { return l.path("kubeconfig") }
+func (l layout) etcdData() string        { return l.path("etcd") }
+func (l layout) stages() string          { return l.path("kwok.yaml") }
+func (l layout) logs() string            { return l.path("logs") }
+func (l layout) log(name string) string  { return filepath.Join(l.logs(), name+".log") }
+func (l layout) state() string           { return l.path("state.json") }
+func (l layout) ready() string           { return l.path("ready") }
+func (l layout) lock() string            { return l.path("lock") }
+
+// componentKubeconfig is the kubeconfig of one of our own components.
+func (l layout) componentKubeconfig(name string) string {
+	return filepath.Join(l.pki(), name+".kubeconfig")
+}

@@ -1,0 +1,45 @@
+package cluster
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+)
+
+func TestAllProblemsOfTheOptionsAreToldAtOnce(t *testing.T) {
+	options := Defaults()
+	options.Nodes = -1
+	options.ClusterDomain = "Not A Domain"
+	options.ServiceCIDRs = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/16"), netip.MustParsePrefix("10.1.0.0/16")}
+	err := options.Validate()
+	if err == nil {
+		t.Fatal("no error")
+	}
+	for _, flag := range []string{"--dir", "--nodes", "--cluster-domain", "--service-cidr"} {
+		if !strings.Contains(err.Error(), flag) {
+			t.Errorf("%s is missing in: %v", flag, err)
+		}
+	}
+}
+
+func TestTheDefaultsNeedOnlyAFolder(t *testing.T) {
+	options := Defaults()
+	options.Dir = t.TempDir()
+	if err := options.Validate(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestPortsAreDifferentAndFree(t *testing.T) {
+	ports, err := freePorts(20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[int]bool{}
+	for _, port := range ports {
+		if seen[port] || port < firstPort || port >= lastPort {
+			t.Errorf("port %d is a double or out of range", port)
+		}
+		seen[port] = true
+	}
+}

@@ -1,0 +1,145 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	controlplane "github.com/fairlead-io/fairlead/e2e/controlplane"
+	"github.com/fairlead-io/fairlead/e2e/controlplane/cachedir"
+	"github.com/fairlead-io/fairlead/e2e/controlplane/process"
+	"github.com/fairlead-io/fairlead/e2e/controlplane/progress"
+)
+
+// stopGrace is how long each component may take to stop by itself. Nothing is
+// lost with one that is stopped harder: what counts is in etcd.
+const stopGrace = 5 * time.Second
+
+// Run runs a control plane until the context ends, which is the ordinary way to
+// stop it, or until a part of it fails. It calls ready once everything works.
+// When it returns, nothing that it started is left. Closing hurry makes it stop
+// without waiting for anyone.
+func Run(ctx context.Context, hurry <-chan struct{}, options Options, report *progress.Reporter, ready func(State)) error {
+	began := time.Now()
+	files := layout{options.Dir}
+	unlock, err := claim(files)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	// What they say is true only while this process lives.
+	defer files.forget()
+
+	prepared, err := prepare(files, options)
+	if err != nil {
+		return err
+	}
+	versions, err := controlplane.PinnedVersions()
+	if err != nil {
+		return err
+	}
+
+	group := process.NewGroup()
+	asked := ctx
+	ctx, fail := context.WithCancelCause(ctx)
+	var background sync.WaitGroup
+	defer background.Wait()
+	defer group.Stop(stopGrace)
+	defer fail(nil)
+	go watchDeaths(ctx, group, fail)
+	go func() {
+		<-hurry
+		group.Kill()
+	}()
+
+	state, err := starter{
+		setup: prepared, group: group, report: report, versions: versions,
+		background: func(name string, run func(context.Context) error) {
+			background.Go(func() {
+				if err := run(ctx); err != nil {
+					fail(fmt.Errorf("%s failed: %w", name, err))
+				}
+			})
+		},
+	}.start(ctx, began)
+	if err == nil {
+		ready(state)
+		<-ctx.Done()
+	}
+
+	// Nobody should take the control plane for ready while it is being stopped.
+	_ = os.Remove(files.ready())
+	switch cause := context.Cause(ctx); {
+	case asked.Err() != nil && err != nil:
+		return errors.New("stopped before it was ready")
+	case asked.Err() != nil:
+		return nil
+	case cause != nil:
+		// The death of a component says more than the step that it broke.
+		return cause
+	default:
+		return err
+	}
+}
+
+// claim makes the folder this process' own and clears what an earlier run may
+// have left there to be misread.
+func claim(files layout) (unlock func(), err error) {
+	if err := os.MkdirAll(files.dir, 0o755); err != nil {
+		return nil, fmt.Errorf("making the folder: %w", err)
+	}
+	unlock, err = cachedir.TryLock(files.lock())
+	if errors.Is(err, cachedir.ErrLocked) {
+		return nil, fmt.Errorf("a control plane is already running in %s", files.dir)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := files.forget(); err != nil {
+		unlock()
+		return nil, err
+	}
+	return unlock, nil
+}
+
+func prepare(files layout, options Options) (setup, error) {
+	// etcd insists on a data folder that only its user can read.
+	if err := os.MkdirAll(files.etcdData(), 0o700); err != nil {
+		return setup{}, fmt.Errorf("making etcd's folder: %w", err)
+	}
+	ports, err := choosePorts()
+	if err != nil {
+		return setup{}, err
+	}
+	credentials, err := issue(files, options, ports)
+	if err != nil {
+		return setup{}, err
+	}
+	return setup{options: options, files: files, ports: ports, credentials: credentials}, nil
+}
+
+func watchDeaths(ctx context.Context, group *process.Group, fail context.CancelCauseFunc) {
+	select {
+	case <-ctx.Done():
+	case dead := <-group.Deaths():
+		fail(describeDeath(dead))
+	}
+}
+
+// describeDeath shows the end of the component's log, which nearly always has
+// the reason.
+func describeDeath(dead *process.Process) error {
+	const lines = 20
+	how := "ended with exit status 0"
+	if err := dead.Err(); err != nil {
+		how = "died: " + err.Error()
+	}
+	tail, err := process.Tail(dead.Spec.Log, lines)
+	if err != nil {
+		tail = err.Error()
+	}
+	return fmt.Errorf("%s %s\nlast lines of %s:\n%s", dead.Spec.Name, how, dead.Spec.Log, tail)
+}

@@ -1,0 +1,39 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"runtime"
+	"time"
+
+	"github.com/fairlead-io/fairlead/e2e/controlplane/binaries"
+	"github.com/fairlead-io/fairlead/e2e/controlplane/cachedir"
+	"github.com/fairlead-io/fairlead/e2e/controlplane/progress"
+)
+
+// heartbeat is short enough that nobody thinks a build hangs, and that no CI
+// system takes it for dead.
+const heartbeat = 15 * time.Second
+
+func build(stop *stop, args []string) error {
+	flags := flag.NewFlagSet("controlplane build", flag.ContinueOnError)
+	if err := parse(flags, args); err != nil {
+		return err
+	}
+	cache, err := cachedir.Open(runtime.Version())
+	if err != nil {
+		return err
+	}
+	return binaries.Ensure(stop.ctx, cache, progress.New(os.Stderr, heartbeat))
+}
+
+func parse(flags *flag.FlagSet, args []string) error {
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if flags.NArg() > 0 {
+		return fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	}
+	return nil
+}

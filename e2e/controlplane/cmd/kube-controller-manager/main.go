@@ -1,0 +1,18 @@
+// kube-controller-manager is the unmodified Kubernetes controller manager,
+// built from its Go module.
+package main
+
+import (
+	"os"
+	_ "time/tzdata" // CronJobs name time zones the machine may not have
+
+	"k8s.io/component-base/cli"
+	_ "k8s.io/component-base/logs/json/register"
+	_ "k8s.io/component-base/metrics/prometheus/clientgo"
+	_ "k8s.io/component-base/metrics/prometheus/version"
+	"k8s.io/kubernetes/cmd/kube-controller-manager/app"
+)
+
+func main() {
+	os.Exit(cli.Run(app.NewControllerManagerCommand()))
+}

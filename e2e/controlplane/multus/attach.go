@@ -1,0 +1,97 @@
+package multus
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	netv1 "github.com/k8snetworkplumbingwg/network-attachment-definition-client/pkg/apis/k8s.cni.cncf.io/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+)
+
+// attach gives one pod its networks. An error means: try again.
+func (s *Simulator) attach(ctx context.Context, name cache.ObjectName) error {
+	pod, err := s.pods.Pods(name.Namespace).Get(name.Name)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading pod %s: %w", name, err)
+	}
+	if !waiting(pod) {
+		return nil
+	}
+	if _, err := s.nodes.Get(pod.Spec.NodeName); err != nil {
+		// The node is no simulated one, or is lost. If it comes back, its pods
+		// are looked at again.
+		return nil
+	}
+
+	statuses, err := s.statuses(pod)
+	if err != nil {
+		// A kubelet would fail to make the sandbox and say so in these words.
+		// Addresses that were given already are taken back, as CNI DEL does.
+		s.ledger.release(pod.UID)
+		s.events.Eventf(pod, corev1.EventTypeWarning, "FailedCreatePodSandBox",
+			"Failed to create pod sandbox: plugin type=\"multus\" failed (add): %v", err)
+		return err
+	}
+	return s.publish(ctx, pod, statuses)
+}
+
+// statuses gives addresses on every network the pod asks for, or on none.
+func (s *Simulator) statuses(pod *corev1.Pod) ([]netv1.NetworkStatus, error) {
+	elements, err := parseRequest(pod.Annotations[netv1.NetworkAttachmentAnnot], pod.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	statuses := []netv1.NetworkStatus{defaultStatus(pod)}
+	for _, element := range elements {
+		network, err := s.networks.NetworkAttachmentDefinitions(element.Namespace).Get(element.Name)
+		if err != nil {
+			return nil, fmt.Errorf("cannot find a network-attachment-definition (%s) in namespace (%s): %w", element.Name, element.Namespace, err)
+		}
+		from, err := parseConfig(network.Spec.Config)
+		if err != nil {
+			return nil, fmt.Errorf("network %s/%s: %w", element.Namespace, element.Name, err)
+		}
+		addresses, err := s.ledger.assign(pod.UID, element.InterfaceRequest, from, element.IPRequest)
+		if err != nil {
+			return nil, fmt.Errorf("network %s/%s: %w", element.Namespace, element.Name, err)
+		}
+		statuses = append(statuses, networkStatus(pod, element, addresses))
+	}
+	return statuses, nil
+}
+
+// publish writes the annotation through the status subresource, as Multus does,
+// so that admission sees the same request. The UID keeps it from a pod that
+// took the name meanwhile.
+func (s *Simulator) publish(ctx context.Context, pod *corev1.Pod, statuses []netv1.NetworkStatus) error {
+	annotation, err := encodeStatus(statuses)
+	if err != nil {
+		return err
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid":         pod.UID,
+		"annotations": map[string]string{netv1.NetworkStatusAnnot: annotation},
+	}})
+	if err != nil {
+		return fmt.Errorf("encoding the network status of pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+	_, err = s.client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		// Gone, or another pod of that name by now, which is queued by itself.
+		// Its deletion may have been seen before the addresses were given.
+		s.ledger.release(pod.UID)
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("writing the network status of pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+	return nil
+}

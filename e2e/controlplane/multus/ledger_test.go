@@ -1,0 +1,153 @@
+package multus
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+func mustParse(t *testing.T, ipam string) addressing {
+	t.Helper()
+	from, err := parseConfig(fmt.Sprintf(`{"cniVersion":"1.0.0","type":"macvlan","ipam":%s}`, ipam))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return from
+}
+
+func texts(addresses []netip.Addr) string {
+	var all []string
+	for _, address := range addresses {
+		all = append(all, address.String())
+	}
+	return strings.Join(all, " ")
+}
+
+func TestAddressesComeFromTheRangesOfTheNetwork(t *testing.T) {
+	for name, c := range map[string]struct{ ipam, want string }{
+		"host-local subnet":         {`{"type":"host-local","subnet":"10.1.0.0/24"}`, "10.1.0.2"},
+		"host-local gateway":        {`{"type":"host-local","subnet":"10.1.0.0/24","gateway":"10.1.0.254"}`, "10.1.0.1"},
+		"host-local range":          {`{"type":"host-local","subnet":"10.1.0.0/24","rangeStart":"10.1.0.50"}`, "10.1.0.50"},
+		"host-local both families":  {`{"type":"host-local","ranges":[[{"subnet":"10.1.0.0/24"}],[{"subnet":"fd00:1::/64"}]]}`, "10.1.0.2 fd00:1::2"},
+		"whereabouts":               {`{"type":"whereabouts","range":"10.2.0.0/24"}`, "10.2.0.1"},
+		"whereabouts start":         {`{"type":"whereabouts","range":"10.2.0.0/24","range_start":"10.2.0.9"}`, "10.2.0.9"},
+		"whereabouts dashed":        {`{"type":"whereabouts","range":"10.2.0.5-10.2.0.9/24"}`, "10.2.0.5"},
+		"whereabouts exclude":       {`{"type":"whereabouts","range":"10.2.0.0/24","exclude":["10.2.0.0/28"]}`, "10.2.0.16"},
+		"whereabouts IPv6 exclude":  {`{"type":"whereabouts","range":"fd00:2::/64","exclude":["fd00:2::/65"]}`, "fd00:2:0:0:8000::"},
+		"whereabouts both families": {`{"type":"whereabouts","ipRanges":[{"range":"10.2.0.0/24"},{"range":"fd00:2::/64"}]}`, "10.2.0.1 fd00:2::1"},
+		"static":                    {`{"type":"static","addresses":[{"address":"10.3.0.7/24"}]}`, "10.3.0.7"},
+		"dhcp gives none here":      {`{"type":"dhcp"}`, ""},
+		"no IPAM":                   {`{}`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := newLedger().assign("pod", "net1", mustParse(t, c.ipam), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if texts(got) != c.want {
+				t.Errorf("addresses are %q, want %q", texts(got), c.want)
+			}
+		})
+	}
+}
+
+func TestAConfigurationListIsReadByItsFirstPlugin(t *testing.T) {
+	from, err := parseConfig(`{"plugins":[{"type":"macvlan","ipam":{"type":"host-local","subnet":"10.1.0.0/24"}},{"type":"tuning"}]}`)
+	if err != nil || len(from.pools) != 1 {
+		t.Errorf("addressing is %v, %v; want one pool", from, err)
+	}
+}
+
+func TestABrokenConfigurationIsRefused(t *testing.T) {
+	for _, config := range []string{
+		"", "{", `{"ipam":{"type":"calico-ipam"}}`, `{"ipam":{"type":"host-local","subnet":"10.0.0.0"}}`,
+		`{"ipam":{"type":"host-local","subnet":"10.0.0.0/24","rangeStart":"10.0.1.1"}}`,
+		`{"ipam":{"type":"whereabouts","range":"10.0.0.0/24","exclude":["x"]}}`,
+	} {
+		if from, err := parseConfig(config); err == nil {
+			t.Errorf("%q is read as %v, want an error", config, from)
+		}
+	}
+}
+
+func TestAddressesAreUniqueAmongLivePodsAndReused(t *testing.T) {
+	ledger := newLedger()
+	// A /29 has six host addresses, one of which is the gateway.
+	from := mustParse(t, `{"type":"host-local","subnet":"10.1.0.0/29"}`)
+	seen := map[string]bool{}
+	for n := range 5 {
+		got, err := ledger.assign(types.UID(fmt.Sprint(n)), "net1", from, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if seen[texts(got)] {
+			t.Errorf("%s is given twice", texts(got))
+		}
+		seen[texts(got)] = true
+	}
+	if got, err := ledger.assign("late", "net1", from, nil); err == nil {
+		t.Fatalf("a full range gives %s", texts(got))
+	}
+	ledger.release("3")
+	if got, err := ledger.assign("late", "net1", from, nil); err != nil || texts(got) != "10.1.0.5" {
+		t.Errorf("after a release: %q, %v; want the released address", texts(got), err)
+	}
+}
+
+func TestAskedTwiceTheLedgerAnswersTheSame(t *testing.T) {
+	ledger := newLedger()
+	from := mustParse(t, `{"type":"host-local","subnet":"10.1.0.0/24"}`)
+	first, err := ledger.assign("pod", "net1", from, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := ledger.assign("pod", "net1", from, nil)
+	if err != nil || texts(first) != texts(second) {
+		t.Errorf("addresses are %q and then %q, %v", texts(first), texts(second), err)
+	}
+	other, err := ledger.assign("pod", "net2", from, nil)
+	if err != nil || texts(other) == texts(first) {
+		t.Errorf("a second interface gets %q, %v; want another address", texts(other), err)
+	}
+}
+
+func TestRequestedAddressesReplaceThoseOfTheirFamily(t *testing.T) {
+	from := mustParse(t, `{"type":"host-local","ranges":[[{"subnet":"10.1.0.0/24"}],[{"subnet":"fd00:1::/64"}]]}`)
+	got, err := newLedger().assign("pod", "net1", from, []string{"10.1.0.77/24"})
+	if err != nil || texts(got) != "10.1.0.77 fd00:1::2" {
+		t.Errorf("addresses are %q, %v", texts(got), err)
+	}
+	if _, err := newLedger().assign("pod", "net1", from, []string{"nonsense"}); err == nil {
+		t.Error("a request that is no address is accepted")
+	}
+}
+
+func TestAnAddressTwoPodsAskedForIsFreeWhenBothAreGone(t *testing.T) {
+	ledger := newLedger()
+	from := mustParse(t, `{"type":"host-local","subnet":"10.1.0.0/24"}`)
+	for _, pod := range []types.UID{"a", "b"} {
+		if _, err := ledger.assign(pod, "net1", from, []string{"10.1.0.2"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ledger.release("a")
+	if got, err := ledger.assign("c", "net1", from, nil); err != nil || texts(got) != "10.1.0.3" {
+		t.Errorf("while b lives: %q, %v; want the next address", texts(got), err)
+	}
+	ledger.release("b")
+	if got, err := ledger.assign("d", "net1", from, nil); err != nil || texts(got) != "10.1.0.2" {
+		t.Errorf("when both are gone: %q, %v; want their address", texts(got), err)
+	}
+}
+
+func TestAdoptedAddressesAreNotGivenAgain(t *testing.T) {
+	ledger := newLedger()
+	ledger.adopt("old", interfaces{"net1": {netip.MustParseAddr("10.1.0.2")}})
+	from := mustParse(t, `{"type":"host-local","subnet":"10.1.0.0/24"}`)
+	if got, err := ledger.assign("new", "net1", from, nil); err != nil || texts(got) != "10.1.0.3" {
+		t.Errorf("addresses are %q, %v; want the next one", texts(got), err)
+	}
+}

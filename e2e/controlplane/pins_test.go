@@ -1,0 +1,72 @@
+package controlplane
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestVersionsComeFromRequireLinesOnly(t *testing.T) {
+	const goMod = `module example.com/x
+
+require (
+	github.com/cert-manager/cert-manager v1.2.3
+	github.com/k8snetworkplumbingwg/network-attachment-definition-client v1.7.5 // indirect
+	go.etcd.io/etcd/server/v3 v3.6.8
+	k8s.io/kubernetes v1.36.3
+	sigs.k8s.io/kwok v0.8.0 // indirect
+)
+
+replace k8s.io/kubernetes => k8s.io/kubernetes v9.9.9
+`
+	got, err := versionsIn(goMod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Versions{
+		Kubernetes: "v1.36.3", Etcd: "v3.6.8", Kwok: "v0.8.0",
+		CertManager: "v1.2.3", NetworkAttachmentDefinition: "v1.7.5",
+	}
+	if got != want {
+		t.Errorf("versions are %+v, want %+v", got, want)
+	}
+}
+
+func TestAMissingVersionIsNamed(t *testing.T) {
+	_, err := versionsIn("module example.com/x\n")
+	if err == nil || !strings.Contains(err.Error(), "requires no version of") {
+		t.Errorf("error is %v, want one that names a module", err)
+	}
+}
+
+func TestEveryStagingModuleIsReplacedByItsRelease(t *testing.T) {
+	versions, err := PinnedVersions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := moduleFiles.ReadFile("go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Staging modules are released as v0.x.y with Kubernetes v1.x.y.
+	want := "v0" + strings.TrimPrefix(versions.Kubernetes, "v1")
+	for line := range strings.Lines(string(content)) {
+		fields := strings.Fields(line)
+		if len(fields) == 4 && fields[1] == "=>" && strings.HasPrefix(fields[0], "k8s.io/") && fields[3] != want {
+			t.Errorf("%s is replaced by %s, want %s", fields[0], fields[3], want)
+		}
+	}
+}
+
+func TestTheFingerprintIsStable(t *testing.T) {
+	first, err := Fingerprint()
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := Fingerprint()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first != second || len(first) != 8 {
+		t.Errorf("fingerprints are %q and %q, want the same eight characters", first, second)
+	}
+}

@@ -1,0 +1,101 @@
+package process
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func script(t *testing.T, name, commands string) Spec {
+	t.Helper()
+	return Spec{Name: name, Path: "/bin/sh", Args: []string{"-c", commands}, Dir: t.TempDir(), Log: filepath.Join(t.TempDir(), name+".log")}
+}
+
+func alive(pid int) bool { return !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
+
+func TestADeathIsToldWithTheEndOfTheLog(t *testing.T) {
+	group := NewGroup()
+	defer group.Stop(time.Second)
+	if _, err := group.Start(script(t, "survivor", "exec sleep 60")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := group.Start(script(t, "victim", "for i in 1 2 3; do echo line $i; done; exit 7")); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case dead := <-group.Deaths():
+		if dead.Spec.Name != "victim" || dead.Err() == nil || !strings.Contains(dead.Err().Error(), "7") {
+			t.Errorf("%s died with %v", dead.Spec.Name, dead.Err())
+		}
+		tail, err := Tail(dead.Spec.Log, 2)
+		if err != nil || tail != "line 2\nline 3" {
+			t.Errorf("the end of the log is %q, %v", tail, err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("nobody told about the death")
+	}
+}
+
+func TestTheLastStartedStopsFirstAndNothingIsLeft(t *testing.T) {
+	folder := t.TempDir()
+	order := filepath.Join(folder, "order")
+	group := NewGroup()
+	var pids []int
+	for _, name := range []string{"first", "second", "third"} {
+		process, err := group.Start(script(t, name, `trap "echo `+name+` >> `+order+`; exit 0" TERM; touch `+filepath.Join(folder, name)+`; while :; do sleep 0.05; done`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pids = append(pids, process.Pid)
+	}
+	for _, name := range []string{"first", "second", "third"} {
+		for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+			if _, err := os.Stat(filepath.Join(folder, name)); err == nil {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("%s did not start", name)
+			}
+		}
+	}
+	group.Stop(10 * time.Second)
+	content, err := os.ReadFile(order)
+	if err != nil || string(content) != "third\nsecond\nfirst\n" {
+		t.Errorf("they stopped in the order %q, %v", content, err)
+	}
+	for _, pid := range pids {
+		if alive(pid) {
+			t.Errorf("process %d is left", pid)
+		}
+	}
+	if _, err := group.Start(script(t, "late", "exit 0")); err == nil {
+		t.Error("a stopped group starts processes")
+	}
+}
+
+func TestWhoDoesNotStopIsKilled(t *testing.T) {
+	process, err := Start(script(t, "stubborn", `trap "" TERM; while :; do sleep 0.05; done`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	started := time.Now()
+	process.Stop(200 * time.Millisecond)
+	if took := time.Since(started); took > 5*time.Second {
+		t.Errorf("it took %s", took)
+	}
+	if alive(process.Pid) {
+		t.Error("it is left")
+	}
+}
+
+func TestAProgramThatIsNotThereIsAnError(t *testing.T) {
+	spec := script(t, "nothing", "")
+	spec.Path = "/no/such/program"
+	if _, err := Start(spec); err == nil {
+		t.Error("no error")
+	}
+}

@@ -1,0 +1,159 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// Forwarder stands in for a Service in front of its replicas: new connections
+// go to replicas that say they are ready, in turn; those that exist stay.
+type Forwarder struct {
+	listener net.Listener
+	cancel   context.CancelFunc
+	done     sync.WaitGroup
+
+	mu       sync.Mutex
+	backends map[*backend]struct{}
+	turn     int
+}
+
+type backend struct {
+	address, readyURL string
+	ready             bool
+}
+
+// NewForwarder listens on a free loopback port.
+func NewForwarder() (*Forwarder, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("listening: %w", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	f := &Forwarder{listener: listener, cancel: cancel, backends: map[*backend]struct{}{}}
+	f.done.Go(func() { f.accept(ctx) })
+	f.done.Go(func() { f.probe(ctx) })
+	return f, nil
+}
+
+// Port that it listens on.
+func (f *Forwarder) Port() int { return f.listener.Addr().(*net.TCPAddr).Port }
+
+// Add puts a replica behind the forwarder; remove takes it away.
+func (f *Forwarder) Add(address, readyURL string) (remove func()) {
+	b := &backend{address: address, readyURL: readyURL}
+	f.mu.Lock()
+	f.backends[b] = struct{}{}
+	f.mu.Unlock()
+	return func() {
+		f.mu.Lock()
+		delete(f.backends, b)
+		f.mu.Unlock()
+	}
+}
+
+// Close stops forwarding and ends every connection.
+func (f *Forwarder) Close() error {
+	f.cancel()
+	err := f.listener.Close()
+	f.done.Wait()
+	return err
+}
+
+func (f *Forwarder) accept(ctx context.Context) {
+	for {
+		conn, err := f.listener.Accept()
+		if err != nil {
+			return
+		}
+		f.done.Go(func() { f.pipe(ctx, conn) })
+	}
+}
+
+func (f *Forwarder) pipe(ctx context.Context, in net.Conn) {
+	defer in.Close()
+	address, ok := f.next()
+	if !ok {
+		return
+	}
+	out, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return
+	}
+	defer out.Close()
+	stop := context.AfterFunc(ctx, func() { _ = errors.Join(in.Close(), out.Close()) })
+	defer stop()
+	var both sync.WaitGroup
+	both.Go(func() { copyHalf(out, in) })
+	both.Go(func() { copyHalf(in, out) })
+	both.Wait()
+}
+
+// copyHalf passes one direction on, its end included.
+func copyHalf(to, from net.Conn) {
+	_, _ = io.Copy(to, from)
+	if tcp, ok := to.(*net.TCPConn); ok {
+		_ = tcp.CloseWrite()
+	}
+}
+
+func (f *Forwarder) next() (string, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var ready []string
+	for b := range f.backends {
+		if b.ready {
+			ready = append(ready, b.address)
+		}
+	}
+	if len(ready) == 0 {
+		return "", false
+	}
+	f.turn++
+	return ready[f.turn%len(ready)], true
+}
+
+// probeEvery is far shorter than a kubelet's period, so that tests are short; the
+// drain delay has to be longer in both worlds.
+const probeEvery = 50 * time.Millisecond
+
+func (f *Forwarder) probe(ctx context.Context) {
+	client := &http.Client{Timeout: time.Second}
+	for {
+		f.mu.Lock()
+		backends := make([]*backend, 0, len(f.backends))
+		for b := range f.backends {
+			backends = append(backends, b)
+		}
+		f.mu.Unlock()
+		for _, b := range backends {
+			ready := isReady(ctx, client, b.readyURL)
+			f.mu.Lock()
+			b.ready = ready
+			f.mu.Unlock()
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(probeEvery):
+		}
+	}
+}
+
+func isReady(ctx context.Context, client *http.Client, url string) bool {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return false
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return false
+	}
+	_ = response.Body.Close()
+	return response.StatusCode == http.StatusOK
+}

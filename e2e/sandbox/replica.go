@@ -1,0 +1,224 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/fairlead-io/fairlead/webhook"
+)
+
+// Replica is one process of Fairlead: what a Deployment says, with its volumes
+// as folders, its service account's token, and free loopback ports.
+type Replica struct {
+	Name string
+	// Log is the file of its standard error.
+	Log string
+	// OpsURL is where health and, for the webhook, metrics are.
+	OpsURL string
+
+	cmd    *exec.Cmd
+	exited chan struct{}
+	cancel context.CancelFunc
+	remove func()
+}
+
+// StartReplica starts one more process of a Deployment.
+func (s *Sandbox) StartReplica(ctx context.Context, deployment, name string) (*Replica, error) {
+	d, container, err := s.deployment(ctx, deployment)
+	if err != nil {
+		return nil, err
+	}
+	dir := filepath.Join(s.Dir, "replicas", name)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("making %s: %w", dir, err)
+	}
+	kubeconfig, err := s.serviceAccountKubeconfig(ctx, d.Spec.Template.Spec.ServiceAccountName, dir)
+	if err != nil {
+		return nil, err
+	}
+	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	r := &Replica{Name: name, Log: filepath.Join(dir, "log"), exited: make(chan struct{}), cancel: cancel, remove: func() {}}
+	args, err := s.mount(running, dir, d.Spec.Template.Spec.Volumes, container)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	args = append(args, "--kubeconfig="+kubeconfig)
+	admission, ops, err := freeAddresses()
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	r.OpsURL = "http://" + ops
+	if deployment == WebhookDeployment {
+		args = append(args, "--listen="+admission, "--ops-listen="+ops, "--drain-delay=1s")
+		r.remove = s.forward.Add(admission, r.OpsURL+"/readyz")
+	} else {
+		args = append(args, "--health-listen="+ops, "--metrics-listen="+admission)
+	}
+	if err := r.start(s.Fairlead, args, container.Env); err != nil {
+		cancel()
+		return nil, err
+	}
+	s.replicas = append(s.replicas, r)
+	return r, nil
+}
+
+func (r *Replica) start(binary string, args []string, env []corev1.EnvVar) error {
+	log, err := os.OpenFile(r.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return fmt.Errorf("opening the log of %s: %w", r.Name, err)
+	}
+	defer log.Close()
+	r.cmd = exec.Command(binary, args...)
+	r.cmd.Stdout, r.cmd.Stderr = log, log
+	r.cmd.Env = os.Environ()
+	for _, e := range env {
+		r.cmd.Env = append(r.cmd.Env, e.Name+"="+e.Value)
+	}
+	if err := startTied(r.cmd); err != nil {
+		return fmt.Errorf("starting %s: %w", r.Name, err)
+	}
+	go func() {
+		_ = r.cmd.Wait()
+		close(r.exited)
+	}()
+	return nil
+}
+
+// Pid of the process.
+func (r *Replica) Pid() int { return r.cmd.Process.Pid }
+
+var errReplicaExited = errors.New("ended")
+
+// WaitReady waits until the replica says that it is ready.
+func (r *Replica) WaitReady(ctx context.Context) error {
+	client := &http.Client{Timeout: time.Second}
+	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		select {
+		case <-r.exited:
+			return false, errReplicaExited
+		default:
+			return isReady(ctx, client, r.OpsURL+"/readyz"), nil
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for %s: %w\n%s", r.Name, err, r.tail())
+	}
+	return nil
+}
+
+func (r *Replica) tail() string {
+	data, err := os.ReadFile(r.Log)
+	if err != nil {
+		return err.Error()
+	}
+	return string(data[max(0, len(data)-4000):])
+}
+
+// stopReplicaTimeout is the termination grace period of the Deployment.
+const stopReplicaTimeout = 60 * time.Second
+
+// Stop asks the process to end, as a kubelet does, and waits for it.
+func (r *Replica) Stop() error {
+	defer r.forget()
+	if err := r.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("stopping %s: %w", r.Name, err)
+	}
+	select {
+	case <-r.exited:
+		return nil
+	case <-time.After(stopReplicaTimeout):
+		return errors.Join(fmt.Errorf("%s did not end within %s", r.Name, stopReplicaTimeout), r.Kill())
+	}
+}
+
+// Kill ends the process at once, as a crash does.
+func (r *Replica) Kill() error {
+	defer r.forget()
+	if err := r.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("killing %s: %w", r.Name, err)
+	}
+	<-r.exited
+	return nil
+}
+
+func (r *Replica) forget() {
+	r.remove()
+	r.cancel()
+}
+
+func (s *Sandbox) serviceAccountKubeconfig(ctx context.Context, account, dir string) (string, error) {
+	clients, err := kubernetes.NewForConfig(s.Config)
+	if err != nil {
+		return "", fmt.Errorf("building a client: %w", err)
+	}
+	token, err := clients.CoreV1().ServiceAccounts(webhook.Namespace).CreateToken(ctx, account, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	if err != nil {
+		return "", fmt.Errorf("getting a token of %s: %w", account, err)
+	}
+	admin, err := clientcmd.LoadFromFile(s.State.Kubeconfig)
+	if err != nil {
+		return "", fmt.Errorf("reading the kubeconfig: %w", err)
+	}
+	for name := range admin.AuthInfos {
+		admin.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: token.Status.Token}
+	}
+	path := filepath.Join(dir, "kubeconfig")
+	if err := clientcmd.WriteToFile(*admin, path); err != nil {
+		return "", fmt.Errorf("writing the kubeconfig of %s: %w", account, err)
+	}
+	return path, nil
+}
+
+// freeAddresses finds two free loopback addresses.
+func freeAddresses() (string, string, error) {
+	var addresses []string
+	for range 2 {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return "", "", fmt.Errorf("finding a free port: %w", err)
+		}
+		defer l.Close()
+		addresses = append(addresses, l.Addr().String())
+	}
+	return addresses[0], addresses[1], nil
+}
+
+// mount brings the container's volumes to folders and returns its arguments
+// with the folders in place of the paths in the container.
+func (s *Sandbox) mount(ctx context.Context, dir string, volumes []corev1.Volume, container *corev1.Container) ([]string, error) {
+	args := append([]string(nil), container.Args...)
+	for _, m := range container.VolumeMounts {
+		for _, v := range volumes {
+			if v.Name != m.Name {
+				continue
+			}
+			folder := filepath.Join(dir, "volumes", v.Name)
+			if err := s.follow(ctx, v, folder); err != nil {
+				return nil, err
+			}
+			for i := range args {
+				args[i] = strings.ReplaceAll(args[i], m.MountPath+"/", folder+"/")
+			}
+		}
+	}
+	return args, nil
+}

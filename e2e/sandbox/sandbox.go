@@ -1,0 +1,121 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/cluster"
+)
+
+// Options of a sandbox.
+type Options struct {
+	// Dir holds everything that is written.
+	Dir string
+	// Nodes is the number of simulated nodes.
+	Nodes int
+	// ClusterDomain is the cluster's DNS domain; empty is cluster.local.
+	ClusterDomain string
+	// Fairlead is the binary to run.
+	Fairlead string
+	// Out is told what is done.
+	Out io.Writer
+}
+
+// Sandbox is a running control plane.
+type Sandbox struct {
+	Options
+	State  State
+	Client client.WithWatch
+	Config *rest.Config
+	// Root is the checkout that manifests are read from.
+	Root string
+
+	plane    *controlPlane
+	replicas []*Replica
+	forward  *Forwarder
+}
+
+// Start builds what is missing, starts the control plane and waits until it is ready.
+func Start(ctx context.Context, o Options) (*Sandbox, error) {
+	if o.Out == nil {
+		o.Out = io.Discard
+	}
+	root, err := checkout()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := filepath.Abs(o.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("finding the folder: %w", err)
+	}
+	o.Dir = dir
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("making the folder: %w", err)
+	}
+	plane, err := startControlPlane(ctx, root, o)
+	if err != nil {
+		return nil, err
+	}
+	s := &Sandbox{Options: o, Root: root, plane: plane, State: plane.state}
+	if err := s.connect(); err != nil {
+		return nil, errors.Join(err, s.Stop())
+	}
+	return s, nil
+}
+
+func (s *Sandbox) connect() error {
+	config, err := clientcmd.BuildConfigFromFlags("", s.State.Kubeconfig)
+	if err != nil {
+		return fmt.Errorf("reading the kubeconfig: %w", err)
+	}
+	config.QPS, config.Burst = 200, 400
+	scheme, err := cluster.NewScheme()
+	if err != nil {
+		return err
+	}
+	s.Config = config
+	if s.Client, err = client.NewWithWatch(config, client.Options{Scheme: scheme}); err != nil {
+		return fmt.Errorf("building the client: %w", err)
+	}
+	return nil
+}
+
+// Stop ends everything that was started, Fairlead first.
+func (s *Sandbox) Stop() error {
+	var problems []error
+	for _, r := range s.replicas {
+		problems = append(problems, r.Kill())
+	}
+	if s.forward != nil {
+		problems = append(problems, s.forward.Close())
+	}
+	return errors.Join(append(problems, s.plane.stop())...)
+}
+
+var errNoCheckout = errors.New("run this from within a checkout of fairlead")
+
+// checkout finds the root of the checkout above the working folder.
+func checkout() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("finding the checkout: %w", err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "e2e", "controlplane", "go.mod")); err == nil {
+			return dir, nil
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return "", errNoCheckout
+		}
+		dir = parent
+	}
+}
