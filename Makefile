@@ -1,0 +1,100 @@
+# Everything needed is Go, make and git. `make help` lists what can be done.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+BIN := $(CURDIR)/bin
+GO_SOURCES := $(shell git ls-files -co --exclude-standard '*.go' go.mod go.sum 2>/dev/null)
+LDFLAGS := -X main.version=$(VERSION)
+TOOL := go tool -modfile=tools/go.mod
+# The race detector needs a C compiler; where there is none, tests run without it and say so.
+RACE := $(shell command -v $${CC:-gcc} >/dev/null 2>&1 && echo -race)
+
+export CGO_ENABLED := $(if $(RACE),1,0)
+
+.PHONY: help
+help: ## List the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
+
+$(BIN)/fairlead: $(GO_SOURCES)
+	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w $(LDFLAGS)" -o $@ ./cmd/fairlead
+
+$(BIN)/dev: $(GO_SOURCES)
+	CGO_ENABLED=0 go build -o $@ ./e2e/dev
+
+.PHONY: build
+build: $(BIN)/fairlead ## Build bin/fairlead, static
+
+.PHONY: demo
+demo: $(BIN)/fairlead $(BIN)/dev ## Show the main job on an embedded real control plane; KUBECONFIG=... asks and uses yours
+	FAIRLEAD_BINARY=$(BIN)/fairlead $(BIN)/dev demo
+
+.PHONY: up
+up: $(BIN)/fairlead $(BIN)/dev ## Leave a cluster with Fairlead running; KUBECONFIG=.dev/kubeconfig
+	env -u KUBECONFIG FAIRLEAD_BINARY=$(BIN)/fairlead $(BIN)/dev up
+
+.PHONY: down
+down: $(BIN)/dev ## End what up has started
+	$(BIN)/dev down
+
+.PHONY: control-plane
+control-plane: ## Build the control plane into the cache (minutes, once)
+	cd e2e/controlplane && go run ./cmd/controlplane build
+
+.PHONY: test
+test: test-unit test-controlplane test-e2e ## Pass all tests
+
+.PHONY: test-unit
+test-unit: ## Tests that need no cluster
+	@$(if $(RACE),,echo "no C compiler: running without the race detector")
+	go test $(RACE) $$(go list ./... | grep -v /e2e$$) -rapid.checks=2000
+
+.PHONY: test-controlplane
+test-controlplane: control-plane ## Tests of the control plane itself
+	cd e2e/controlplane && go test ./...
+
+.PHONY: test-e2e
+test-e2e: control-plane ## End to end, on the real control plane
+	@mkdir -p $(BIN)
+	go build $(RACE) -ldflags "$(LDFLAGS)" -o $(BIN)/fairlead-test ./cmd/fairlead
+	FAIRLEAD_BINARY=$(BIN)/fairlead-test go test $(RACE) -timeout 30m ./e2e $(E2E)
+
+.PHONY: fuzz
+fuzz: ## Fuzz everything that parses input from outside, FUZZTIME (1m) each
+	@for package in $$(go list ./... | grep -v /e2e); do \
+	  for target in $$(go test -list '^Fuzz' $$package | grep '^Fuzz' || true); do \
+	    echo "$$package $$target"; go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(or $(FUZZTIME),1m) $$package; \
+	  done; \
+	done
+
+.PHONY: bench
+bench: ## Ratios against controller-runtime's own handlers, side by side
+	go run ./bench
+
+.PHONY: generate
+generate: ## Write generated code and manifests anew
+	$(TOOL) controller-gen object paths=./api/... paths=./cluster/longhorn
+	$(TOOL) controller-gen crd paths=./api/v1alpha1 output:crd:dir=manifests/crds
+	go run ./manifests/generate manifests/base/webhooks.yaml
+
+.PHONY: lint
+lint: ## gofmt, vet, staticcheck, tidy modules, generated code up to date
+	@unformatted=$$(git ls-files -co --exclude-standard '*.go' | xargs gofmt -l); \
+	  if [ -n "$$unformatted" ]; then echo "not gofmt'ed: $$unformatted"; exit 1; fi
+	go vet ./...
+	cd e2e/controlplane && go vet ./...
+	$(TOOL) staticcheck ./...
+	go mod tidy -diff
+	cd e2e/controlplane && go mod tidy -diff
+	@before=$$(git status --porcelain; git diff | sha1sum); $(MAKE) --no-print-directory -s generate; \
+	  after=$$(git status --porcelain; git diff | sha1sum); \
+	  if [ "$$before" != "$$after" ]; then echo "generated files are not up to date: run make generate and commit"; git status --short; exit 1; fi
+
+.PHONY: image
+image: ## Build the container image with docker
+	docker build --build-arg VERSION=$(VERSION) -t ghcr.io/fairlead-io/fairlead:$(VERSION) .
+
+.PHONY: clean
+clean: ## Remove what was built here; the control plane's cache stays
+	rm -rf $(BIN)

@@ -1,0 +1,47 @@
+// Dev runs Fairlead on an embedded real control plane: demo is a short tour,
+// up leaves a cluster running in the background, down ends it.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+const usage = `usage: dev COMMAND
+
+  demo    start a cluster, install Fairlead, show its main job, end it
+  up      start a cluster with Fairlead in the background; KUBECONFIG=.dev/kubeconfig
+  down    end it
+`
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "dev:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	if len(args) != 1 {
+		return fmt.Errorf("say what to do\n%s", usage)
+	}
+	switch args[0] {
+	case "demo":
+		if os.Getenv("KUBECONFIG") != "" {
+			return demoOnOwnCluster(ctx)
+		}
+		return demo(ctx)
+	case "up":
+		return up(ctx)
+	case "serve":
+		return serve(ctx) // what up leaves running
+	case "down":
+		return down()
+	}
+	return fmt.Errorf("there is no command %q\n%s", args[0], usage)
+}

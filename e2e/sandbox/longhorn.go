@@ -1,0 +1,208 @@
+package sandbox
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/cluster/longhorn"
+	"github.com/fairlead-io/fairlead/storage"
+)
+
+// Longhorn does what longhorn-manager v1.7.0 would do with its objects, as far
+// as shared volumes go; there is no engine here that could store anything.
+type Longhorn struct {
+	client    client.Client
+	namespace string
+}
+
+// Longhorn returns the stand-in for longhorn-manager.
+func (s *Sandbox) Longhorn() Longhorn {
+	return Longhorn{client: s.Client, namespace: storage.Longhorn().Namespace}
+}
+
+// Volume to create.
+type Volume struct {
+	Name       string
+	Shared     bool
+	Migratable bool
+	// Claim in namespace default, empty for none.
+	Claim string
+}
+
+// CreateVolume creates the Longhorn volume, with ShareManager, PersistentVolume and claim.
+func (l Longhorn) CreateVolume(ctx context.Context, v Volume) error {
+	mode, k8sMode := "rwo", corev1.ReadWriteOnce
+	if v.Shared {
+		mode, k8sMode = "rwx", corev1.ReadWriteMany
+	}
+	volume := l.object("Volume", v.Name)
+	volume.Object["spec"] = map[string]any{
+		"accessMode": mode, "migratable": v.Migratable, "size": "1073741824", "numberOfReplicas": int64(3),
+		"frontend": "blockdev", "dataEngine": "v1",
+	}
+	objects := []client.Object{volume, persistentVolume(v, k8sMode)}
+	if v.Shared && !v.Migratable {
+		objects = append(objects, l.object("ShareManager", v.Name))
+	}
+	if v.Claim != "" {
+		objects = append(objects, claim(v, k8sMode))
+	}
+	for _, o := range objects {
+		if err := l.client.Create(ctx, o); err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("creating %T %s: %w", o, v.Name, err)
+		}
+	}
+	return l.status(ctx, "Volume", v.Name, map[string]any{"state": "detached", "robustness": "unknown"})
+}
+
+func persistentVolume(v Volume, mode corev1.PersistentVolumeAccessMode) *corev1.PersistentVolume {
+	attributes := map[string]string{"numberOfReplicas": "3"}
+	if v.Migratable {
+		attributes["migratable"] = "true"
+	}
+	pv := &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: v.Name},
+		Spec: corev1.PersistentVolumeSpec{
+			Capacity:    corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
+			AccessModes: []corev1.PersistentVolumeAccessMode{mode}, StorageClassName: "longhorn",
+			PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
+			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
+				Driver: storage.Longhorn().Driver, VolumeHandle: v.Name, FSType: "ext4", VolumeAttributes: attributes,
+			}},
+		},
+	}
+	if v.Claim != "" {
+		pv.Spec.ClaimRef = &corev1.ObjectReference{Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: "default", Name: v.Claim}
+	}
+	return pv
+}
+
+func claim(v Volume, mode corev1.PersistentVolumeAccessMode) *corev1.PersistentVolumeClaim {
+	return &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: v.Claim},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			AccessModes: []corev1.PersistentVolumeAccessMode{mode}, VolumeName: v.Name, StorageClassName: ptr.To("longhorn"),
+			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+		},
+	}
+}
+
+// Attach does what longhorn-manager does when a volume is attached: the state
+// and, for a shared volume, Service, server pod and endpoint, in its order.
+func (l Longhorn) Attach(ctx context.Context, volume, node string, workloads ...string) error {
+	status := map[string]any{"state": "attached", "currentNodeID": node, "robustness": "healthy"}
+	if len(workloads) > 0 {
+		var list []any
+		for _, w := range workloads {
+			namespace, pod, _ := strings.Cut(w, "/")
+			list = append(list, map[string]any{"podName": pod, "podStatus": "Running"})
+			status["kubernetesStatus"] = map[string]any{"namespace": namespace, "pvName": volume, "workloadsStatus": list}
+		}
+	}
+	if err := l.status(ctx, "Volume", volume, status); err != nil {
+		return err
+	}
+	sm := l.object("ShareManager", volume)
+	if err := l.client.Get(ctx, client.ObjectKeyFromObject(sm), sm); err != nil {
+		return client.IgnoreNotFound(err) // not a shared volume
+	}
+	return l.startSharing(ctx, sm)
+}
+
+// startSharing follows share_manager_controller.go: Service first, then the pod,
+// and the endpoint once the pod runs, from the Service's address.
+func (l Longhorn) startSharing(ctx context.Context, sm *unstructured.Unstructured) error {
+	if err := l.client.Create(ctx, shareService(sm)); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("creating the Service of %s: %w", sm.GetName(), err)
+	}
+	if err := l.client.Create(ctx, sharePod(sm)); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("creating the server of %s: %w", sm.GetName(), err)
+	}
+	if err := l.waitReady(ctx, "share-manager-"+sm.GetName()); err != nil {
+		return err
+	}
+	var service corev1.Service
+	if err := l.client.Get(ctx, client.ObjectKeyFromObject(sm), &service); err != nil {
+		return fmt.Errorf("reading the Service of %s: %w", sm.GetName(), err)
+	}
+	return l.status(ctx, "ShareManager", sm.GetName(), map[string]any{
+		"state": "running", "endpoint": fmt.Sprintf("nfs://%s/%s", service.Spec.ClusterIP, sm.GetName()),
+	})
+}
+
+func (l Longhorn) waitReady(ctx context.Context, pod string) error {
+	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		var p corev1.Pod
+		if err := l.client.Get(ctx, client.ObjectKey{Namespace: l.namespace, Name: pod}, &p); err != nil {
+			return false, err
+		}
+		return p.Status.Phase == corev1.PodRunning, nil
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for pod %s: %w", pod, err)
+	}
+	return nil
+}
+
+// Detach does what longhorn-manager does when a volume is detached.
+func (l Longhorn) Detach(ctx context.Context, volume string) error {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, Name: "share-manager-" + volume}}
+	if err := l.client.Delete(ctx, pod, client.GracePeriodSeconds(0)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("stopping the server of %s: %w", volume, err)
+	}
+	err := l.status(ctx, "ShareManager", volume, map[string]any{"state": "stopped", "endpoint": ""})
+	if client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	return l.status(ctx, "Volume", volume, map[string]any{
+		"state": "detached", "currentNodeID": "", "robustness": "unknown",
+		"kubernetesStatus": map[string]any{"lastPodRefAt": time.Now().UTC().Format(time.RFC3339)},
+	})
+}
+
+// markSettingsApplied leaves every setting applied, as longhorn-manager does.
+func (l Longhorn) markSettingsApplied(ctx context.Context) error {
+	var list longhorn.SettingList
+	if err := l.client.List(ctx, &list, client.InNamespace(l.namespace)); err != nil {
+		return fmt.Errorf("listing settings: %w", err)
+	}
+	for i := range list.Items {
+		if err := l.status(ctx, "Setting", list.Items[i].Name, map[string]any{"applied": true}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l Longhorn) status(ctx context.Context, kind, name string, status map[string]any) error {
+	o := l.object(kind, name)
+	patch, err := json.Marshal(map[string]any{"status": status})
+	if err != nil {
+		return fmt.Errorf("writing the status of %s %s: %w", kind, name, err)
+	}
+	if err := l.client.Status().Patch(ctx, o, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		return fmt.Errorf("writing the status of %s %s: %w", kind, name, err)
+	}
+	return nil
+}
+
+func (l Longhorn) object(kind, name string) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{}
+	o.SetGroupVersionKind(longhorn.GroupVersion.WithKind(kind))
+	o.SetNamespace(l.namespace)
+	o.SetName(name)
+	return o
+}

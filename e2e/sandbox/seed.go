@@ -1,0 +1,113 @@
+package sandbox
+
+import (
+	"context"
+	"embed"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/cluster"
+	"github.com/fairlead-io/fairlead/storage"
+)
+
+//go:embed seed/*.yaml
+var seeds embed.FS
+
+// Volumes of the seed.
+const (
+	// SharedVolume is RWX, in use by pod default/web-0 on node-2.
+	SharedVolume = "pvc-117d3553"
+	// IdleVolume is RWX and detached.
+	IdleVolume = "pvc-5e2a88c1"
+	// OwnVolume is RWO, in use by pod default/db-0 on node-1.
+	OwnVolume = "pvc-9c41d7aa"
+)
+
+// SeedLonghorn leaves in the API what an installation of Longhorn v1.7.0 does,
+// with two networks, and waits until the CSI plugin runs on every node.
+func (s *Sandbox) SeedLonghorn(ctx context.Context) error {
+	for _, name := range []string{"longhorn", "settings", "networks"} {
+		if err := s.applySeed(ctx, name); err != nil {
+			return err
+		}
+	}
+	lh := s.Longhorn()
+	if err := lh.markSettingsApplied(ctx); err != nil {
+		return err
+	}
+	return s.WaitClients(ctx)
+}
+
+// SeedWorkloads adds volumes and the workloads that use them.
+func (s *Sandbox) SeedWorkloads(ctx context.Context) error {
+	lh := s.Longhorn()
+	for _, v := range []Volume{
+		{Name: SharedVolume, Shared: true, Claim: "web-data"},
+		{Name: IdleVolume, Shared: true},
+		{Name: OwnVolume, Claim: "db-data"},
+	} {
+		if err := lh.CreateVolume(ctx, v); err != nil {
+			return err
+		}
+	}
+	if err := s.applySeed(ctx, "workloads"); err != nil {
+		return err
+	}
+	if err := s.WaitAttached(ctx, SharedVolume, true); err != nil {
+		return err
+	}
+	if err := lh.Attach(ctx, SharedVolume, "node-2", "default/web-0"); err != nil {
+		return err
+	}
+	return lh.Attach(ctx, OwnVolume, "node-1", "default/db-0")
+}
+
+func (s *Sandbox) applySeed(ctx context.Context, name string) error {
+	data, err := seeds.ReadFile("seed/" + name + ".yaml")
+	if err != nil {
+		return fmt.Errorf("reading the seed: %w", err)
+	}
+	if out, err := s.Kubectl(ctx, string(data), "apply", "--server-side", "-f", "-"); err != nil {
+		return fmt.Errorf("seeding %s: %w\n%s", name, err, out)
+	}
+	return nil
+}
+
+// WaitClients waits until a CSI plugin pod is Ready on every node.
+func (s *Sandbox) WaitClients(ctx context.Context) error {
+	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		var ds appsv1.DaemonSet
+		if err := s.Client.Get(ctx, cluster.DaemonSetKey(storage.Longhorn()), &ds); err != nil {
+			return false, client.IgnoreNotFound(err)
+		}
+		return ds.Status.ObservedGeneration >= ds.Generation && int(ds.Status.NumberReady) == len(s.State.Nodes), nil
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for the CSI plugin: %w", err)
+	}
+	return nil
+}
+
+// WaitAttached waits until Kubernetes has, or has no more, an attachment of the volume.
+func (s *Sandbox) WaitAttached(ctx context.Context, volume string, attached bool) error {
+	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		var list storagev1.VolumeAttachmentList
+		if err := s.Client.List(ctx, &list); err != nil {
+			return false, err
+		}
+		found := false
+		for _, va := range list.Items {
+			found = found || va.Spec.Source.PersistentVolumeName != nil && *va.Spec.Source.PersistentVolumeName == volume
+		}
+		return found == attached, nil
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for the attachment of %s to be %v: %w", volume, attached, err)
+	}
+	return nil
+}
