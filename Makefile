@@ -48,7 +48,7 @@ test: test-unit test-controlplane test-e2e ## Pass all tests
 .PHONY: test-unit
 test-unit: ## Tests that need no cluster
 	@$(if $(RACE),,echo "no C compiler: running without the race detector")
-	go test $(RACE) $$(go list ./... | grep -v /e2e$$) -rapid.checks=2000
+	go test $(RACE) $$(go list ./... | grep -v /e2e$$)
 
 .PHONY: test-controlplane
 test-controlplane: control-plane ## Tests of the control plane itself

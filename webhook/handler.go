@@ -61,7 +61,11 @@ func handle[V any](rule rule[V], metrics *Metrics, log *slog.Logger) http.Handle
 		}
 		observed.done(decision.Outcome, decision.Reason, started)
 		if decision.Outcome != string(mutators.Unchanged) {
-			log.Info(decision.Outcome, append(object(request), "reason", decision.Reason, "detail", decision.Detail, "warnings", decision.Warnings)...)
+			about := append(object(request), "reason", decision.Reason, "detail", decision.Detail)
+			if len(decision.Warnings) > 0 {
+				about = append(about, "warnings", decision.Warnings)
+			}
+			log.Info(decision.Outcome, about...)
 		}
 	})
 }

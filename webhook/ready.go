@@ -18,7 +18,7 @@ type Readiness struct {
 	ServingName string
 	Synced      func() bool
 	Draining    func() bool
-	Now func() time.Time
+	Now         func() time.Time
 }
 
 // Errors of readiness.

@@ -64,7 +64,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 			return ctrl.Result{}, r.orReportInvalid(ctx, values, err)
 		}
 	}
-	if err := r.report(ctx, values, facts, step); err != nil {
+	if step.Action == settings.RecordClients || step.Action == settings.RecordServers {
+		return ctrl.Result{}, nil // the new record is an event, and is reported then
+	}
+	if err := r.report(ctx, values, facts, step); apierrors.IsConflict(err) {
+		return ctrl.Result{}, nil // the cache is behind; what it has yet to see is an event
+	} else if err != nil {
 		return ctrl.Result{}, err
 	}
 	return ctrl.Result{RequeueAfter: step.After}, nil

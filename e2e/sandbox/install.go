@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/settings"
 	"github.com/fairlead-io/fairlead/storage"
 	"github.com/fairlead-io/fairlead/webhook"
 )
@@ -109,22 +112,52 @@ const (
 // RunFairlead starts what the Deployments say, with that many webhook replicas,
 // and waits until they are ready and the API server trusts them.
 func (s *Sandbox) RunFairlead(ctx context.Context, webhooks, controllers int) error {
-	for i := range webhooks {
-		if _, err := s.StartReplica(ctx, WebhookDeployment, fmt.Sprintf("webhook-%d", i)); err != nil {
-			return err
+	var started []*Replica
+	start := func(deployment, role string, n int) error {
+		for i := range n {
+			r, err := s.StartReplica(ctx, deployment, fmt.Sprintf("%s-%d", role, i))
+			if err != nil {
+				return err
+			}
+			started = append(started, r)
 		}
+		return nil
 	}
-	for i := range controllers {
-		if _, err := s.StartReplica(ctx, ControllerDeployment, fmt.Sprintf("controller-%d", i)); err != nil {
-			return err
-		}
+	if err := errors.Join(start(WebhookDeployment, "webhook", webhooks), start(ControllerDeployment, "controller", controllers)); err != nil {
+		return err
 	}
-	for _, r := range s.replicas {
+	for _, r := range started {
 		if err := r.WaitReady(ctx); err != nil {
 			return err
 		}
 	}
+	if controllers > 0 {
+		if err := s.waitRecorded(ctx); err != nil {
+			return err
+		}
+	}
 	return s.waitTrusted(ctx)
+}
+
+// waitRecorded waits until the controller has written down what the cluster runs
+// and has reported on Fairlead's own settings.
+func (s *Sandbox) waitRecorded(ctx context.Context) error {
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		var list v1alpha1.SettingList
+		if err := s.Client.List(ctx, &list, client.InNamespace(storage.Longhorn().Namespace)); err != nil {
+			return false, err
+		}
+		for _, setting := range list.Items {
+			if len(setting.Status.Conditions) == 0 {
+				return false, nil
+			}
+		}
+		return len(list.Items) == len(settings.All()), nil
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for the controller's first report: %w", err)
+	}
+	return nil
 }
 
 // waitTrusted waits until a request really goes through: the CA is injected and
@@ -151,3 +184,6 @@ func (s *Sandbox) deployment(ctx context.Context, name string) (*appsv1.Deployme
 	}
 	return &d, &d.Spec.Template.Spec.Containers[0], nil
 }
+
+// WebhookAddress is where the API server calls the webhooks.
+func (s *Sandbox) WebhookAddress() string { return fmt.Sprintf("127.0.0.1:%d", s.forward.Port()) }

@@ -39,6 +39,9 @@ type Replica struct {
 	remove func()
 }
 
+// Replicas that were started, those that have ended included.
+func (s *Sandbox) Replicas() []*Replica { return s.replicas }
+
 // StartReplica starts one more process of a Deployment.
 func (s *Sandbox) StartReplica(ctx context.Context, deployment, name string) (*Replica, error) {
 	d, container, err := s.deployment(ctx, deployment)

@@ -1,0 +1,107 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/e2e/sandbox"
+	"github.com/fairlead-io/fairlead/settings"
+	"github.com/fairlead-io/fairlead/storage"
+)
+
+// TestNetworkMatrix holds Longhorn's table of networks, each row through the
+// API server, for both setting names of both groups, both IP families, and a
+// cluster domain that is not cluster.local.
+func TestNetworkMatrix(t *testing.T) {
+	const domain = "storage.example"
+	c := newCluster(t, options{clusterDomain: domain, webhooks: 1, controllers: 1})
+	c.must(c.Longhorn().CreateVolume(t.Context(), sandbox.Volume{Name: "pvc-matrix", Shared: true}))
+	for _, name := range []settings.Name{settings.EndpointNetworkForRWX} {
+		// Longhorn has this one from 1.11 only.
+		_, err := c.Kubectl(t.Context(), fmt.Sprintf("apiVersion: longhorn.io/v1beta2\nkind: Setting\nmetadata: {name: %s, namespace: %s}\nvalue: \"\"\n", name, namespace), "create", "-f", "-")
+		c.must(err)
+	}
+	const a1, a2, b2 = netA + "@lhnet1", netA + "@lhnet2", netB + "@lhnet2"
+	rows := []struct {
+		storage, enabled, endpoint string
+		want                       string
+	}{
+		{storage: netA, enabled: "true", want: a1},
+		{storage: netA, endpoint: netA, want: a2},
+		{endpoint: netA, want: a2},
+		{endpoint: netB, want: b2},
+		{storage: netA, endpoint: netB, want: b2},
+		{storage: netA, enabled: "false"},
+		{},
+	}
+	for _, group := range []string{system, own} {
+		for _, row := range rows {
+			t.Run(fmt.Sprintf("%s storage=%q enabled=%q endpoint=%q", group, row.storage, row.enabled, row.endpoint), func(t *testing.T) {
+				c := &cluster{Sandbox: c.Sandbox, t: t}
+				if row.enabled == "" {
+					row.enabled = "false"
+				}
+				c.set(group, string(settings.StorageNetwork), row.storage)
+				c.set(group, string(settings.StorageNetworkForRWX), row.enabled)
+				c.set(group, string(settings.EndpointNetworkForRWX), row.endpoint)
+				c.waitApplied(row.want)
+				c.checkRow("pvc-matrix", row.want, domain)
+			})
+		}
+	}
+}
+
+func (c *cluster) checkRow(volume, want, domain string) {
+	c.t.Helper()
+	lh := c.Longhorn()
+	c.must(lh.Attach(c.t.Context(), volume, "node-1"))
+	defer func() { c.must(lh.Detach(c.t.Context(), volume)) }()
+	for _, pod := range c.clients() {
+		if got := c.requested(&pod).String(); got != want {
+			c.t.Errorf("CSI plugin pod %s asks for %q, want %q", pod.Name, got, want)
+		}
+	}
+	var server corev1.Pod
+	key := client.ObjectKey{Namespace: namespace, Name: "share-manager-" + volume}
+	c.must(c.Client.Get(c.t.Context(), key, &server))
+	if got := c.requested(&server).String(); got != want {
+		c.t.Errorf("the server pod asks for %q, want %q", got, want)
+	}
+	var service corev1.Service
+	c.must(c.Client.Get(c.t.Context(), client.ObjectKey{Namespace: namespace, Name: volume}, &service))
+	endpoint := c.kubectl("-n", namespace, "get", "sharemanagers.longhorn.io", volume, "-o", "jsonpath={.status.endpoint}")
+	if want == "" {
+		if service.Spec.ClusterIP == "None" || len(service.Spec.Selector) == 0 {
+			c.t.Errorf("the Service has cluster IP %q and selector %v, want an address and a selector", service.Spec.ClusterIP, service.Spec.Selector)
+		}
+		if wanted := fmt.Sprintf("nfs://%s/%s", service.Spec.ClusterIP, volume); endpoint != wanted {
+			c.t.Errorf("the endpoint is %s, want %s", endpoint, wanted)
+		}
+		return
+	}
+	if service.Spec.ClusterIP != "None" || len(service.Spec.Selector) != 0 {
+		c.t.Errorf("the Service has cluster IP %q and selector %v, want a headless one without", service.Spec.ClusterIP, service.Spec.Selector)
+	}
+	if wanted := fmt.Sprintf("nfs://%s.%s.svc.%s/%s", volume, namespace, domain, volume); endpoint != wanted {
+		c.t.Errorf("the endpoint is %s, want %s", endpoint, wanted)
+	}
+	attachment, err := storage.ParseAttachment(want)
+	c.must(err)
+	c.eventually("addresses of both families", 10*time.Second, func() error {
+		c.must(c.Client.Get(c.t.Context(), key, &server))
+		addresses, err := storage.ReportedAddresses(server.Annotations, attachment)
+		var text []string
+		for _, a := range addresses {
+			text = append(text, a.String())
+		}
+		if err != nil || len(addresses) != 2 || !addresses[0].Is4() || !addresses[1].Is6() {
+			return fmt.Errorf("reported: %s, %v", strings.Join(text, ", "), err)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,183 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/e2e/sandbox"
+	"github.com/fairlead-io/fairlead/storage"
+)
+
+const (
+	namespace = "longhorn-system"
+	netA      = "kube-system/storage-net"
+	netB      = "kube-system/backup-net"
+)
+
+// cluster is a sandbox and the test that it is for.
+type cluster struct {
+	*sandbox.Sandbox
+	t *testing.T
+}
+
+type options struct {
+	overlay       string
+	clusterDomain string
+	webhooks      int
+	controllers   int
+	workloads     bool
+	// binary is an environment variable that names the binary; by default FAIRLEAD_BINARY.
+	binary string
+}
+
+// newCluster starts a control plane with Fairlead in it, and ends both with the test.
+func newCluster(t *testing.T, o options) *cluster {
+	t.Helper()
+	if o.overlay == "" {
+		o.overlay = sandbox.CertManager
+	}
+	if o.binary == "" {
+		o.binary = "FAIRLEAD_BINARY"
+	}
+	binary := os.Getenv(o.binary)
+	if binary == "" {
+		t.Fatalf("%s does not say which binary to test; use make test-e2e", o.binary)
+	}
+	out := &output{}
+	s, err := sandbox.Start(t.Context(), sandbox.Options{Dir: t.TempDir(), Nodes: 3, ClusterDomain: o.clusterDomain, Fairlead: binary, Out: out})
+	if err != nil {
+		t.Fatalf("starting the control plane: %v\n%s", err, out)
+	}
+	c := &cluster{Sandbox: s, t: t}
+	t.Cleanup(func() {
+		if err := s.Stop(); err != nil {
+			t.Errorf("stopping: %v", err)
+		}
+		if t.Failed() {
+			c.showLogs()
+		}
+	})
+	c.must(s.SeedLonghorn(t.Context()))
+	if o.workloads {
+		c.must(s.SeedWorkloads(t.Context()))
+	}
+	c.must(s.Install(t.Context(), o.overlay))
+	c.must(s.RunFairlead(t.Context(), o.webhooks, o.controllers))
+	return c
+}
+
+func (c *cluster) must(err error) {
+	c.t.Helper()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// showLogs prints the end of what Fairlead logged.
+func (c *cluster) showLogs() {
+	for _, r := range c.Replicas() {
+		data, err := os.ReadFile(r.Log)
+		if err != nil {
+			c.t.Log(err)
+			continue
+		}
+		c.t.Logf("log of %s:\n%s", r.Name, data[max(0, len(data)-6000):])
+	}
+}
+
+// eventually waits for something that takes a moment, and fails with the last reason why it is not so.
+func (c *cluster) eventually(what string, within time.Duration, check func() error) {
+	c.t.Helper()
+	deadline := time.Now().Add(within)
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			c.t.Fatalf("%s: not within %s: %v", what, within, err)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// kubectl runs a command that must succeed.
+func (c *cluster) kubectl(args ...string) string {
+	c.t.Helper()
+	out, err := c.Kubectl(c.t.Context(), "", args...)
+	c.must(err)
+	return out
+}
+
+// refused runs a command that must fail, and returns what it says.
+func (c *cluster) refused(args ...string) string {
+	c.t.Helper()
+	out, err := c.Kubectl(c.t.Context(), "", args...)
+	if err == nil {
+		c.t.Fatalf("kubectl %s should have been refused:\n%s", strings.Join(args, " "), out)
+	}
+	return out
+}
+
+// Setting groups.
+const (
+	system = "settings.longhorn.io"
+	own    = "settings.fairlead.io"
+)
+
+func (c *cluster) set(group, name, value string) string {
+	c.t.Helper()
+	return c.kubectl("-n", namespace, "patch", group, name, "--type=merge", "-p", fmt.Sprintf(`{"value":%q}`, value))
+}
+
+// waitApplied waits until the roll-out is complete for the desired network.
+func (c *cluster) waitApplied(desired string) {
+	c.t.Helper()
+	c.eventually("applied "+desired, 90*time.Second, func() error {
+		out := c.kubectl("-n", namespace, "get", "networkrollouts", "longhorn", "-o", "jsonpath={.status.desired}|{.status.phase}|{.status.message}")
+		if !strings.HasPrefix(out, desired+"|Applied|") {
+			return fmt.Errorf("the roll-out is at %s", out)
+		}
+		return nil
+	})
+}
+
+// requested is the managed network that a pod asks for.
+func (c *cluster) requested(pod *corev1.Pod) storage.Attachment {
+	c.t.Helper()
+	a, err := storage.ManagedAttachment(pod.Annotations[storage.NetworksAnnotation], pod.Namespace, storage.Longhorn().Interfaces())
+	c.must(err)
+	return a
+}
+
+func (c *cluster) pods(labels map[string]string) []corev1.Pod {
+	c.t.Helper()
+	var list corev1.PodList
+	c.must(c.Client.List(c.t.Context(), &list, client.InNamespace(namespace), client.MatchingLabels(labels)))
+	return list.Items
+}
+
+func (c *cluster) clients() []corev1.Pod {
+	c.t.Helper()
+	return c.pods(storage.Longhorn().ClientLabels)
+}
+
+// serverPod is a pod as longhorn-manager would create it for the volume.
+func serverPod(volume string) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "share-manager-" + volume, Labels: map[string]string{
+			"longhorn.io/managed-by": "longhorn-manager", "longhorn.io/component": "share-manager", "longhorn.io/share-manager": volume,
+		}},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "share-manager", Image: "longhornio/longhorn-share-manager:v1.7.0"}}},
+	}
+}
+
+// output keeps what a child prints, for when the test fails.
+type output struct{ strings.Builder }
