@@ -33,6 +33,8 @@ type options struct {
 	webhooks      int
 	controllers   int
 	workloads     bool
+	// controllerArgs are given to the controller beside what its Deployment says.
+	controllerArgs []string
 	// binary is an environment variable that names the binary; by default FAIRLEAD_BINARY.
 	binary string
 }
@@ -51,7 +53,7 @@ func newCluster(t *testing.T, o options) *cluster {
 		t.Fatalf("%s does not say which binary to test; use make test-e2e", o.binary)
 	}
 	out := &output{}
-	s, err := sandbox.Start(t.Context(), sandbox.Options{Dir: t.TempDir(), Nodes: 3, ClusterDomain: o.clusterDomain, Fairlead: binary, Out: out})
+	s, err := sandbox.Start(t.Context(), sandbox.Options{Dir: t.TempDir(), Nodes: 3, ClusterDomain: o.clusterDomain, Fairlead: binary, ControllerArgs: o.controllerArgs, Out: out})
 	if err != nil {
 		t.Fatalf("starting the control plane: %v\n%s", err, out)
 	}

@@ -40,6 +40,9 @@ func MutateShareManager(sm ShareManager, namespace string, service *storage.Serv
 		service = &storage.Service{Name: volume, Namespace: namespace, Volume: volume, ClusterIP: storage.ClusterIPNone}
 	}
 	want, ok := storage.Endpoint(*service, clusterDomain)
+	if !ok && storage.EndpointHost(endpoint) == storage.ClusterIPNone {
+		want, ok = storage.ServiceEndpoint(service.Name, namespace, clusterDomain, volume), true
+	}
 	if !ok {
 		return unchanged(ReasonServiceIsUnready, "")
 	}

@@ -83,11 +83,12 @@ func parseShortForm(annotation, podNamespace string) ([]Attachment, error) {
 		namespace := podNamespace
 		if before, after, found := strings.Cut(name, "/"); found {
 			namespace, name = before, after
-			if len(validation.IsDNS1123Subdomain(namespace)) > 0 {
+			if len(validation.IsDNS1123Label(namespace)) > 0 {
 				return nil, fmt.Errorf("%w: %q", ErrNotASelection, item)
 			}
 		}
-		if len(validation.IsDNS1123Subdomain(name)) > 0 {
+		// Multus takes labels only here: a name with dots needs the JSON form.
+		if len(validation.IsDNS1123Label(name)) > 0 {
 			return nil, fmt.Errorf("%w: %q", ErrNotASelection, item)
 		}
 		selections = append(selections, Attachment{Network{namespace, name}, iface})
@@ -96,8 +97,8 @@ func parseShortForm(annotation, podNamespace string) ([]Attachment, error) {
 }
 
 // AddNetwork returns the annotation with the attachment asked for as well. What
-// is there stays, in its form and to the letter. An annotation that asks for it
-// already comes back unchanged.
+// is there stays, in its form and to the letter, unless the short form can't
+// name the network. An annotation that asks for it already comes back unchanged.
 //
 // It returns ErrNotASelection when the annotation can't be read, and a
 // *ClashError when another network holds the interface name: then nothing can
@@ -121,9 +122,24 @@ func AddNetwork(annotation, podNamespace string, a Attachment) (string, error) {
 	case isJSONForm(annotation):
 		body := strings.TrimRight(annotation, " \t\r\n")
 		return strings.TrimSuffix(body, "]") + ", " + selectionJSON(a) + "]", nil
+	case strings.Contains(a.Name, "."):
+		return inJSONForm(append(selections, a)), nil
 	default:
 		return annotation + "," + a.String(), nil
 	}
+}
+
+// inJSONForm writes selections of the short form, which have no other fields.
+func inJSONForm(selections []Attachment) string {
+	items := make([]string, 0, len(selections))
+	for _, s := range selections {
+		if s.Interface == "" {
+			items = append(items, fmt.Sprintf(`{"namespace": %q, "name": %q}`, s.Namespace, s.Name))
+		} else {
+			items = append(items, selectionJSON(s))
+		}
+	}
+	return "[" + strings.Join(items, ", ") + "]"
 }
 
 // selectionJSON is Longhorn's text to the letter, since Longhorn compares the

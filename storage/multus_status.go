@@ -10,6 +10,9 @@ import (
 // attachment: the network *and* the interface must match. It returns none
 // while Multus has not reported it; the pod's own address is never a stand-in.
 func ReportedAddresses(annotations map[string]string, a Attachment) ([]netip.Addr, error) {
+	if a.IsZero() {
+		return nil, nil
+	}
 	text, ok := annotations[NetworkStatusAnnotation]
 	if !ok {
 		text = annotations[OldNetworkStatusAnnotation]

@@ -90,5 +90,14 @@ func ParseAttachment(value string) (Attachment, error) {
 const maxInterfaceName = 15
 
 func validInterface(name string) bool {
-	return name != "" && len(name) <= maxInterfaceName && !strings.ContainsAny(name, " /:@,\t\n\"")
+	if name == "" || name == "." || name == ".." || len(name) > maxInterfaceName {
+		return false
+	}
+	// Linux allows more; but what is not here would have to be escaped somewhere.
+	for _, c := range []byte(name) {
+		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("._-", c) >= 0) {
+			return false
+		}
+	}
+	return true
 }

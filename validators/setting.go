@@ -110,7 +110,7 @@ func unknownSetting(s Setting, facts SettingFacts) Verdict {
 
 func checkValue(d settings.Definition, value string, facts SettingFacts) field.ErrorList {
 	path := field.NewPath("value")
-	if trimmed := strings.TrimSpace(value); trimmed != value {
+	if trimmed := strings.TrimSpace(value); trimmed != value && d.Parse(trimmed) == nil {
 		return field.ErrorList{field.Invalid(path, value, fmt.Sprintf("must not have space around it; write %q", trimmed))}
 	}
 	err := d.Parse(value)

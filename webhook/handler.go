@@ -18,6 +18,8 @@ type rule[V any] struct {
 	// name is <profile>/<entry>, as in metrics and logs.
 	name  string
 	kinds []metav1.GroupVersionKind
+	// deletes: the rule judges deletions too, whose reviews have no object.
+	deletes bool
 	// decide returns an error only where the failure policy shall rule.
 	decide func(context.Context, *Request[V]) (Decision, error)
 }
@@ -28,7 +30,7 @@ func handle[V any](rule rule[V], metrics *Metrics, log *slog.Logger) http.Handle
 	observed := metrics.forRule(rule.name)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		started := time.Now()
-		request, err := readReview[V](w, r, rule.kinds)
+		request, err := readReview[V](w, r, rule.kinds, rule.deletes)
 		if err != nil {
 			status := http.StatusBadRequest
 			if refused := (*badReview)(nil); errors.As(err, &refused) {
@@ -44,34 +46,38 @@ func handle[V any](rule rule[V], metrics *Metrics, log *slog.Logger) http.Handle
 		decision, err := rule.decide(ctx, request)
 		if err != nil {
 			observed.done(outcomeError, "facts unavailable", started)
-			log.Error("could not decide", append(object(request), "error", err)...)
+			log.LogAttrs(ctx, slog.LevelError, "could not decide", append(object(request), slog.Any("error", err))...)
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
 		response, err := decision.response(request.UID)
 		if err != nil {
 			observed.done(outcomeError, "bad response", started)
-			log.Error("could not answer", append(object(request), "error", err)...)
+			log.LogAttrs(ctx, slog.LevelError, "could not answer", append(object(request), slog.Any("error", err))...)
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
 		if err := writeReview(w, response); err != nil {
-			log.Warn("could not send the answer", append(object(request), "error", err)...)
+			log.LogAttrs(ctx, slog.LevelWarn, "could not send the answer", append(object(request), slog.Any("error", err))...)
 		}
 		observed.done(decision.Outcome, decision.Reason, started)
 		if decision.Outcome != string(mutators.Unchanged) {
-			about := append(object(request), "reason", decision.Reason, "detail", decision.Detail)
+			about := append(object(request), slog.String("reason", decision.Reason), slog.String("detail", decision.Detail))
 			if len(decision.Warnings) > 0 {
-				about = append(about, "warnings", decision.Warnings)
+				about = append(about, slog.Any("warnings", decision.Warnings))
 			}
-			log.Info(decision.Outcome, about...)
+			log.LogAttrs(ctx, slog.LevelInfo, decision.Outcome, about...)
 		}
 	})
 }
 
-func object[V any](r *Request[V]) []any {
-	return []any{"kind", r.Kind.Kind, "namespace", r.Namespace, "name", r.Name, "operation", r.Operation, "user", r.UserInfo.Username, "dryRun", r.DryRun, "uid", r.UID}
+// object names what a review is about; there is room for what a line adds.
+func object[V any](r *Request[V]) []slog.Attr {
+	return append(make([]slog.Attr, 0, 12),
+		slog.String("kind", r.Kind.Kind), slog.String("namespace", r.Namespace), slog.String("name", r.Name),
+		slog.String("operation", string(r.Operation)), slog.String("user", r.UserInfo.Username),
+		slog.Bool("dryRun", r.DryRun), slog.String("uid", r.UID))
 }
 
 // defaultDeadline holds where the API server names none; it is the default of

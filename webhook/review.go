@@ -60,7 +60,7 @@ var bodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 // readReview reads and checks a review. Names are matched as the API server
 // writes them, to the letter, and duplicate names are refused.
-func readReview[V any](w http.ResponseWriter, r *http.Request, kinds []metav1.GroupVersionKind) (*Request[V], error) {
+func readReview[V any](w http.ResponseWriter, r *http.Request, kinds []metav1.GroupVersionKind, deletes bool) (*Request[V], error) {
 	if contentType := r.Header.Get("Content-Type"); contentType != "application/json" {
 		return nil, bad(http.StatusUnsupportedMediaType, "content type %q: must be application/json", contentType)
 	}
@@ -74,10 +74,10 @@ func readReview[V any](w http.ResponseWriter, r *http.Request, kinds []metav1.Gr
 		return nil, bad(http.StatusBadRequest, "reading the review: %w", err)
 	}
 	// Strings are copied out of the body as they are decoded, so it can be used again.
-	return decodeReview[V](body.Bytes(), kinds)
+	return decodeReview[V](body.Bytes(), kinds, deletes)
 }
 
-func decodeReview[V any](body []byte, kinds []metav1.GroupVersionKind) (*Request[V], error) {
+func decodeReview[V any](body []byte, kinds []metav1.GroupVersionKind, deletes bool) (*Request[V], error) {
 	if len(body) == 0 {
 		return nil, bad(http.StatusBadRequest, "the body is empty: expected an AdmissionReview")
 	}
@@ -94,7 +94,7 @@ func decodeReview[V any](body []byte, kinds []metav1.GroupVersionKind) (*Request
 	}
 	for _, kind := range kinds {
 		if request.Kind == kind {
-			if request.Object == nil && request.Operation != admissionv1.Delete {
+			if request.Object == nil && !(deletes && request.Operation == admissionv1.Delete) {
 				return nil, bad(http.StatusBadRequest, "the %s of a %s has no object", request.Operation, kind.Kind)
 			}
 			return request, nil

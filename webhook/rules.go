@@ -59,9 +59,12 @@ func (p Profile) serverPods() rule[mutators.ServerPod] {
 		kinds: []metav1.GroupVersionKind{{Version: "v1", Kind: "Pod"}},
 		decide: func(ctx context.Context, r *Request[mutators.ServerPod]) (Decision, error) {
 			// Live: the Service may have been created a millisecond ago.
-			service, err := p.Live.Service(ctx, r.Object.Metadata.Labels[p.VolumeLabel])
-			if err != nil {
-				return Decision{}, err
+			var service *storage.Service
+			if volume := r.Object.Metadata.Labels[p.VolumeLabel]; volume != "" {
+				var err error
+				if service, err = p.Live.Service(ctx, volume); err != nil {
+					return Decision{}, err
+				}
 			}
 			record, err := p.liveRecord(ctx)
 			if err != nil {
@@ -107,7 +110,8 @@ func (p Profile) shareManagers(clusterDomain string) rule[mutators.ShareManager]
 
 func (p Profile) settings(missing config.Strictness) rule[validators.Setting] {
 	return rule[validators.Setting]{
-		name: p.Name + "/" + entrySettings,
+		name:    p.Name + "/" + entrySettings,
+		deletes: true,
 		kinds: []metav1.GroupVersionKind{
 			{Group: "longhorn.io", Version: "v1beta2", Kind: "Setting"},
 			{Group: "fairlead.io", Version: "v1alpha1", Kind: "Setting"},
@@ -168,8 +172,9 @@ func (p Profile) liveRecord(ctx context.Context) (settings.Record, error) {
 
 func networks(profiles []Profile, inUse config.Strictness) rule[validators.NetworkDefinition] {
 	return rule[validators.NetworkDefinition]{
-		name:  entryNetworks,
-		kinds: []metav1.GroupVersionKind{{Group: cluster.NetworkKind.Group, Version: cluster.NetworkKind.Version, Kind: cluster.NetworkKind.Kind}},
+		name:    entryNetworks,
+		deletes: true,
+		kinds:   []metav1.GroupVersionKind{{Group: cluster.NetworkKind.Group, Version: cluster.NetworkKind.Version, Kind: cluster.NetworkKind.Kind}},
 		decide: func(ctx context.Context, r *Request[validators.NetworkDefinition]) (Decision, error) {
 			var facts []validators.NetworkFacts
 			for _, p := range profiles {

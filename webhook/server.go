@@ -63,11 +63,33 @@ func (s *Server) Start(ctx context.Context) error {
 	return nil
 }
 
+// closingWhileDraining looks when an answer begins, not when its request came in.
 func (s *Server) closingWhileDraining(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if s.draining.Load() {
-			w.Header().Set("Connection", "close")
-		}
-		next.ServeHTTP(w, r)
+		next.ServeHTTP(&closingWriter{ResponseWriter: w, draining: &s.draining}, r)
 	})
 }
+
+type closingWriter struct {
+	http.ResponseWriter
+	draining *atomic.Bool
+	begun    bool
+}
+
+func (w *closingWriter) WriteHeader(status int) {
+	if !w.begun && w.draining.Load() {
+		w.Header().Set("Connection", "close")
+	}
+	w.begun = true
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *closingWriter) Write(data []byte) (int, error) {
+	if !w.begun {
+		w.WriteHeader(http.StatusOK)
+	}
+	return w.ResponseWriter.Write(data)
+}
+
+// Unwrap is for http.ResponseController.
+func (w *closingWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

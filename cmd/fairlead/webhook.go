@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"runtime/debug"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -140,6 +141,13 @@ func (o *webhookOptions) run(ctx context.Context, log *slog.Logger) error {
 		Synced: records.Synced, Draining: server.Draining,
 	}
 	group, background := errgroup.WithContext(background)
+	group.Go(func() error {
+		// Starting up leaves several MiB of garbage that nothing would collect for minutes.
+		if objects.WaitForCacheSync(background) {
+			debug.FreeOSMemory()
+		}
+		return nil
+	})
 	group.Go(func() error { return source.Start(background) })
 	group.Go(func() error { return objects.Start(background) })
 	group.Go(func() error { return webhook.ServeOps(background, opsListener, readiness, registry, o.pprof) })

@@ -75,6 +75,7 @@ func (s *Sandbox) StartReplica(ctx context.Context, deployment, name string) (*R
 		r.remove = s.forward.Add(admission, r.OpsURL+"/readyz")
 	} else {
 		args = append(args, "--health-listen="+ops, "--metrics-listen="+admission)
+		args = append(args, s.ControllerArgs...)
 	}
 	if err := r.start(s.Fairlead, args, container.Env); err != nil {
 		cancel()

@@ -25,6 +25,8 @@ type Options struct {
 	ClusterDomain string
 	// Fairlead is the binary to run.
 	Fairlead string
+	// ControllerArgs are given to the controller beside what its Deployment says.
+	ControllerArgs []string
 	// Out is told what is done.
 	Out io.Writer
 }

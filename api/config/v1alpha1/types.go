@@ -78,6 +78,9 @@ const (
 
 // UnmarshalJSON also takes true and false, since YAML reads a bare on and off as those.
 func (s *Switch) UnmarshalJSON(data []byte) error {
+	if string(data) == "null" {
+		return nil // left empty: the default
+	}
 	var on bool
 	if json.Unmarshal(data, &on) == nil {
 		*s = Off

@@ -1,0 +1,178 @@
+package v1alpha1
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/fairlead-io/fairlead/storage"
+)
+
+const head = "apiVersion: config.fairlead.io/v1alpha1\nkind: Configuration\n"
+
+func defaults() *Configuration {
+	return &Configuration{
+		APIVersion: "config.fairlead.io/v1alpha1", Kind: "Configuration",
+		ClusterDomain: "cluster.local",
+		Networks:      Networks{Missing: Warn, InUse: Warn},
+		Profiles:      []Profile{{Name: "longhorn", Namespace: "longhorn-system", Duties: Duties{Settings: Apply, Pods: On, Services: On, Networks: On}}},
+	}
+}
+
+func TestDefaultsNeedNoFile(t *testing.T) {
+	got, err := Load("")
+	if err != nil || !reflect.DeepEqual(got, defaults()) {
+		t.Fatalf("got %+v, %v", got, err)
+	}
+}
+
+func TestLoadReadsAFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "configuration.yaml")
+	if err := os.WriteFile(path, []byte(head+"clusterDomain: corp.example\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want := defaults()
+	want.ClusterDomain = "corp.example"
+	got, err := Load(path)
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Fatalf("got %+v, %v", got, err)
+	}
+}
+
+func TestLoadNamesTheFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "configuration.yaml")
+	if _, err := Load(path); !errors.Is(err, fs.ErrNotExist) || !strings.HasPrefix(err.Error(), "reading the configuration: ") {
+		t.Errorf("no file: got %v", err)
+	}
+	if err := os.WriteFile(path, []byte("kind: Pod\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Load(path)
+	want := "configuration " + path + `: got apiVersion "", kind "Pod": want apiVersion: config.fairlead.io/v1alpha1, kind: Configuration`
+	if err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+func TestParse(t *testing.T) {
+	with := func(change func(*Configuration)) *Configuration {
+		c := defaults()
+		change(c)
+		return c
+	}
+	duties := func(d Duties) *Configuration { return with(func(c *Configuration) { c.Profiles[0].Duties = d }) }
+	profile := func(lines string) string { return head + "profiles:\n- name: longhorn\n" + lines }
+	for name, test := range map[string]struct {
+		file    string
+		want    *Configuration
+		problem string
+	}{
+		"nothing but its kind": {file: head, want: defaults()},
+		"JSON is YAML":         {file: `{"apiVersion": "config.fairlead.io/v1alpha1", "kind": "Configuration"}`, want: defaults()},
+		"another namespace":    {file: profile("  namespace: storage\n"), want: with(func(c *Configuration) { c.Profiles[0].Namespace = "storage" })},
+		"strict about networks": {
+			file: head + "networks: {missing: Refuse, inUse: Refuse}\n",
+			want: with(func(c *Configuration) { c.Networks = Networks{Missing: Refuse, InUse: Refuse} }),
+		},
+		"some duties": {
+			file: profile("  duties: {settings: guard, services: \"off\"}\n"),
+			want: duties(Duties{Settings: Guard, Pods: On, Services: Off, Networks: On}),
+		},
+		"bare on and off, which YAML reads as booleans": {
+			file: profile("  duties:\n    settings: off\n    pods: on\n    services: off\n    networks: off\n"),
+			want: duties(Duties{Settings: Off, Pods: On, Services: Off, Networks: Off}),
+		},
+		"true and false": {
+			file: profile("  duties: {pods: true, services: false}\n"),
+			want: duties(Duties{Settings: Apply, Pods: On, Services: Off, Networks: On}),
+		},
+		"a duty left empty is the default": {
+			file: profile("  duties:\n    settings:\n    pods: null\n"),
+			want: defaults(),
+		},
+		"a bare on is no way to judge settings": {
+			file:    profile("  duties: {settings: on}\n"),
+			problem: `profiles[0].duties.settings: Unsupported value: "on": supported values: "apply", "guard", "off"`,
+		},
+		"a switch of another type": {
+			file:    profile("  duties: {pods: 1}\n"),
+			problem: "reading YAML: error unmarshaling JSON: while decoding JSON: a switch is a word: json: cannot unmarshal number into Go value of type string",
+		},
+		"empty file":       {problem: `got apiVersion "", kind "": want apiVersion: config.fairlead.io/v1alpha1, kind: Configuration`},
+		"another version":  {file: "apiVersion: config.fairlead.io/v1\nkind: Configuration\n", problem: `got apiVersion "config.fairlead.io/v1", kind "Configuration": want apiVersion: config.fairlead.io/v1alpha1, kind: Configuration`},
+		"an unknown field": {file: head + "clusterDomian: x\n", problem: `reading YAML: error unmarshaling JSON: while decoding JSON: json: unknown field "clusterDomian"`},
+		"an unknown duty":  {file: profile("  duties: {pod: on}\n"), problem: `reading YAML: error unmarshaling JSON: while decoding JSON: json: unknown field "pod"`},
+		"a field twice":    {file: head + "kind: Configuration\n", problem: "reading YAML: error converting YAML to JSON: yaml: unmarshal errors:\n  line 3: key \"kind\" already set in map"},
+		"all problems at once, with their paths": {
+			file: head + "clusterDomain: Not_A_Domain\nnetworks: {missing: warn, inUse: Never}\n" +
+				"profiles:\n- name: longhorn\n  namespace: A B\n- name: ceph\n  namespace: rook\n  duties: {settings: maybe, pods: apply}\n- name: longhorn\n",
+			problem: `[clusterDomain: Invalid value: "Not_A_Domain": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*'), ` +
+				`networks.missing: Unsupported value: "warn": supported values: "Warn", "Refuse", ` +
+				`networks.inUse: Unsupported value: "Never": supported values: "Warn", "Refuse", ` +
+				`profiles[0].namespace: Invalid value: "A B": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?'), ` +
+				`profiles[1].name: Unsupported value: "ceph": supported values: "longhorn", ` +
+				`profiles[1].duties.settings: Unsupported value: "maybe": supported values: "apply", "guard", "off", ` +
+				`profiles[1].duties.pods: Unsupported value: "apply": supported values: "on", "off", ` +
+				`profiles[2].name: Duplicate value: "longhorn"]`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := Parse([]byte(test.file))
+			if test.problem != "" {
+				if err == nil || err.Error() != test.problem {
+					t.Fatalf("got  %v\nwant %s", err, test.problem)
+				}
+				return
+			}
+			if err != nil || !reflect.DeepEqual(got, test.want) {
+				t.Fatalf("got  %+v, %v\nwant %+v", got, err, test.want)
+			}
+		})
+	}
+}
+
+func TestStorageIsTheBuiltInProfileWhereTheFilePlacesIt(t *testing.T) {
+	want := storage.Longhorn()
+	want.Namespace = "storage"
+	if got := (Profile{Name: "longhorn", Namespace: "storage"}).Storage(); !reflect.DeepEqual(got, want) {
+		t.Fatalf("got %+v", got)
+	}
+}
+
+// What is accepted is complete, and reads back the same.
+func FuzzParse(f *testing.F) {
+	for _, seed := range []string{
+		"", head, head + "clusterDomain: corp.example.\n", head + "profiles: [{name: longhorn, duties: {pods: off, settings: guard}}]\n",
+		head + "networks: {missing: Refuse}\n", head + "profiles: [null]\n", "a: &a [*a]", "\xff", head + "profiles:\n- name: longhorn\n  duties:\n",
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		c, err := Parse(data)
+		if err != nil {
+			return
+		}
+		if c.ClusterDomain == "" || len(c.Profiles) == 0 || c.Networks.Missing == "" || c.Networks.InUse == "" {
+			t.Fatalf("incomplete: %+v", c)
+		}
+		for _, p := range c.Profiles {
+			if p.Name == "" || p.Namespace == "" || p.Duties.Settings == "" || p.Duties.Pods == "" || p.Storage().Namespace != p.Namespace {
+				t.Fatalf("incomplete: %+v", p)
+			}
+		}
+		written, err := yaml.Marshal(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := Parse(written)
+		if err != nil || !reflect.DeepEqual(c, again) {
+			t.Fatalf("%+v reads back as %+v, %v", c, again, err)
+		}
+	})
+}

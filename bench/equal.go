@@ -1,0 +1,81 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/fairlead-io/fairlead/storage"
+)
+
+var (
+	errUnequal    = errors.New("the two sides give different pods: there is nothing to compare")
+	errNotPatched = errors.New("not patched as the case says")
+)
+
+// checkEqual makes sure that both sides do the same work: allow the pod and
+// leave it, patch applied, the same. It is patched only where patched says so.
+func checkEqual(ours, theirs *call, patched bool) error {
+	var pods [2]*corev1.Pod
+	for i, c := range []*call{ours, theirs} {
+		if err := c.do(); err != nil {
+			return err
+		}
+		response, err := readAnswer(c.answer.body.Bytes())
+		if err != nil {
+			return err
+		}
+		if (len(response.Patch) > 0) != patched {
+			return fmt.Errorf("%w: %s", errNotPatched, response.Patch)
+		}
+		if pods[i], err = apply(c.review, response.Patch); err != nil {
+			return err
+		}
+	}
+	if !equality.Semantic.DeepEqual(pods[0], pods[1]) {
+		return errUnequal
+	}
+	if patched && pods[0].Annotations[storage.NetworksAnnotation] == "" {
+		return fmt.Errorf("%w: no network was added", errNotPatched)
+	}
+	return nil
+}
+
+func readAnswer(body []byte) (*admissionv1.AdmissionResponse, error) {
+	var review admissionv1.AdmissionReview
+	if err := json.Unmarshal(body, &review); err != nil {
+		return nil, fmt.Errorf("reading the answer: %w", err)
+	}
+	if review.Response == nil || !review.Response.Allowed {
+		return nil, fmt.Errorf("%w: not allowed: %s", errNotAnswered, body)
+	}
+	return review.Response, nil
+}
+
+// apply does what the API server does with the patch.
+func apply(body, patch []byte) (*corev1.Pod, error) {
+	var review admissionv1.AdmissionReview
+	if err := json.Unmarshal(body, &review); err != nil {
+		return nil, fmt.Errorf("reading the review: %w", err)
+	}
+	object := review.Request.Object.Raw
+	if len(patch) > 0 {
+		operations, err := jsonpatch.DecodePatch(patch)
+		if err != nil {
+			return nil, fmt.Errorf("reading the patch: %w", err)
+		}
+		if object, err = operations.Apply(object); err != nil {
+			return nil, fmt.Errorf("applying the patch: %w", err)
+		}
+	}
+	var pod corev1.Pod
+	if err := json.Unmarshal(object, &pod); err != nil {
+		return nil, fmt.Errorf("reading the patched pod: %w", err)
+	}
+	return &pod, nil
+}

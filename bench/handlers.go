@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes/scheme"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	config "github.com/fairlead-io/fairlead/api/config/v1alpha1"
+	"github.com/fairlead-io/fairlead/settings"
+	"github.com/fairlead-io/fairlead/storage"
+	"github.com/fairlead-io/fairlead/webhook"
+)
+
+// The two sides of the comparison, and a handler that does nothing, for what
+// TLS and HTTP cost either side.
+const (
+	fairlead          = "fairlead"
+	controllerRuntime = "controller-runtime"
+	empty             = "empty"
+)
+
+// path is where the API server sends client pods.
+const path = "/mutate/longhorn/client-pods"
+
+// network is the network that clients are on where there is something to do.
+var network = storage.Attachment{
+	Network:   storage.Network{Namespace: "kube-system", Name: "storage-net"},
+	Interface: storage.Longhorn().EndpointInterface,
+}
+
+// newHandler builds one side, with metrics and with logs at the level of
+// production. The logs are written and thrown away, so that neither side is
+// measured by the speed of a terminal.
+func newHandler(side string, network storage.Attachment) (http.Handler, error) {
+	logs := slog.NewJSONHandler(io.Discard, &slog.HandlerOptions{Level: slog.LevelInfo})
+	switch side {
+	case fairlead:
+		return newRouter(network, slog.New(logs))
+	case controllerRuntime:
+		ctrllog.SetLogger(logr.FromSlogHandler(logs))
+		hook := admission.WithDefaulter(scheme.Scheme, defaulter{network})
+		return admission.StandaloneWebhook(hook, admission.StandaloneOptions{MetricsPath: path})
+	default:
+		return http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+		}), nil
+	}
+}
+
+func newRouter(network storage.Attachment, log *slog.Logger) (http.Handler, error) {
+	configuration, err := config.Load("")
+	if err != nil {
+		return nil, err
+	}
+	profile := webhook.Profile{
+		Profile: storage.Longhorn(),
+		Duties:  configuration.Profiles[0].Duties,
+		Record:  func() settings.Record { return settings.Record{Clients: network, Servers: network} },
+	}
+	return webhook.NewRouter(configuration, []webhook.Profile{profile}, webhook.NewMetrics(prometheus.NewRegistry()), log), nil
+}
+
+// defaulter does for controller-runtime what Fairlead's rule does, as its users
+// write it: change the pod, and let the framework find out what changed.
+type defaulter struct{ network storage.Attachment }
+
+var _ admission.Defaulter[*corev1.Pod] = defaulter{}
+
+func (d defaulter) Default(_ context.Context, pod *corev1.Pod) error {
+	before := pod.Annotations[storage.NetworksAnnotation]
+	after, err := storage.AddNetwork(before, pod.Namespace, d.network)
+	if err != nil || before == after {
+		return err
+	}
+	if pod.Annotations == nil {
+		pod.Annotations = map[string]string{}
+	}
+	pod.Annotations[storage.NetworksAnnotation] = after
+	return nil
+}

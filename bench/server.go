@@ -1,0 +1,106 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/big"
+	"net"
+	"os"
+	"time"
+
+	"github.com/fairlead-io/fairlead/webhook"
+)
+
+// serveVariable names, to a child of this program, the side that it serves.
+const serveVariable = "FAIRLEAD_BENCH_SERVE"
+
+// greeting is the first line that a child writes.
+type greeting struct {
+	Address     string
+	Certificate []byte
+}
+
+// serve is a child: it serves one side over TLS, in Fairlead's server whichever
+// the side, so that just the handlers differ. To each line that it reads it
+// answers with the CPU time that it has used, in nanoseconds. It ends with its
+// input, so that it never outlives its parent.
+func serve(side string) error {
+	handler, err := newHandler(side, network)
+	if err != nil {
+		return err
+	}
+	source, err := newCertificate()
+	if err != nil {
+		return err
+	}
+	tlsConfig, err := webhook.TLSConfig(source, "")
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return fmt.Errorf("listening: %w", err)
+	}
+	server := &webhook.Server{Listener: tls.NewListener(listener, tlsConfig), Handler: handler, Log: slog.New(slog.DiscardHandler)}
+	go func() {
+		if err := server.Start(context.Background()); err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+		}
+	}()
+
+	hello, err := json.Marshal(greeting{Address: listener.Addr().String(), Certificate: source.pair.Certificate[0]})
+	if err != nil {
+		return fmt.Errorf("writing the greeting: %w", err)
+	}
+	return report(os.Stdin, os.Stdout, hello)
+}
+
+// report greets, then answers each line with the CPU time.
+func report(in io.Reader, out io.Writer, hello []byte) error {
+	fmt.Fprintf(out, "%s\n", hello)
+	lines := bufio.NewScanner(in)
+	for lines.Scan() {
+		used, err := cpuTime()
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(out, used.Nanoseconds())
+	}
+	return lines.Err()
+}
+
+// certificate is a certs.Source of one certificate that is made at start.
+type certificate struct{ pair tls.Certificate }
+
+func (c *certificate) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	return &c.pair, nil
+}
+func (c *certificate) Start(context.Context) error { return nil }
+func (c *certificate) Healthy() bool               { return true }
+
+func newCertificate() (*certificate, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("making a key: %w", err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1),
+		NotBefore:    time.Now().Add(-time.Minute), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		IsCA:        true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		return nil, fmt.Errorf("making a certificate: %w", err)
+	}
+	return &certificate{tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}}, nil
+}

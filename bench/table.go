@@ -1,0 +1,58 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"runtime"
+	"text/tabwriter"
+	"time"
+)
+
+// row is one line of the table. target is what the row promises, met whether
+// this run kept it; a dash is for what is only there to look at.
+type row struct{ what, ours, theirs, ratio, target, met string }
+
+func write(out io.Writer, rows []row) error {
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "WHAT\tFAIRLEAD\tCONTROLLER-RUNTIME\tRATIO (LEAST–MOST)\tTARGET\tMET")
+	for _, r := range rows {
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", r.what, r.ours, r.theirs, r.ratio, r.target, r.met)
+	}
+	if err := table.Flush(); err != nil {
+		return fmt.Errorf("writing the table: %w", err)
+	}
+	_, err := fmt.Fprintf(out, "\n%d CPUs, %s, %s/%s\n", runtime.NumCPU(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return err
+}
+
+// atLeast is a row in which Fairlead is to take so many times less than
+// controller-runtime.
+func atLeast(what string, ours, theirs series, times float64) row {
+	r := theirs.over(ours)
+	return row{what, micro(ours), micro(theirs), r.String(), fmt.Sprintf("%g times less", times), met(r.median >= times)}
+}
+
+// atMost is a row in which Fairlead is to take at most so many times what it
+// takes for the base case. The other side is there to look at.
+func atMost(what string, ours, theirs, base series, times float64, of string) row {
+	r := ours.over(base)
+	return row{what, micro(ours), micro(theirs), r.String(), fmt.Sprintf("at most %g × %s", times, of), met(r.median <= times)}
+}
+
+// toLookAt is a row without a target, of a cost that both sides have.
+func toLookAt(what string, cost series) row {
+	return row{what, micro(cost), micro(cost), "-", "-", "-"}
+}
+
+func met(ok bool) string {
+	if ok {
+		return "yes"
+	}
+	return "NO"
+}
+
+func (r ratio) String() string { return fmt.Sprintf("%.2f (%.2f–%.2f)", r.median, r.least, r.most) }
+
+func micro(s series) string {
+	return fmt.Sprintf("%.0f µs", float64(s.median())/float64(time.Microsecond))
+}

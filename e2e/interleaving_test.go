@@ -1,0 +1,189 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/e2e/sandbox"
+	"github.com/fairlead-io/fairlead/settings"
+	"github.com/fairlead-io/fairlead/storage"
+)
+
+// TestInvariantsHoldWhateverComes is the short form, on the real control plane,
+// of the property test in package settings: settings change, volumes attach and
+// detach and the controller is killed, in an order that chance decides. Watches,
+// not samples, look out for a restart that hurts.
+func TestInvariantsHoldWhateverComes(t *testing.T) {
+	// Without the lease, which a killed leader leaves for 15 seconds: there is only one at a time.
+	c := newCluster(t, options{webhooks: 2, controllers: 1, controllerArgs: []string{"--leader-elect=false"}})
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	chance := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // a test's dice
+	volumes := []string{"pvc-a", "pvc-b", "pvc-c"}
+	for _, v := range volumes {
+		c.must(c.Longhorn().CreateVolume(t.Context(), sandbox.Volume{Name: v, Shared: true}))
+	}
+	guard := c.watchRestarts()
+	attached := map[string]bool{}
+	controllers := 1
+	end := time.Now().Add(60 * time.Second)
+	for steps := 0; time.Now().Before(end); steps++ {
+		switch chance.IntN(8) {
+		case 0, 1:
+			c.set(own, string(settings.EndpointNetworkForRWX), []string{"", netA, netB}[chance.IntN(3)])
+		case 2:
+			if v := volumes[chance.IntN(3)]; !attached[v] {
+				c.attach(v, c.State.Nodes[chance.IntN(3)])
+				attached[v] = true
+			}
+		case 3, 4, 5:
+			if v := volumes[chance.IntN(3)]; attached[v] {
+				c.detach(v)
+				delete(attached, v)
+			}
+		case 6:
+			c.must(c.Replicas()[len(c.Replicas())-1].Kill())
+			_, err := c.StartReplica(t.Context(), sandbox.ControllerDeployment, fmt.Sprintf("controller-%d", controllers))
+			c.must(err)
+			controllers++
+		case 7:
+			time.Sleep(time.Duration(chance.IntN(3000)) * time.Millisecond)
+		}
+		c.checkInvariants()
+	}
+	for v := range attached {
+		c.detach(v)
+	}
+	c.set(own, string(settings.EndpointNetworkForRWX), "")
+	c.set(own, string(settings.EndpointNetworkForRWX), netB)
+	c.waitApplied(netB + "@lhnet2")
+	c.checkInvariants()
+	guard.finish(t)
+	t.Logf("the controller was killed %d times", controllers-1)
+}
+
+// attach has Kubernetes' attachment first, as in life, and then Longhorn's side.
+func (c *cluster) attach(volume, node string) {
+	c.t.Helper()
+	c.must(c.Client.Create(c.t.Context(), &storagev1.VolumeAttachment{
+		ObjectMeta: metav1.ObjectMeta{Name: "csi-" + volume},
+		Spec: storagev1.VolumeAttachmentSpec{
+			Attacher: storage.Longhorn().Driver, NodeName: node,
+			Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: ptr.To(volume)},
+		},
+	}))
+	c.must(c.Longhorn().Attach(c.t.Context(), volume, node))
+}
+
+func (c *cluster) detach(volume string) {
+	c.t.Helper()
+	c.must(c.Longhorn().Detach(c.t.Context(), volume))
+	c.must(c.Client.Delete(c.t.Context(), &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "csi-" + volume}}))
+}
+
+// checkInvariants holds 1 and 2 against the cluster as it is. Servers are read
+// before clients: a server that is there now must find its clients there after.
+func (c *cluster) checkInvariants() {
+	c.t.Helper()
+	servers := c.pods(storage.Longhorn().ServerLabels)
+	clients := c.clients()
+	for _, server := range servers {
+		network := c.requested(&server)
+		volume := server.Labels[storage.Longhorn().VolumeLabel]
+		var service corev1.Service
+		c.must(c.Client.Get(c.t.Context(), client.ObjectKey{Namespace: namespace, Name: volume}, &service))
+		if headless := service.Spec.ClusterIP == "None"; headless == network.IsZero() {
+			c.t.Errorf("invariant 2: %s: headless %v, server on %q", volume, headless, network)
+		}
+		for _, pod := range clients {
+			if !network.IsZero() && c.requested(&pod) != network {
+				c.t.Errorf("invariant 1: server of %s is on %s, client %s on %q", volume, network, pod.Name, c.requested(&pod))
+			}
+		}
+	}
+}
+
+// restartGuard sees every deletion of a client pod and what was attached on its node.
+type restartGuard struct {
+	cancel   context.CancelFunc
+	done     sync.WaitGroup
+	mu       sync.Mutex
+	seen     int
+	problems []string
+}
+
+func (c *cluster) watchRestarts() *restartGuard {
+	c.t.Helper()
+	ctx, cancel := context.WithCancel(c.t.Context())
+	pods, err := c.Client.Watch(ctx, &corev1.PodList{}, client.InNamespace(namespace), client.MatchingLabels(storage.Longhorn().ClientLabels))
+	c.must(err)
+	g := &restartGuard{cancel: cancel}
+	c.t.Cleanup(cancel)
+	g.done.Go(func() {
+		var told []string
+		for event := range pods.ResultChan() {
+			pod, ok := event.Object.(*corev1.Pod)
+			if !ok || (event.Type == watch.Modified && pod.DeletionTimestamp == nil) || event.Type == watch.Added || slices.Contains(told, string(pod.UID)) {
+				continue
+			}
+			told = append(told, string(pod.UID))
+			g.note(c.hurt(ctx, pod))
+		}
+	})
+	return g
+}
+
+// hurt says what a deletion hurt: an attachment on its node that was there before it.
+func (c *cluster) hurt(ctx context.Context, pod *corev1.Pod) string {
+	var list storagev1.VolumeAttachmentList
+	if err := c.Client.List(ctx, &list); err != nil {
+		return ""
+	}
+	for _, va := range list.Items {
+		// Times have a second's resolution: only what is surely older counts.
+		if va.Spec.NodeName == pod.Spec.NodeName && pod.DeletionTimestamp != nil && va.CreationTimestamp.Add(time.Second).Before(deleted(pod)) {
+			return fmt.Sprintf("invariant 4: CSI plugin pod %s on %s was deleted at %s, %s was attached there at %s",
+				pod.Name, pod.Spec.NodeName, deleted(pod), va.Name, va.CreationTimestamp)
+		}
+	}
+	return ""
+}
+
+// deleted is when the deletion was asked for: the timestamp has the grace period added.
+func deleted(pod *corev1.Pod) time.Time {
+	return pod.DeletionTimestamp.Add(-time.Duration(ptr.Deref(pod.DeletionGracePeriodSeconds, 0)) * time.Second)
+}
+
+func (g *restartGuard) note(problem string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.seen++
+	if problem != "" {
+		g.problems = append(g.problems, problem)
+	}
+}
+
+func (g *restartGuard) finish(t *testing.T) {
+	t.Helper()
+	g.cancel()
+	g.done.Wait()
+	t.Logf("%d restarts of CSI plugin pods were seen", g.seen)
+	for _, p := range g.problems {
+		t.Error(p)
+	}
+	if g.seen == 0 {
+		t.Error("no restart was seen: nothing was tested")
+	}
+}

@@ -1,0 +1,103 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fairlead-io/fairlead/e2e/sandbox"
+)
+
+// TestSettingsAreJudged shows what whoever types kubectl reads: refusals with
+// field and remedy, warnings with blockers, for both groups.
+func TestSettingsAreJudged(t *testing.T) {
+	c := newCluster(t, options{webhooks: 1, controllers: 1, workloads: true})
+	const networks = "(in this cluster: kube-system/backup-net, kube-system/storage-net)"
+	notANetwork := `must be <namespace>/<NetworkAttachmentDefinition>`
+	patch := func(group, name, value string) []string {
+		return []string{"-n", namespace, "patch", group, name, "--type=merge", "-p", fmt.Sprintf(`{"value":%q}`, value)}
+	}
+	for _, group := range []string{system, own} {
+		for _, test := range []struct{ setting, value, want string }{
+			{"storage-network", "kube-system", `The settings "storage-network" is invalid: value: Invalid value: "kube-system": ` + notANetwork + " " + networks + `, or "" for the cluster network`},
+			{"storage-network", "A B/C!", notANetwork},
+			{"storage-network", "ns/", notANetwork},
+			{"storage-network", "/nad", notANetwork},
+			{"storage-network", `ns/x"y`, notANetwork},
+			{"storage-network", " kube-system/storage-net ", `must not have space around it; write "kube-system/storage-net"`},
+			{"storage-network-for-rwx-volume-enabled", "yes", `must be "true" or "false"`},
+		} {
+			t.Run(fmt.Sprintf("%s %s=%q is refused", group, test.setting, test.value), func(t *testing.T) {
+				c := &cluster{Sandbox: c.Sandbox, t: t}
+				if out := c.refused(patch(group, test.setting, test.value)...); !strings.Contains(out, test.want) {
+					t.Errorf("got  %s\nwant %s", out, test.want)
+				}
+			})
+		}
+	}
+	says := func(want, got string) {
+		t.Helper()
+		if !strings.Contains(got, want) {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+	says("there is no NetworkAttachmentDefinition kube-system/nowhere "+networks, c.kubectl(append(patch(system, "storage-network", "kube-system/nowhere"), "--dry-run=server")...))
+	says("has no effect until storage-network names a network", c.kubectl(append(patch(own, "storage-network-for-rwx-volume-enabled", "true"), "--dry-run=server")...))
+	says("setting storage-network can be changed but not deleted", c.refused("-n", namespace, "delete", system, "storage-network"))
+	out, err := c.Kubectl(t.Context(), "apiVersion: fairlead.io/v1alpha1\nkind: Setting\nmetadata: {name: storage-netwrok, namespace: longhorn-system}\nvalue: x\n", "create", "-f", "-")
+	if err == nil {
+		t.Error("a setting of an unknown name was created")
+	}
+	says(`metadata.name: Unsupported value: "storage-netwrok"`, out)
+
+	// Pending, with its blockers; then told in every place where one may look.
+	c.set(system, "storage-network", netA)
+	says("Warning: accepted; will be applied when these RWX volumes are detached: pvc-117d3553 (node-2, pod default/web-0). Then 3 CSI plugin pods restart.",
+		c.set(own, "storage-network-for-rwx-volume-enabled", "true"))
+	c.set(system, "storage-network-for-rwx-volume-enabled", "true")
+	says(`has no effect: settings.fairlead.io storage-network-for-rwx-volume-enabled says "true" and wins`, c.set(system, "storage-network-for-rwx-volume-enabled", "false"))
+	const reason = "1 RWX volume attached: pvc-117d3553"
+	c.eventually("the reason is told", 10*time.Second, func() error {
+		for _, look := range [][]string{
+			{"get", own, "storage-network-for-rwx-volume-enabled"},
+			{"describe", own, "storage-network-for-rwx-volume-enabled"},
+			{"describe", system, "storage-network"},
+			{"get", "networkrollouts", "longhorn"},
+			{"get", "events"},
+		} {
+			if out := c.kubectl(append([]string{"-n", namespace}, look...)...); !strings.Contains(out, reason) {
+				return fmt.Errorf("kubectl %s does not say it:\n%s", strings.Join(look, " "), out)
+			}
+		}
+		return nil
+	})
+	if applied := c.kubectl("-n", namespace, "get", system, "storage-network", "-o", "jsonpath={.status.applied}"); applied != "false" {
+		t.Errorf("Longhorn's storage-network says applied %s while it waits", applied)
+	}
+	// Fairlead's own setting can be deleted: Longhorn's value is in force again, and nothing waits.
+	says(`storage-network-for-rwx-volume-enabled is "false" from now on (longhorn)`, c.kubectl("-n", namespace, "delete", own, "storage-network-for-rwx-volume-enabled"))
+	c.waitApplied("")
+}
+
+// TestNetworkInUse tells whoever changes or deletes a network who uses it.
+func TestNetworkInUse(t *testing.T) {
+	c := newCluster(t, options{webhooks: 1, controllers: 1})
+	c.set(own, "endpoint-network-for-rwx-volume", netA)
+	c.waitApplied(netA + "@lhnet2")
+	c.must(c.Longhorn().CreateVolume(t.Context(), sandbox.Volume{Name: "pvc-1", Shared: true}))
+	c.must(c.Longhorn().Attach(t.Context(), "pvc-1", "node-1"))
+	const nad = "network-attachment-definitions"
+	uses := "Warning: network kube-system/storage-net is in use by longhorn: setting endpoint-network-for-rwx-volume, 3 CSI plugin pods, 1 RWX volume (pvc-1)"
+	changed := c.kubectl("-n", "kube-system", "patch", nad, "storage-net", "--type=merge", "-p", `{"spec":{"config":"{}"}}`, "--dry-run=server")
+	if !strings.Contains(changed, uses+"; pods keep the old configuration until they restart") {
+		t.Errorf("a change says: %s", changed)
+	}
+	deleted := c.kubectl("-n", "kube-system", "delete", nad, "storage-net", "--dry-run=server")
+	if !strings.Contains(deleted, uses+"; pods that ask for it do not start again until it is back") {
+		t.Errorf("a deletion says: %s", deleted)
+	}
+	if other := c.kubectl("-n", "kube-system", "delete", nad, "backup-net", "--dry-run=server"); strings.Contains(other, "Warning") {
+		t.Errorf("the deletion of a network that nobody uses says: %s", other)
+	}
+}

@@ -1,0 +1,56 @@
+package e2e
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/fairlead-io/fairlead/storage"
+)
+
+// TestWhatIsNotDoneIsTold creates server pods that can't, or must not, get
+// their network: they are created as they are, with the reason as a warning.
+func TestWhatIsNotDoneIsTold(t *testing.T) {
+	c := newCluster(t, options{webhooks: 1, controllers: 1})
+	c.set(own, "endpoint-network-for-rwx-volume", netA)
+	c.waitApplied(netA + "@lhnet2")
+	for _, test := range []struct {
+		name   string
+		change func(*corev1.Pod)
+		want   string
+		merged string
+	}{
+		{name: "host network", change: func(p *corev1.Pod) { p.Spec.HostNetwork = true },
+			want: "fairlead: left as it is, on the host network: Multus adds no interface to pods on the host network; set hostNetwork to false to join kube-system/storage-net@lhnet2"},
+		{name: "opt-out", change: func(p *corev1.Pod) { p.Annotations = map[string]string{storage.OptOutAnnotation: "true"} },
+			want: "fairlead: left as it is, opted out: annotation fairlead.io/opt-out keeps network kube-system/storage-net@lhnet2 off"},
+		{name: "clash", change: func(p *corev1.Pod) {
+			p.Annotations = map[string]string{storage.NetworksAnnotation: "kube-system/backup-net@lhnet2"}
+		}, want: "fairlead: left as it is, interface name taken: interface lhnet2 is already asked for by network kube-system/backup-net; give it another interface name so that kube-system/storage-net@lhnet2 can have it"},
+		{name: "short form merged", change: func(p *corev1.Pod) {
+			p.Annotations = map[string]string{storage.NetworksAnnotation: "kube-system/backup-net@net7"}
+		}, merged: "kube-system/backup-net@net7,kube-system/storage-net@lhnet2"},
+		{name: "JSON merged", change: func(p *corev1.Pod) {
+			p.Annotations = map[string]string{storage.NetworksAnnotation: `[{"name":"backup-net","namespace":"kube-system","mac":"02:00:00:00:00:01"}]`}
+		}, merged: `[{"name":"backup-net","namespace":"kube-system","mac":"02:00:00:00:00:01"}, {"namespace": "kube-system", "name": "storage-net", "interface": "lhnet2"}]`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := &cluster{Sandbox: c.Sandbox, t: t}
+			pod := serverPod("pvc-" + strings.ReplaceAll(strings.ToLower(test.name), " ", "-"))
+			test.change(pod)
+			before := pod.Annotations[storage.NetworksAnnotation]
+			warnings := c.createWithWarnings(pod)
+			want := test.merged
+			if test.want != "" {
+				want = before
+				if len(warnings) != 1 || warnings[0] != test.want {
+					t.Errorf("told %q, want %q", warnings, test.want)
+				}
+			}
+			if got := pod.Annotations[storage.NetworksAnnotation]; got != want {
+				t.Errorf("asks for %s, want %s", got, want)
+			}
+		})
+	}
+}

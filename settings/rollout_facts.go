@@ -1,0 +1,59 @@
+package settings
+
+import (
+	"time"
+
+	"github.com/fairlead-io/fairlead/storage"
+)
+
+// Record is the durable record of the two halves.
+type Record struct {
+	// Clients is the network that client pods are built with.
+	Clients storage.Attachment
+	// Servers is the network that new Services and server pods are built with.
+	Servers storage.Attachment
+	// ServersSince is when Servers was last changed.
+	ServersSince time.Time
+}
+
+// Settle is how long after a change of Record.Servers an admission that read
+// the value before may still be on its way to the store: the longest
+// timeoutSeconds of the webhooks (5 s), and as much again for the API server to
+// write what was admitted.
+const Settle = 10 * time.Second
+
+// Rollout are the facts that the next step of a roll-out follows from.
+type Rollout struct {
+	// Desired network, from SharedVolumeNetwork.
+	Desired storage.Attachment
+	Record  Record
+	Now     time.Time
+
+	DaemonSet DaemonSet
+	Clients   []storage.Client
+	Volumes   []storage.Volume
+	Services  []storage.Service
+	Servers   []storage.Server
+}
+
+// DaemonSet is the one of the client pods.
+type DaemonSet struct {
+	Name  string
+	Found bool
+	// Network that its template asks for on the profile's interfaces.
+	Network storage.Attachment
+	// Unreadable: the template's networks annotation can't be read.
+	Unreadable  bool
+	HostNetwork bool
+	OptOut      bool
+	// Paused: Fairlead has set the update strategy to OnDelete, to restart pods itself.
+	Paused bool
+	// Observed: the DaemonSet controller has seen the newest template.
+	Observed bool
+	// Revision of the template, as the pods made from it carry it.
+	Revision string
+	// Wanted is the number of client pods there should be.
+	Wanted int
+	// MaxUnavailable client pods at any time.
+	MaxUnavailable int
+}

@@ -1,0 +1,95 @@
+package settings
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/fairlead-io/fairlead/storage"
+)
+
+// openGate decides whether the clients may begin to leave the network that
+// they are on: no shared volume is attached, and nothing is left, or still on
+// its way, that only they could reach.
+func (r Rollout) openGate(s Step) Step {
+	if blockers := r.daemonSetBlockers(); len(blockers) > 0 {
+		return s.wait(PhaseWaiting, blockers)
+	}
+	if blockers := SharedVolumeGate(r.Volumes); len(blockers) > 0 {
+		return s.wait(PhaseWaiting, blockers)
+	}
+	if !r.Record.Clients.IsZero() {
+		if left := r.Record.ServersSince.Add(Settle).Sub(r.Now); left > 0 {
+			s = s.wait(PhaseWaiting, []Blocker{{Kind: BlockedByTime, Message: fmt.Sprintf("letting Services settle that were just admitted, %.0f s", max(1, left.Seconds()))}})
+			s.After = left
+			return s
+		}
+		if idle := r.misplacedServices(); len(idle) > 0 {
+			return s.replace(idle)
+		}
+		if blockers := r.stranded(); len(blockers) > 0 {
+			return s.wait(PhaseWaiting, blockers)
+		}
+	}
+	s.Action, s.Network, s.Phase = RecordClients, r.Desired, PhaseRolling
+	s.Message = "the gate is open: " + restartPhrase(len(r.Clients))
+	return s
+}
+
+// misplacedServices are those of volumes at rest whose network is not the one
+// that new servers are on. A cluster IP can't be changed, so they are made anew.
+func (r Rollout) misplacedServices() []storage.Service {
+	var services []storage.Service
+	for _, service := range r.Services {
+		if !service.OptOut && service.Network(r.Record.Clients) != r.Record.Servers && r.atRest(service.Volume) {
+			services = append(services, service)
+		}
+	}
+	return services
+}
+
+func (r Rollout) atRest(volume string) bool {
+	return !slices.ContainsFunc(r.Volumes, func(v storage.Volume) bool { return v.Name == volume && v.Attached }) &&
+		!slices.ContainsFunc(r.Servers, func(s storage.Server) bool { return s.Volume == volume })
+}
+
+// stranded are the servers, and the Services that new server pods would follow,
+// that only clients on the present network reach.
+func (r Rollout) stranded() []Blocker {
+	var blockers []Blocker
+	for _, server := range r.Servers {
+		if !server.Network.IsZero() {
+			blockers = append(blockers, Blocker{
+				Kind: BlockedByServer, Name: server.Pod, Nodes: []string{server.Node},
+				Message: fmt.Sprintf("server pod %s is still on %s", server.Pod, server.Network),
+			})
+		}
+	}
+	for _, service := range r.Services {
+		if network := service.Network(r.Record.Clients); !network.IsZero() {
+			blockers = append(blockers, Blocker{
+				Kind: BlockedByService, Name: service.Name,
+				Message: fmt.Sprintf("Service %s is still for %s", service.Name, network),
+			})
+		}
+	}
+	return blockers
+}
+
+func (r Rollout) daemonSetBlockers() []Blocker {
+	block := func(why string) []Blocker {
+		return []Blocker{{Kind: BlockedByDaemonSet, Name: r.DaemonSet.Name, Message: fmt.Sprintf("DaemonSet %s %s", r.DaemonSet.Name, why)}}
+	}
+	switch {
+	case r.Desired.IsZero() && r.Record.Clients.IsZero() && r.Record.Servers.IsZero():
+		return nil // nothing is asked of the clients
+	case !r.DaemonSet.Found:
+		return block("does not exist: is the storage system installed?")
+	case r.DaemonSet.OptOut:
+		return block("opts out by " + storage.OptOutAnnotation + ": remove the annotation from its template")
+	case r.DaemonSet.Unreadable:
+		return block("has an annotation " + storage.NetworksAnnotation + " that can't be read: correct it")
+	case r.DaemonSet.HostNetwork && !r.Desired.IsZero():
+		return block("is on the host network, where Multus adds no interface: set hostNetwork to false")
+	}
+	return nil
+}

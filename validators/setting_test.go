@@ -1,0 +1,341 @@
+package validators
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/fairlead-io/fairlead/settings"
+	"github.com/fairlead-io/fairlead/storage"
+)
+
+var (
+	storageNet = storage.Attachment{Network: storage.Network{Namespace: "kube-system", Name: "storage-net"}, Interface: "lhnet1"}
+	backupNet  = storage.Attachment{Network: storage.Network{Namespace: "kube-system", Name: "backup-net"}, Interface: "lhnet2"}
+)
+
+// quiet are the facts of a cluster with two networks, none in use and nothing attached.
+func quiet() SettingFacts {
+	return SettingFacts{
+		Profile: storage.Longhorn(), Applies: true, MissingPolicy: Warn, Clients: 3,
+		OwnValues: map[settings.Name]string{}, SystemValues: map[settings.Name]string{},
+		Networks: []storage.Network{storageNet.Network, backupNet.Network}, NetworksKnown: true,
+	}
+}
+
+type values = map[settings.Name]string
+
+var webVolume = storage.Volume{Name: "pvc-117d3553", Shared: true, Attached: true, Nodes: []string{"node-2"}, Workloads: []string{"default/web-0"}}
+
+const (
+	rolling    = "accepted; no RWX volume is attached, so it is applied now: 3 CSI plugin pods restart"
+	pending    = "accepted; will be applied when these RWX volumes are detached: pvc-117d3553 (node-2, pod default/web-0). Then 3 CSI plugin pods restart."
+	inCluster  = "(in this cluster: kube-system/backup-net, kube-system/storage-net)"
+	notANet    = "must be <namespace>/<NetworkAttachmentDefinition>"
+	orCluster  = `, or "" for the cluster network`
+	enabledFor = "storage-network-for-rwx-volume-enabled"
+)
+
+func TestSetting(t *testing.T) {
+	for name, test := range map[string]struct {
+		setting  settings.Name
+		value    string
+		but      func(*SettingFacts)
+		reason   string
+		problems []string
+		warnings []string
+	}{
+		// The issue's "How it should feel".
+		"not a network": {
+			setting: settings.StorageNetwork, value: "kube-system", reason: ReasonInvalidValue,
+			problems: []string{`value: Invalid value: "kube-system": must be <namespace>/<NetworkAttachmentDefinition> (in this cluster: kube-system/backup-net, kube-system/storage-net), or "" for the cluster network`},
+		},
+		"pending": {
+			setting: settings.StorageNetworkForRWX, value: "true", reason: ReasonPending,
+			but: func(f *SettingFacts) {
+				f.Own, f.OwnValues, f.Volumes = true, values{settings.StorageNetwork: "kube-system/storage-net"}, []storage.Volume{webVolume}
+			},
+			warnings: []string{pending},
+		},
+
+		"applied now": {
+			setting: settings.StorageNetworkForRWX, value: "true", reason: ReasonApplies,
+			but:      func(f *SettingFacts) { f.SystemValues = values{settings.StorageNetwork: "kube-system/storage-net"} },
+			warnings: []string{rolling},
+		},
+		"applied now: RWO and migratable volumes don't count": {
+			setting: settings.EndpointNetworkForRWX, value: "kube-system/backup-net", reason: ReasonApplies,
+			but:      func(f *SettingFacts) { f.Volumes = []storage.Volume{{Name: "rwo", Attached: true}} },
+			warnings: []string{rolling},
+		},
+		"no name": {
+			setting: settings.StorageNetwork, value: "ns/", reason: ReasonInvalidValue,
+			problems: []string{`value: Invalid value: "ns/": ` + notANet + `: name "" is not a DNS name ` + inCluster + orCluster},
+		},
+		"no namespace": {
+			setting: settings.EndpointNetworkForRWX, value: "/nad", reason: ReasonInvalidValue,
+			problems: []string{`value: Invalid value: "/nad": ` + notANet + `: namespace "" is not a DNS label ` + inCluster + orCluster},
+		},
+		"letters of no DNS": {
+			setting: settings.StorageNetwork, value: "A B/C!", reason: ReasonInvalidValue,
+			problems: []string{`value: Invalid value: "A B/C!": ` + notANet + `: namespace "A B" is not a DNS label ` + inCluster + orCluster},
+		},
+		"breaks out of JSON": {
+			setting: settings.StorageNetwork, value: `ns/x"y`, reason: ReasonInvalidValue,
+			problems: []string{`value: Invalid value: "ns/x\"y": ` + notANet + `: name "x\"y" is not a DNS name ` + inCluster + orCluster},
+		},
+		"not a network, and the cluster has none": {
+			setting: settings.StorageNetwork, value: "x", reason: ReasonInvalidValue,
+			but:      func(f *SettingFacts) { f.Networks = nil },
+			problems: []string{`value: Invalid value: "x": ` + notANet + ` (this cluster has none yet)` + orCluster},
+		},
+		"not a network, and the cluster has no Multus": {
+			setting: settings.StorageNetwork, value: "x", reason: ReasonInvalidValue,
+			but:      func(f *SettingFacts) { f.Networks, f.NetworksKnown = nil, false },
+			problems: []string{`value: Invalid value: "x": ` + notANet + orCluster},
+		},
+		"not a network, and the cluster has many": {
+			setting: settings.StorageNetwork, value: "x", reason: ReasonInvalidValue,
+			but: func(f *SettingFacts) {
+				f.Networks = nil
+				for i := range 10 {
+					f.Networks = append(f.Networks, storage.Network{Namespace: "ns", Name: fmt.Sprint(9 - i)})
+				}
+			},
+			problems: []string{`value: Invalid value: "x": ` + notANet + ` (in this cluster: ns/0, ns/1, ns/2, ns/3, ns/4, ns/5, ns/6, ns/7, and 2 more)` + orCluster},
+		},
+		"not a switch": {
+			setting: settings.StorageNetworkForRWX, value: "yes", reason: ReasonInvalidValue,
+			problems: []string{`value: Invalid value: "yes": must be "true" or "false"`},
+		},
+		"a switch is not empty": {
+			setting: settings.StorageNetworkForRWX, value: "", reason: ReasonInvalidValue,
+			problems: []string{`value: Invalid value: "": must be "true" or "false"`},
+		},
+		"space around a network": {
+			setting: settings.StorageNetwork, value: " kube-system/storage-net ", reason: ReasonInvalidValue,
+			problems: []string{`value: Invalid value: " kube-system/storage-net ": must not have space around it; write "kube-system/storage-net"`},
+		},
+		"nothing but space": {
+			setting: settings.StorageNetwork, value: "\t", reason: ReasonInvalidValue,
+			problems: []string{`value: Invalid value: "\t": must not have space around it; write ""`},
+		},
+		"space around a switch": {
+			setting: settings.StorageNetworkForRWX, value: "true\n", reason: ReasonInvalidValue,
+			problems: []string{`value: Invalid value: "true\n": must not have space around it; write "true"`},
+		},
+
+		"no such network": {
+			setting: settings.EndpointNetworkForRWX, value: "kube-system/new", reason: ReasonApplies,
+			warnings: []string{
+				"there is no NetworkAttachmentDefinition kube-system/new " + inCluster + "; pods that ask for it do not start until it is created",
+				rolling,
+			},
+		},
+		"no such network, refused": {
+			setting: settings.EndpointNetworkForRWX, value: "kube-system/new", reason: ReasonNoSuchNetwork,
+			but:      func(f *SettingFacts) { f.MissingPolicy = Refuse },
+			problems: []string{`value: Invalid value: "kube-system/new": there is no NetworkAttachmentDefinition kube-system/new ` + inCluster + "; pods that ask for it do not start until it is created"},
+		},
+		"no such network, and nobody knows": {
+			setting: settings.StorageNetwork, value: "kube-system/new", reason: ReasonValid,
+			but: func(f *SettingFacts) { f.MissingPolicy, f.NetworksKnown, f.Networks = Refuse, false, nil },
+		},
+		"the cluster network is always there": {
+			setting: settings.StorageNetwork, value: "", reason: ReasonValid,
+			but: func(f *SettingFacts) { f.MissingPolicy, f.Networks = Refuse, nil },
+		},
+
+		"storage network while RWX is off": {setting: settings.StorageNetwork, value: "kube-system/storage-net", reason: ReasonValid},
+		"on without a network": {
+			setting: settings.StorageNetworkForRWX, value: "true", reason: ReasonValid,
+			warnings: []string{"has no effect until storage-network names a network"},
+		},
+		"on while the endpoint network wins": {
+			setting: settings.StorageNetworkForRWX, value: "true", reason: ReasonValid,
+			but: func(f *SettingFacts) {
+				f.SystemValues = values{settings.EndpointNetworkForRWX: "kube-system/backup-net"}
+				f.Record = settings.Record{Clients: backupNet, Servers: backupNet}
+			},
+			warnings: []string{`has no effect while endpoint-network-for-rwx-volume is "kube-system/backup-net", which wins`},
+		},
+		"overridden by Fairlead's own": {
+			setting: settings.StorageNetworkForRWX, value: "false", reason: ReasonValid,
+			but: func(f *SettingFacts) {
+				f.OwnValues = values{settings.StorageNetworkForRWX: "true"}
+				f.SystemValues = values{settings.StorageNetwork: "kube-system/storage-net", settings.StorageNetworkForRWX: "true"}
+				f.Volumes = []storage.Volume{webVolume}
+			},
+			warnings: []string{`has no effect: settings.fairlead.io storage-network-for-rwx-volume-enabled says "true" and wins`},
+		},
+		"Fairlead's own says the same": {
+			setting: settings.StorageNetworkForRWX, value: "true", reason: ReasonValid,
+			but: func(f *SettingFacts) {
+				f.OwnValues = values{settings.StorageNetworkForRWX: "true"}
+				f.SystemValues = values{settings.StorageNetwork: "kube-system/storage-net"}
+				f.Record = settings.Record{Clients: storageNet, Servers: storageNet}
+			},
+		},
+		"back to what is recorded": {
+			setting: settings.StorageNetworkForRWX, value: "true", reason: ReasonValid,
+			but: func(f *SettingFacts) {
+				f.SystemValues = values{settings.StorageNetwork: "kube-system/storage-net"}
+				f.Record = settings.Record{Clients: storageNet, Servers: storageNet}
+				f.Volumes = []storage.Volume{webVolume}
+			},
+		},
+		"only guarding: says nothing of what it will do": {
+			setting: settings.StorageNetworkForRWX, value: "true", reason: ReasonValid,
+			but: func(f *SettingFacts) {
+				f.Applies, f.SystemValues, f.Volumes = false, values{settings.StorageNetwork: "kube-system/storage-net"}, []storage.Volume{webVolume}
+			},
+		},
+		"another value in force is not well formed": {
+			setting: settings.StorageNetworkForRWX, value: "true", reason: ReasonValid,
+			but:      func(f *SettingFacts) { f.SystemValues = values{settings.StorageNetwork: "ns/"} },
+			warnings: []string{`nothing is applied until this is corrected: invalid value of setting storage-network: must be <namespace>/<NetworkAttachmentDefinition>: name "" is not a DNS name`},
+		},
+		"correcting the value that was not well formed": {
+			setting: settings.StorageNetwork, value: "kube-system/storage-net", reason: ReasonApplies,
+			but: func(f *SettingFacts) {
+				f.SystemValues = values{settings.StorageNetwork: "ns/", settings.StorageNetworkForRWX: "true"}
+			},
+			warnings: []string{rolling},
+		},
+
+		"unknown, the storage system's": {setting: "priority-class", value: "x", reason: ReasonValid},
+		"unknown, Fairlead's own": {
+			setting: "storage-netwrk", value: "x", reason: ReasonUnknown, but: func(f *SettingFacts) { f.Own = true },
+			problems: []string{`metadata.name: Unsupported value: "storage-netwrk": supported values: "storage-network", "storage-network-for-rwx-volume-enabled", "endpoint-network-for-rwx-volume"`},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			facts := quiet()
+			if test.but != nil {
+				test.but(&facts)
+			}
+			var s Setting
+			s.Metadata.Name, s.Value = string(test.setting), &test.value
+			checkVerdict(t, ValidateSetting(s, facts), test.reason, test.problems, test.warnings)
+		})
+	}
+}
+
+func TestAnOwnSettingWithoutValueGivesTheWordBack(t *testing.T) {
+	facts := quiet()
+	facts.Own, facts.OwnValues = true, values{settings.StorageNetworkForRWX: "false"}
+	facts.SystemValues = values{settings.StorageNetworkForRWX: "true", settings.StorageNetwork: "kube-system/storage-net"}
+	var s Setting
+	s.Metadata.Name = enabledFor
+	checkVerdict(t, ValidateSetting(s, facts), ReasonApplies, nil, []string{rolling})
+}
+
+// Advice that is followed must not be refused in turn.
+func TestAdviceOnSpaceIsItselfWellFormed(t *testing.T) {
+	value := " kube-system "
+	var s Setting
+	s.Metadata.Name, s.Value = string(settings.StorageNetwork), &value
+	checkVerdict(t, ValidateSetting(s, quiet()), ReasonInvalidValue,
+		[]string{`value: Invalid value: " kube-system ": ` + notANet + " " + inCluster + orCluster}, nil)
+}
+
+func TestSettingDeletion(t *testing.T) {
+	for name, test := range map[string]struct {
+		setting  string
+		but      func(*SettingFacts)
+		reason   string
+		problems []string
+		warnings []string
+	}{
+		"the storage system's": {
+			setting: enabledFor, reason: ReasonNotDeletable,
+			problems: []string{`metadata.name: Forbidden: setting storage-network-for-rwx-volume-enabled can be changed but not deleted; set its value to "false", the default, instead`},
+		},
+		"the storage system's, of no concern": {setting: "priority-class", reason: ReasonValid},
+		"Fairlead's own, back to the default": {
+			setting: enabledFor, reason: ReasonPending,
+			but: func(f *SettingFacts) {
+				f.Own, f.OwnValues = true, values{settings.StorageNetworkForRWX: "true", settings.StorageNetwork: "kube-system/storage-net"}
+				f.Record, f.Volumes = settings.Record{Clients: storageNet, Servers: storageNet}, []storage.Volume{webVolume}
+			},
+			warnings: []string{`storage-network-for-rwx-volume-enabled is "false" from now on (default)`, pending},
+		},
+		"Fairlead's own, back to the storage system's": {
+			setting: enabledFor, reason: ReasonApplies,
+			but: func(f *SettingFacts) {
+				f.Own, f.OwnValues = true, values{settings.StorageNetworkForRWX: "false"}
+				f.SystemValues = values{settings.StorageNetworkForRWX: "true", settings.StorageNetwork: "kube-system/storage-net"}
+			},
+			warnings: []string{`storage-network-for-rwx-volume-enabled is "true" from now on (longhorn)`, rolling},
+		},
+		"Fairlead's own, the same value stays": {
+			setting: enabledFor, reason: ReasonValid,
+			but: func(f *SettingFacts) { f.Own, f.OwnValues = true, values{settings.StorageNetworkForRWX: "false"} },
+		},
+		"Fairlead's own, unknown": {setting: "typo", reason: ReasonValid, but: func(f *SettingFacts) { f.Own = true }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			facts := quiet()
+			if test.but != nil {
+				test.but(&facts)
+			}
+			checkVerdict(t, ValidateSettingDeletion(test.setting, facts), test.reason, test.problems, test.warnings)
+		})
+	}
+}
+
+func TestSettingRulesLeaveTheFactsAsTheyAre(t *testing.T) {
+	facts, value := quiet(), "kube-system/backup-net"
+	facts.Own, facts.OwnValues = true, values{settings.EndpointNetworkForRWX: "kube-system/storage-net"}
+	var s Setting
+	s.Metadata.Name, s.Value = string(settings.EndpointNetworkForRWX), &value
+	before := quiet()
+	before.Own, before.OwnValues = true, values{settings.EndpointNetworkForRWX: "kube-system/storage-net"}
+	ValidateSetting(s, facts)
+	ValidateSettingDeletion(s.Metadata.Name, facts)
+	if !reflect.DeepEqual(facts, before) {
+		t.Fatalf("got %+v", facts)
+	}
+}
+
+// Attached volumes never make a well-formed value a refused one, and a refused
+// one says why and nothing else.
+func TestVolumesDelayAndNeverRefuse(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		value := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", "true", "false", "kube-system/storage-net", "kube-system/none"})).Draw(t, "value")
+		var s Setting
+		s.Metadata.Name, s.Value = string(rapid.SampledFrom(settings.All()).Draw(t, "setting").Name), &value
+		facts := quiet()
+		facts.SystemValues = values{settings.StorageNetwork: "kube-system/storage-net"}
+		facts.Own = rapid.Bool().Draw(t, "own")
+		free := ValidateSetting(s, facts)
+		facts.Volumes = []storage.Volume{webVolume}
+		held := ValidateSetting(s, facts)
+		if !reflect.DeepEqual(free.Problems, held.Problems) {
+			t.Fatalf("%s %q: %v with a volume attached, else %v", s.Metadata.Name, value, held.Problems, free.Problems)
+		}
+		if len(free.Problems) > 0 && len(free.Warnings) > 0 {
+			t.Fatalf("%s %q: refused, and yet warned: %v", s.Metadata.Name, value, free.Warnings)
+		}
+	})
+}
+
+func checkVerdict(t *testing.T, got Verdict, reason string, problems, warnings []string) {
+	t.Helper()
+	var have []string
+	for _, p := range got.Problems {
+		have = append(have, p.Error())
+	}
+	if !slices.Equal(have, problems) {
+		t.Errorf("problems: got\n%q\nwant\n%q", have, problems)
+	}
+	if !slices.Equal(got.Warnings, warnings) {
+		t.Errorf("warnings: got\n%q\nwant\n%q", got.Warnings, warnings)
+	}
+	if got.Reason != reason {
+		t.Errorf("reason: got %q, want %q", got.Reason, reason)
+	}
+}

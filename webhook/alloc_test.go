@@ -1,0 +1,78 @@
+//go:build !race
+
+// The race detector allocates on its own account.
+
+package webhook_test
+
+import (
+	"bytes"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	config "github.com/fairlead-io/fairlead/api/config/v1alpha1"
+	"github.com/fairlead-io/fairlead/bench/sample"
+	"github.com/fairlead-io/fairlead/settings"
+	"github.com/fairlead-io/fairlead/storage"
+	"github.com/fairlead-io/fairlead/webhook"
+)
+
+// discard is the least that an http.ResponseWriter can be.
+type discard struct {
+	header http.Header
+	status int
+}
+
+func (d *discard) Header() http.Header         { return d.header }
+func (d *discard) WriteHeader(status int)      { d.status = status }
+func (d *discard) Write(p []byte) (int, error) { return len(p), nil }
+
+// Allocations, unlike times, are the same on every machine, so the target for
+// them is a test.
+func TestA12KBPodCostsAtMost64Allocations(t *testing.T) {
+	const most = 64
+	configuration, err := config.Load("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	network := storage.Attachment{Network: storage.Network{Namespace: "kube-system", Name: "storage-net"}, Interface: "lhnet2"}
+	profile := webhook.Profile{
+		Profile: storage.Longhorn(),
+		Duties:  configuration.Profiles[0].Duties,
+		Record:  func() settings.Record { return settings.Record{Clients: network} },
+	}
+	log := slog.New(slog.NewJSONHandler(io.Discard, nil)) // info, as in production
+	router := webhook.NewRouter(configuration, []webhook.Profile{profile}, webhook.NewMetrics(prometheus.NewRegistry()), log)
+	review, err := sample.ClientPodReview(12_400, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request := httptest.NewRequest(http.MethodPost, "/mutate/longhorn/client-pods?timeout=5s", nil)
+	request.Header.Set("Content-Type", "application/json")
+	body := bytes.NewReader(review)
+	request.Body = io.NopCloser(body)
+
+	recorder := httptest.NewRecorder()
+	router.ServeHTTP(recorder, request)
+	if !strings.Contains(recorder.Body.String(), `"patch":`) {
+		t.Fatalf("got %d %s, want a patch: else there is nothing to measure", recorder.Code, recorder.Body)
+	}
+	answer := &discard{header: http.Header{}, status: http.StatusOK}
+	allocations := testing.AllocsPerRun(100, func() {
+		body.Reset(review)
+		request.Body = io.NopCloser(body)
+		router.ServeHTTP(answer, request)
+	})
+	if answer.status != http.StatusOK {
+		t.Errorf("got status %d, want 200", answer.status)
+	}
+	if allocations > most {
+		t.Errorf("got %.0f allocations, want at most %d", allocations, most)
+	}
+	t.Logf("%.0f allocations", allocations)
+}

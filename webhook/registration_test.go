@@ -1,0 +1,157 @@
+package webhook
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	k8slabels "k8s.io/apimachinery/pkg/labels"
+
+	"github.com/fairlead-io/fairlead/settings"
+	"github.com/fairlead-io/fairlead/storage"
+)
+
+// entry is what mutating and validating webhooks have in common.
+type entry struct {
+	name                       string
+	mutating                   bool
+	client                     admissionregistrationv1.WebhookClientConfig
+	rules                      []admissionregistrationv1.RuleWithOperations
+	failurePolicy              *admissionregistrationv1.FailurePolicyType
+	sideEffects                *admissionregistrationv1.SideEffectClass
+	timeout                    *int32
+	versions                   []string
+	namespaceSelector, objects *metav1.LabelSelector
+	conditions                 []admissionregistrationv1.MatchCondition
+}
+
+func entries() []entry {
+	mutating, validating := Registration(storage.Profiles())
+	var all []entry
+	for _, w := range mutating.Webhooks {
+		all = append(all, entry{w.Name, true, w.ClientConfig, w.Rules, w.FailurePolicy, w.SideEffects, w.TimeoutSeconds, w.AdmissionReviewVersions, w.NamespaceSelector, w.ObjectSelector, w.MatchConditions})
+	}
+	for _, w := range validating.Webhooks {
+		all = append(all, entry{w.Name, false, w.ClientConfig, w.Rules, w.FailurePolicy, w.SideEffects, w.TimeoutSeconds, w.AdmissionReviewVersions, w.NamespaceSelector, w.ObjectSelector, w.MatchConditions})
+	}
+	return all
+}
+
+func TestEveryEntryIsSafe(t *testing.T) {
+	names := map[string]bool{}
+	for _, e := range entries() {
+		if names[e.name] {
+			t.Errorf("%s is there twice", e.name)
+		}
+		names[e.name] = true
+		if e.sideEffects == nil || *e.sideEffects != admissionregistrationv1.SideEffectClassNone {
+			t.Errorf("%s has side effects", e.name)
+		}
+		if !slices.Equal(e.versions, []string{"v1"}) {
+			t.Errorf("%s takes reviews of %v", e.name, e.versions)
+		}
+		if e.timeout == nil || *e.timeout < 1 || *e.timeout > 10 {
+			t.Errorf("%s may take %v s", e.name, e.timeout)
+		}
+		failsClosed := e.failurePolicy == nil || *e.failurePolicy == admissionregistrationv1.Fail
+		if failsClosed != strings.HasPrefix(e.name, "settings.") {
+			t.Errorf("%s fails closed: %v", e.name, failsClosed)
+		}
+		if !e.mutating && e.objects != nil {
+			t.Errorf("%s looks at labels that whoever is judged may change", e.name)
+		}
+	}
+}
+
+func TestNoEntryIsSentAllOfAKind(t *testing.T) {
+	for _, e := range entries() {
+		if e.namespaceSelector == nil || len(e.namespaceSelector.MatchLabels)+len(e.namespaceSelector.MatchExpressions) == 0 {
+			t.Errorf("%s is for every namespace", e.name)
+		}
+		narrowed := e.objects != nil && len(e.objects.MatchLabels)+len(e.objects.MatchExpressions) > 0 || len(e.conditions) > 0
+		if !narrowed {
+			t.Errorf("%s is for every object of its kind", e.name)
+		}
+		for _, r := range e.rules {
+			if r.Scope == nil || *r.Scope != admissionregistrationv1.NamespacedScope {
+				t.Errorf("%s is for objects of the cluster", e.name)
+			}
+			for _, word := range slices.Concat(r.APIGroups, r.APIVersions, r.Resources) {
+				if strings.Contains(word, "*") {
+					t.Errorf("%s has a wildcard: %v", e.name, r.Rule)
+				}
+			}
+			if slices.ContainsFunc(r.Resources, func(kind string) bool {
+				return slices.Contains([]string{"namespaces", "nodes", "persistentvolumeclaims"}, kind)
+			}) {
+				t.Errorf("%s: %v may keep a cluster from booting", e.name, r.Resources)
+			}
+			pods := slices.Contains(r.Resources, "pods") && slices.Contains(r.APIGroups, "")
+			if pods && (e.objects == nil || len(e.objects.MatchLabels) == 0 || !e.mutating) {
+				t.Errorf("%s is for every pod of its namespace", e.name)
+			}
+		}
+	}
+}
+
+// Invariant 11: Fairlead's own pods never pass through its own webhooks.
+func TestFairleadIsOutsideEveryEntry(t *testing.T) {
+	for _, e := range entries() {
+		selector, err := metav1.LabelSelectorAsSelector(e.namespaceSelector)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if selector.Matches(k8slabels.Set{corev1.LabelMetadataName: Namespace}) {
+			t.Errorf("%s is for %s", e.name, Namespace)
+		}
+		// Networks are often kept in kube-system; nothing else there is Fairlead's business.
+		if !strings.HasPrefix(e.name, "networks.") && selector.Matches(k8slabels.Set{corev1.LabelMetadataName: "kube-system"}) {
+			t.Errorf("%s is for kube-system", e.name)
+		}
+	}
+}
+
+func TestEveryEntryIsServedAndNothingElse(t *testing.T) {
+	reviews := reviewsOfEveryPath()
+	h := newRig(t, fakeClient(t, onNetwork()...))
+	for _, e := range entries() {
+		service := e.client.Service
+		if service == nil || service.Namespace != Namespace || service.Name != ServiceName || service.Path == nil {
+			t.Fatalf("%s calls %+v", e.name, e.client)
+		}
+		review, ok := reviews[*service.Path]
+		if !ok {
+			t.Errorf("%s calls %s, which no test knows", e.name, *service.Path)
+			continue
+		}
+		if status, body := h.post(*service.Path, review); status != http.StatusOK {
+			t.Errorf("%s: %s answers %d %s", e.name, *service.Path, status, body)
+		}
+		delete(reviews, *service.Path)
+	}
+	for path := range reviews {
+		t.Errorf("%s is served and not registered", path)
+	}
+}
+
+func TestEverySettingOfTheCatalogIsJudged(t *testing.T) {
+	_, validating := Registration(storage.Profiles())
+	judged := validating.Webhooks[0].MatchConditions[0].Expression
+	for _, d := range settings.All() {
+		if !strings.Contains(judged, "'"+string(d.Name)+"'") {
+			t.Errorf("%s is not in %s", d.Name, judged)
+		}
+	}
+}
+
+// settings.Settle counts on it: an admission, and as long again for the write.
+func TestServicesSettleNoSoonerThanTheirAdmissionEnds(t *testing.T) {
+	if longest := 2 * time.Duration(mutateTimeout) * time.Second; settings.Settle < longest {
+		t.Fatalf("settle time %s, admission and write take up to %s", settings.Settle, longest)
+	}
+}
