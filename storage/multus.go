@@ -87,7 +87,7 @@ func parseShortForm(annotation, podNamespace string) ([]Attachment, error) {
 				return nil, fmt.Errorf("%w: %q", ErrNotASelection, item)
 			}
 		}
-		// Multus takes labels only here: a name with dots needs the JSON form.
+		// Multus takes labels only here: a name with dots, or a long one, needs the JSON form.
 		if len(validation.IsDNS1123Label(name)) > 0 {
 			return nil, fmt.Errorf("%w: %q", ErrNotASelection, item)
 		}
@@ -122,7 +122,7 @@ func AddNetwork(annotation, podNamespace string, a Attachment) (string, error) {
 	case isJSONForm(annotation):
 		body := strings.TrimRight(annotation, " \t\r\n")
 		return strings.TrimSuffix(body, "]") + ", " + selectionJSON(a) + "]", nil
-	case strings.Contains(a.Name, "."):
+	case len(validation.IsDNS1123Label(a.Name)) > 0:
 		return inJSONForm(append(selections, a)), nil
 	default:
 		return annotation + "," + a.String(), nil

@@ -263,7 +263,7 @@ func checkAddNetwork(t fataler, annotation string, a Attachment) {
 	if len(after) < len(before) || !slices.Equal(after[:len(before)], before) || len(after) > len(before)+1 {
 		t.Fatalf("%q: selections were %v and are %v", annotation, before, after)
 	}
-	if !isJSONForm(annotation) && strings.Contains(a.Name, ".") {
+	if !isJSONForm(annotation) && (strings.Contains(a.Name, ".") || len(a.Name) > 63) {
 		return // the short form can't name it: the whole is JSON now
 	}
 	if kept := strings.TrimRight(strings.TrimSuffix(strings.TrimRight(annotation, " \t\r\n"), "]"), " \t\r\n"); len(before) > 0 && !strings.HasPrefix(got, kept) {
