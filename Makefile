@@ -55,10 +55,10 @@ test-controlplane: control-plane ## Tests of the control plane itself
 	cd e2e/controlplane && go test ./...
 
 .PHONY: test-e2e
-test-e2e: control-plane ## End to end, on the real control plane
+test-e2e: control-plane $(BIN)/fairlead ## End to end, on the real control plane
 	@mkdir -p $(BIN)
 	go build $(RACE) -ldflags "$(LDFLAGS)" -o $(BIN)/fairlead-test ./cmd/fairlead
-	FAIRLEAD_BINARY=$(BIN)/fairlead-test go test $(RACE) -timeout 30m ./e2e $(E2E)
+	FAIRLEAD_BINARY=$(BIN)/fairlead-test FAIRLEAD_RELEASE_BINARY=$(BIN)/fairlead go test $(RACE) -timeout 30m ./e2e $(E2E)
 
 .PHONY: fuzz
 fuzz: ## Fuzz everything that parses input from outside, FUZZTIME (1m) each

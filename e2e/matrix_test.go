@@ -1,12 +1,14 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
@@ -26,6 +28,7 @@ func TestNetworkMatrix(t *testing.T) {
 		_, err := c.Kubectl(t.Context(), fmt.Sprintf("apiVersion: longhorn.io/v1beta2\nkind: Setting\nmetadata: {name: %s, namespace: %s}\nvalue: \"\"\n", name, namespace), "create", "-f", "-")
 		c.must(err)
 	}
+	manager := c.createInstanceManager()
 	const a1, a2, b2 = netA + "@lhnet1", netA + "@lhnet2", netB + "@lhnet2"
 	rows := []struct {
 		storage, enabled, endpoint string
@@ -51,9 +54,44 @@ func TestNetworkMatrix(t *testing.T) {
 				c.set(group, string(settings.EndpointNetworkForRWX), row.endpoint)
 				c.waitApplied(row.want)
 				c.checkRow("pvc-matrix", row.want, domain)
+				if row.storage != "" && group == system {
+					c.notAppliedToInstanceManagers()
+				}
 			})
 		}
 	}
+	var still corev1.Pod
+	c.must(c.Client.Get(t.Context(), client.ObjectKeyFromObject(manager), &still))
+	if still.UID != manager.UID || still.DeletionTimestamp != nil {
+		t.Error("the instance manager was restarted by the gate of RWX volumes")
+	}
+}
+
+// notAppliedToInstanceManagers wants Longhorn's storage-network to say the truth:
+// the instance manager does not ask for it.
+func (c *cluster) notAppliedToInstanceManagers() {
+	c.t.Helper()
+	c.eventually("storage-network waits for Longhorn", 5*time.Second, func() error {
+		out := c.kubectl("-n", namespace, "get", system, string(settings.StorageNetwork), "-o", "jsonpath={.status.applied} {.metadata.annotations.fairlead\\.io/message}")
+		if !strings.HasPrefix(out, "false") || !strings.Contains(out, "has yet to restart 1 pod: instance-manager-1") {
+			return errors.New(out)
+		}
+		return nil
+	})
+}
+
+// createInstanceManager makes a pod that the gate of these settings does not
+// open (facts of Longhorn: a sync of the RWX setting deleted such pods).
+func (c *cluster) createInstanceManager() *corev1.Pod {
+	c.t.Helper()
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "instance-manager-1", Labels: map[string]string{
+			"longhorn.io/managed-by": "longhorn-manager", "longhorn.io/component": "instance-manager",
+		}},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "im", Image: "longhornio/longhorn-instance-manager:v1.7.0"}}},
+	}
+	c.must(c.Client.Create(c.t.Context(), pod))
+	return pod
 }
 
 func (c *cluster) checkRow(volume, want, domain string) {
