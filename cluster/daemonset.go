@@ -38,7 +38,7 @@ func (r *Reader) DaemonSet(ctx context.Context) (settings.DaemonSet, error) {
 	facts.Found, facts.Network, facts.Unreadable = true, network, err != nil
 	facts.HostNetwork = template.Spec.HostNetwork
 	facts.OptOut = template.Annotations[storage.OptOutAnnotation] == "true"
-	_, facts.Paused = ds.Annotations[StrategyAnnotation]
+	facts.Paused = paused(ds)
 	facts.Observed = ds.Status.ObservedGeneration >= ds.Generation
 	facts.Revision = ds.Annotations[appsv1.DeprecatedTemplateGeneration]
 	facts.Wanted = int(ds.Status.DesiredNumberScheduled)
@@ -58,10 +58,17 @@ func (r *Reader) DaemonSetObject(ctx context.Context) (*appsv1.DaemonSet, error)
 // OwnStrategy is the update strategy of the DaemonSet, also while it is paused.
 func OwnStrategy(ds *appsv1.DaemonSet) appsv1.DaemonSetUpdateStrategy {
 	var strategy appsv1.DaemonSetUpdateStrategy
-	if text, paused := ds.Annotations[StrategyAnnotation]; paused && json.Unmarshal([]byte(text), &strategy) == nil {
+	if paused(ds) && json.Unmarshal([]byte(ds.Annotations[StrategyAnnotation]), &strategy) == nil {
 		return strategy
 	}
 	return ds.Spec.UpdateStrategy
+}
+
+// paused goes by the strategy too: an installer that writes its own over it
+// leaves the annotation behind.
+func paused(ds *appsv1.DaemonSet) bool {
+	_, kept := ds.Annotations[StrategyAnnotation]
+	return kept && ds.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType
 }
 
 // maxUnavailable is how many client pods may be down at a time; Kubernetes' default is 1.

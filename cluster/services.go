@@ -56,5 +56,6 @@ func (r *Reader) serviceOf(s *corev1.Service) storage.Service {
 		UID: string(s.UID), ResourceVersion: s.ResourceVersion,
 		ClusterIP: s.Spec.ClusterIP, Recorded: recorded,
 		OptOut: s.Annotations[storage.OptOutAnnotation] == "true",
+		Fixed:  s.Spec.Type != "" && s.Spec.Type != corev1.ServiceTypeClusterIP,
 	}
 }

@@ -3,6 +3,7 @@ package mutators
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/fairlead-io/fairlead/storage"
 )
@@ -22,6 +23,15 @@ type PodAnnotations struct {
 // PodSpec is what rules on pods read of a pod's spec.
 type PodSpec struct {
 	HostNetwork bool `json:"hostNetwork"`
+}
+
+// asks tells whether the metadata asks for the network.
+func asks(meta Metadata, namespace string, network storage.Attachment) bool {
+	if meta.Annotations == nil {
+		return false
+	}
+	selections, err := storage.ParseSelections(meta.Annotations.Networks, namespace)
+	return err == nil && slices.Contains(selections, network)
 }
 
 // addNetwork merges the network into the networks annotation under the metadata at path.

@@ -122,7 +122,7 @@ func TestClientTemplate(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			test.want.check(t, MutateClientTemplate(view[ClientTemplate](t, test.daemonSet), "longhorn-system", storageNet))
+			test.want.check(t, MutateClientTemplate(view[ClientTemplate](t, test.daemonSet), nil, "longhorn-system", storageNet))
 		})
 	}
 }
@@ -179,7 +179,7 @@ func TestPodPatchesAreMinimalAndIdempotent(t *testing.T) {
 		}, annotation)
 		daemonSet := map[string]any{"metadata": map[string]any{"name": "csi"}, "spec": map[string]any{"paused": true, "template": pod}}
 		checkMinimal(t, daemonSet, func(ds ClientTemplate) Result {
-			return MutateClientTemplate(ds, "longhorn-system", network)
+			return MutateClientTemplate(ds, nil, "longhorn-system", network)
 		}, append([]string{"spec", "template"}, annotation...))
 	})
 }
@@ -211,4 +211,16 @@ func genAnnotations(t *rapid.T, key string, values ...string) any {
 		annotations[storage.OptOutAnnotation] = rapid.SampledFrom([]string{"true", "false", ""}).Draw(t, "opts out")
 	}
 	return annotations
+}
+
+func TestClientTemplateUpdateOnlyKeepsTheNetwork(t *testing.T) {
+	without := view[ClientTemplate](t, `{"spec":{"template":{"metadata":{}}}}`)
+	on := view[ClientTemplate](t, `{"spec":{"template":{"metadata":{"annotations":{"k8s.v1.cni.cncf.io/networks":"kube-system/storage-net@lhnet1"}}}}}`)
+	// Adding it here would have Kubernetes restart every client, attached volumes or not.
+	if got := MutateClientTemplate(without, &without, "longhorn-system", storageNet); got.Outcome != Unchanged || got.Reason != ReasonNotRolledOut {
+		t.Errorf("a template that was not on the network: %+v", got)
+	}
+	if got := MutateClientTemplate(without, &on, "longhorn-system", storageNet); got.Outcome != Mutated {
+		t.Errorf("a template that was on the network: %+v", got)
+	}
 }

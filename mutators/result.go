@@ -38,6 +38,7 @@ const (
 	ReasonEndpoint         = "endpoint follows the Service"
 	ReasonNoNetwork        = "no network applied"
 	ReasonAsItShouldBe     = "as it should be"
+	ReasonNotRolledOut     = "not rolled out yet"
 	ReasonOptOut           = "opted out"
 	ReasonHostNetwork      = "on the host network"
 	ReasonClash            = "interface name taken"

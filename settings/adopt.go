@@ -18,7 +18,7 @@ func Adopt(d DaemonSet) Record {
 func Observe(r Rollout) Record {
 	seen := Record{Clients: r.DaemonSet.Network, ServersSince: r.Now}
 	r.Record = seen
-	if r.DaemonSet.Found && r.DaemonSet.Observed && len(r.outdated()) == 0 && len(r.unready()) == 0 {
+	if r.DaemonSet.Found && r.DaemonSet.Observed && len(r.outdated()) == 0 && len(r.unready(!seen.Clients.IsZero())) == 0 {
 		seen.Servers = seen.Clients
 	}
 	return seen

@@ -69,6 +69,9 @@ func list(blockers []Blocker, text func(Blocker) string) string {
 // PendingWarning is what somebody reads who changes a setting that can't be
 // applied at once. restarts is the number of client pods that will restart.
 func PendingWarning(blockers []Blocker, restarts int) string {
+	if first := blockers[0]; first.Kind != BlockedByVolume {
+		return fmt.Sprintf("accepted; can't be applied yet: %s. Then %s.", first.Message, restartPhrase(restarts))
+	}
 	return fmt.Sprintf("accepted; will be applied when these RWX volumes are detached: %s. Then %s.",
 		Detail(blockers), restartPhrase(restarts))
 }

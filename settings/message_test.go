@@ -15,7 +15,7 @@ func TestWarningOfAPendingChange(t *testing.T) {
 }
 
 func TestWarningCountsOnePod(t *testing.T) {
-	if got, want := PendingWarning([]Blocker{{Name: "pvc-a"}}, 1), "accepted; will be applied when these RWX volumes are detached: pvc-a. Then 1 CSI plugin pod restarts."; got != want {
+	if got, want := PendingWarning([]Blocker{{Kind: BlockedByVolume, Name: "pvc-a"}}, 1), "accepted; will be applied when these RWX volumes are detached: pvc-a. Then 1 CSI plugin pod restarts."; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	if got, want := RollingWarning(1), "accepted; no RWX volume is attached, so it is applied now: 1 CSI plugin pod restarts"; got != want {

@@ -22,11 +22,11 @@ const (
 	RecordClients Action = "RecordClients"
 	// UpdateTemplate brings the DaemonSet's template to the recorded network and pauses its own rolling update.
 	UpdateTemplate Action = "UpdateTemplate"
-	// RestartClients deletes Step.Clients.
+	// RestartClients deletes Step.Clients, which is one.
 	RestartClients Action = "RestartClients"
 	// ResumeTemplate gives the DaemonSet its own update strategy back.
 	ResumeTemplate Action = "ResumeTemplate"
-	// ReplaceServices makes Step.Services anew, on the recorded network of servers.
+	// ReplaceServices makes Step.Services, which is one, anew on the recorded network of servers.
 	ReplaceServices Action = "ReplaceServices"
 )
 
@@ -40,8 +40,6 @@ const (
 	PhaseRolling   Phase = "RollingClients"
 	PhaseSwitching Phase = "SwitchingServers"
 	PhaseInvalid   Phase = "Invalid"
-	// PhaseOverridden: a setting of the storage system whose value Fairlead's own wins over.
-	PhaseOverridden Phase = "Overridden"
 )
 
 // Step is what comes next, and what the user is told.
@@ -79,6 +77,9 @@ func Next(r Rollout) Step {
 	if r.Record.Servers != r.Desired && !r.Record.Servers.IsZero() {
 		return s.switchServers(storage.Attachment{}, "new servers go to the cluster network")
 	}
+	if !r.Record.Servers.IsZero() && r.clientsAstray() {
+		return s.switchServers(storage.Attachment{}, "new servers go to the cluster network until every client is back")
+	}
 	if r.Record.Clients != r.Desired {
 		return r.openGate(s)
 	}
@@ -101,7 +102,8 @@ func (s Step) switchServers(to storage.Attachment, message string) Step {
 }
 
 func (s Step) replace(services []storage.Service) Step {
-	s.Action, s.Services, s.Phase = ReplaceServices, services, PhaseSwitching
+	// One at a time, each after a fresh look at what is attached.
+	s.Action, s.Services, s.Phase = ReplaceServices, services[:1], PhaseSwitching
 	s.Message = fmt.Sprintf("replacing %s of detached volumes", Count(len(services), "Service"))
 	return s
 }
@@ -114,7 +116,7 @@ func (s Step) wait(phase Phase, blockers []Blocker) Step {
 func (r Rollout) appliedMessage() string {
 	var left []string
 	for _, service := range r.Services {
-		if service.Network(r.Record.Clients) != r.Record.Servers {
+		if !service.Fixed && !service.OptOut && service.Network(r.Record.Clients) != r.Record.Servers {
 			left = append(left, service.Volume)
 		}
 	}

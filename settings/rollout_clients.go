@@ -13,15 +13,21 @@ func (r Rollout) rollClients(s Step, outdated []storage.Client) (done bool, _ St
 	if blockers := r.daemonSetBlockers(); len(blockers) > 0 {
 		return false, s.wait(PhaseWaiting, blockers)
 	}
-	if !r.DaemonSet.Found {
-		return true, s // no storage system, and nothing is asked of it
+	if r.untouched() {
+		return true, s
 	}
 	s.Phase = PhaseRolling
 	s.Message = fmt.Sprintf("%d of %s on the network", s.Updated, Count(s.Total, "CSI plugin pod"))
 	if r.Record.Clients.IsZero() {
 		s.Message = fmt.Sprintf("%d of %s back on the cluster network", s.Updated, Count(s.Total, "CSI plugin pod"))
 	}
-	if r.DaemonSet.Network != r.Record.Clients {
+	if !r.DaemonSet.Network.IsZero() && r.Record.Clients.IsZero() {
+		// Somebody else put the clients on a network: they may be needed there.
+		if blockers := r.stranded(); len(blockers) > 0 {
+			return false, s.wait(PhaseWaiting, blockers)
+		}
+	}
+	if r.DaemonSet.Network != r.Record.Clients || len(outdated) > 0 && !r.DaemonSet.Paused {
 		s.Action = UpdateTemplate
 		return false, s
 	}
@@ -33,17 +39,19 @@ func (r Rollout) rollClients(s Step, outdated []storage.Client) (done bool, _ St
 		s.Action, s.Clients = RestartClients, free
 		return false, s
 	}
-	if len(blocked) > 0 {
-		s.Blockers, s.Message = blocked, s.Message+"; "+Short(blocked)
-		return false, s
-	}
 	if len(outdated) > 0 {
+		if len(blocked) == 0 {
+			blocked = r.unready(false) // they use up what may be down at a time
+		}
+		if s.Blockers = blocked; len(blocked) > 0 {
+			s.Message += "; " + Short(blocked)
+		}
 		return false, s
 	}
 	// Servers that are there already stay when a client is down for a while; they
 	// come only when every client is known to reach them.
 	rolling := r.DaemonSet.Paused || r.Record.Servers != r.Record.Clients
-	if waiting := r.unready(); len(waiting) > 0 && rolling {
+	if waiting := r.unready(!r.Record.Clients.IsZero()); len(waiting) > 0 && rolling {
 		s.Blockers, s.Message = waiting, s.Message+"; "+Short(waiting)
 		return false, s
 	}
@@ -71,8 +79,9 @@ func (r Rollout) outdated() []storage.Client {
 
 func (r Rollout) missing() int { return max(0, r.DaemonSet.Wanted-len(r.Clients)) }
 
-// restartable splits outdated pods: those that may be restarted now, and what
-// blocks the others. A pod on a node with an attached shared volume is never
+// restartable splits outdated pods: the one that may be restarted now (one at a
+// time, each after a fresh look at what is attached), and what blocks the
+// others. A pod on a node with an attached shared volume is never
 // restarted, whatever the setting says.
 func (r Rollout) restartable(outdated []storage.Client) (free []storage.Client, blocked []Blocker) {
 	busy, everywhere := busyNodes(r.Volumes)
@@ -95,15 +104,36 @@ func (r Rollout) restartable(outdated []storage.Client) (free []storage.Client, 
 			}
 			continue
 		}
+		if c.Revision != "" && c.Revision == r.DaemonSet.Revision {
+			blocked = append(blocked, Blocker{
+				Kind: BlockedByClient, Name: c.Pod, Nodes: []string{c.Node},
+				Message: fmt.Sprintf("CSI plugin pod %s on %s came up without the network of its template: does another webhook take it away?", c.Pod, c.Node),
+			})
+			continue
+		}
 		// A pod that is not Ready serves nobody: restarting it costs no budget.
-		if !c.Ready {
-			free = append(free, c)
-		} else if budget > 0 {
-			budget--
+		if len(free) == 0 && (!c.Ready || budget > 0) {
 			free = append(free, c)
 		}
 	}
 	return free, compactByName(blocked)
+}
+
+// untouched: nothing is asked of the clients, and there are none or they opt out.
+func (r Rollout) untouched() bool {
+	return r.nothingAsked() && (!r.DaemonSet.Found || r.DaemonSet.OptOut)
+}
+
+func (r Rollout) nothingAsked() bool {
+	return r.Desired.IsZero() && r.Record.Clients.IsZero() && r.Record.Servers.IsZero()
+}
+
+// clientsAstray: a client, or the template that new ones are made from, is not
+// on the network that servers are on. Somebody wrote the template anew, or a pod
+// came up while the webhooks were away.
+func (r Rollout) clientsAstray() bool {
+	return r.DaemonSet.Found && r.DaemonSet.Network != r.Record.Servers ||
+		slices.ContainsFunc(r.Clients, func(c storage.Client) bool { return !c.Terminating && c.Network != r.Record.Servers })
 }
 
 // compactByName merges the blockers of one name into one, nodes joined.
@@ -120,8 +150,9 @@ func compactByName(blockers []Blocker) []Blocker {
 	return merged
 }
 
-// unready are the clients that are not known to reach the network, and those that are missing.
-func (r Rollout) unready() []Blocker {
+// unready are the clients that are down, those that are missing and, where it
+// matters, those that are not known to reach the network.
+func (r Rollout) unready(reported bool) []Blocker {
 	var blockers []Blocker
 	wait := func(c storage.Client, why string) {
 		blockers = append(blockers, Blocker{
@@ -135,7 +166,7 @@ func (r Rollout) unready() []Blocker {
 			wait(c, "is still terminating")
 		case !c.Ready:
 			wait(c, "is not Ready")
-		case !r.Record.Clients.IsZero() && !c.Reported:
+		case reported && !c.Reported:
 			wait(c, fmt.Sprintf("has no address yet on %s: Multus reports none", r.Record.Clients))
 		}
 	}

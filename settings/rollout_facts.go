@@ -16,11 +16,10 @@ type Record struct {
 	ServersSince time.Time
 }
 
-// Settle is how long after a change of Record.Servers an admission that read
-// the value before may still be on its way to the store: the longest
-// timeoutSeconds of the webhooks (5 s), and as much again for the API server to
-// write what was admitted.
-const Settle = 10 * time.Second
+// DefaultSettle is how long after a change of Record.Servers an admission that
+// read the value before may still be on its way to the store: the API server
+// gives a request, all webhooks included, 60 s (--request-timeout).
+const DefaultSettle = 65 * time.Second
 
 // Rollout are the facts that the next step of a roll-out follows from.
 type Rollout struct {
@@ -28,6 +27,8 @@ type Rollout struct {
 	Desired storage.Attachment
 	Record  Record
 	Now     time.Time
+	// Settle is the time that admissions on their way are given; see DefaultSettle.
+	Settle time.Duration
 
 	DaemonSet DaemonSet
 	Clients   []storage.Client

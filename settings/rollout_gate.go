@@ -18,8 +18,8 @@ func (r Rollout) openGate(s Step) Step {
 		return s.wait(PhaseWaiting, blockers)
 	}
 	if !r.Record.Clients.IsZero() {
-		if left := r.Record.ServersSince.Add(Settle).Sub(r.Now); left > 0 {
-			s = s.wait(PhaseWaiting, []Blocker{{Kind: BlockedByTime, Message: fmt.Sprintf("letting Services settle that were just admitted, %.0f s", max(1, left.Seconds()))}})
+		if left := r.Record.ServersSince.Add(r.Settle).Sub(r.Now); left > 0 {
+			s = s.wait(PhaseWaiting, []Blocker{{Kind: BlockedByTime, Message: "letting Services settle that were just admitted"}})
 			s.After = left
 			return s
 		}
@@ -40,7 +40,7 @@ func (r Rollout) openGate(s Step) Step {
 func (r Rollout) misplacedServices() []storage.Service {
 	var services []storage.Service
 	for _, service := range r.Services {
-		if !service.OptOut && service.Network(r.Record.Clients) != r.Record.Servers && r.atRest(service.Volume) {
+		if !service.OptOut && !service.Fixed && service.Network(r.Record.Clients) != r.Record.Servers && r.atRest(service.Volume) {
 			services = append(services, service)
 		}
 	}
@@ -68,11 +68,16 @@ func (r Rollout) stranded() []Blocker {
 		if network := service.Network(r.Record.Clients); !network.IsZero() {
 			blockers = append(blockers, Blocker{
 				Kind: BlockedByService, Name: service.Name,
-				Message: fmt.Sprintf("Service %s is still for %s", service.Name, network),
+				Message: fmt.Sprintf("Service %s is still for %s: delete it once its volume is detached", service.Name, network),
 			})
 		}
 	}
 	return blockers
+}
+
+// Blockers are what keeps the roll-out to the desired network from beginning.
+func Blockers(r Rollout) []Blocker {
+	return append(r.daemonSetBlockers(), SharedVolumeGate(r.Volumes)...)
 }
 
 func (r Rollout) daemonSetBlockers() []Blocker {
@@ -80,8 +85,8 @@ func (r Rollout) daemonSetBlockers() []Blocker {
 		return []Blocker{{Kind: BlockedByDaemonSet, Name: r.DaemonSet.Name, Message: fmt.Sprintf("DaemonSet %s %s", r.DaemonSet.Name, why)}}
 	}
 	switch {
-	case r.Desired.IsZero() && r.Record.Clients.IsZero() && r.Record.Servers.IsZero():
-		return nil // nothing is asked of the clients
+	case r.untouched():
+		return nil
 	case !r.DaemonSet.Found:
 		return block("does not exist: is the storage system installed?")
 	case r.DaemonSet.OptOut:

@@ -28,6 +28,9 @@ var (
 	networkB = storage.Attachment{Network: storage.Network{Namespace: "kube-system", Name: "b"}, Interface: "lhnet2"}
 )
 
+// settle is short, so that chance gets to what comes after it.
+const settle = 10 * time.Second
+
 type clientPod struct {
 	storage.Client
 	uid int
@@ -92,7 +95,7 @@ func (m *model) newClient(node string) {
 
 func (m *model) view() Rollout {
 	r := Rollout{
-		Desired: m.desired, Record: m.record, Now: m.now,
+		Desired: m.desired, Record: m.record, Now: m.now, Settle: settle,
 		DaemonSet: DaemonSet{
 			Name: "csi", Found: true, Network: m.template, Paused: m.paused,
 			Observed: m.seenRevision == m.revision, Revision: fmt.Sprint(m.revision),
@@ -162,8 +165,10 @@ func (m *model) act(t *rapid.T, stale Rollout, crash bool) Step {
 		}
 		m.record.Clients = step.Network
 	case UpdateTemplate:
+		if m.template != m.record.Clients {
+			m.revision++
+		}
 		m.template, m.paused = m.record.Clients, true
-		m.revision++
 	case ResumeTemplate:
 		m.paused = false
 	case RestartClients:
@@ -321,7 +326,7 @@ func TestRolloutInvariants(t *testing.T) {
 				m.now = m.now.Add(time.Duration(rapid.IntRange(1, 6).Draw(t, "seconds")) * time.Second)
 				for name, v := range m.volumes {
 					// The API server waits for a webhook and for its store no longer than this.
-					if v.admitting != nil && m.now.Sub(v.admitting.read) >= Settle {
+					if v.admitting != nil && m.now.Sub(v.admitting.read) >= settle {
 						v.admitting.network = storage.Attachment{}
 						m.createService(name)
 					}

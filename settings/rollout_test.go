@@ -18,7 +18,7 @@ var (
 // atRest is a cluster of two nodes with everything on the network.
 func atRest(on storage.Attachment) Rollout {
 	return Rollout{
-		Desired: on, Record: Record{Clients: on, Servers: on, ServersSince: noon.Add(-time.Hour)}, Now: noon,
+		Desired: on, Record: Record{Clients: on, Servers: on, ServersSince: noon.Add(-time.Hour)}, Now: noon, Settle: settle,
 		DaemonSet: DaemonSet{Name: "csi", Found: true, Network: on, Observed: true, Revision: "7", Wanted: 2, MaxUnavailable: 1},
 		Clients:   []storage.Client{client("node-1", on), client("node-2", on)},
 	}
@@ -145,14 +145,14 @@ func TestNext(t *testing.T) {
 				r.Desired, r.Record.Servers, r.Record.ServersSince = clusterNet, clusterNet, noon.Add(-4*time.Second)
 			},
 			want: Step{
-				Phase: PhaseWaiting, Message: "letting Services settle that were just admitted, 6 s", Updated: 2, Total: 2, After: 6 * time.Second,
-				Blockers: []Blocker{{Kind: BlockedByTime, Message: "letting Services settle that were just admitted, 6 s"}},
+				Phase: PhaseWaiting, Message: "letting Services settle that were just admitted", Updated: 2, Total: 2, After: 6 * time.Second,
+				Blockers: []Blocker{{Kind: BlockedByTime, Message: "letting Services settle that were just admitted"}},
 			},
 		},
 		"leaving a network: the settle time is over to the tick": {
 			start: func() Rollout { return atRest(netOne) },
 			but: func(r *Rollout) {
-				r.Desired, r.Record.Servers, r.Record.ServersSince = clusterNet, clusterNet, noon.Add(-Settle)
+				r.Desired, r.Record.Servers, r.Record.ServersSince = clusterNet, clusterNet, noon.Add(-settle)
 			},
 			want: Step{Action: RecordClients, Network: clusterNet, Phase: PhaseRolling, Message: "the gate is open: 2 CSI plugin pods restart", Updated: 2, Total: 2},
 		},
@@ -183,7 +183,7 @@ func TestNext(t *testing.T) {
 				Phase: PhaseWaiting, Message: "server pod share-manager-pvc-a is still on kube-system/one@lhnet1", Updated: 2, Total: 2,
 				Blockers: []Blocker{
 					{Kind: BlockedByServer, Name: "share-manager-pvc-a", Nodes: []string{"node-1"}, Message: "server pod share-manager-pvc-a is still on kube-system/one@lhnet1"},
-					{Kind: BlockedByService, Name: "pvc-a", Message: "Service pvc-a is still for kube-system/one@lhnet1"},
+					{Kind: BlockedByService, Name: "pvc-a", Message: "Service pvc-a is still for kube-system/one@lhnet1: delete it once its volume is detached"},
 				},
 			},
 		},
@@ -196,8 +196,8 @@ func TestNext(t *testing.T) {
 				r.Services = []storage.Service{s}
 			},
 			want: Step{
-				Phase: PhaseWaiting, Message: "Service pvc-a is still for kube-system/one@lhnet1", Updated: 2, Total: 2,
-				Blockers: []Blocker{{Kind: BlockedByService, Name: "pvc-a", Message: "Service pvc-a is still for kube-system/one@lhnet1"}},
+				Phase: PhaseWaiting, Message: "Service pvc-a is still for kube-system/one@lhnet1: delete it once its volume is detached", Updated: 2, Total: 2,
+				Blockers: []Blocker{{Kind: BlockedByService, Name: "pvc-a", Message: "Service pvc-a is still for kube-system/one@lhnet1: delete it once its volume is detached"}},
 			},
 		},
 
@@ -218,23 +218,82 @@ func TestNext(t *testing.T) {
 				Message: "0 of 2 CSI plugin pods on the network", Total: 2,
 			},
 		},
-		"rolling: more at a time where more may be down": {
+		"rolling: one for each look at what is attached, also where more may be down": {
 			start: enabling,
 			but:   func(r *Rollout) { r.DaemonSet.MaxUnavailable = 5 },
 			want: Step{
-				Action: RestartClients, Clients: enabling().Clients, Phase: PhaseRolling,
+				Action: RestartClients, Clients: enabling().Clients[:1], Phase: PhaseRolling,
 				Message: "0 of 2 CSI plugin pods on the network", Total: 2,
 			},
 		},
 		"rolling: the budget is spent on a pod that is to come": {
 			start: enabling,
 			but:   func(r *Rollout) { r.Clients = r.Clients[1:] },
-			want:  Step{Phase: PhaseRolling, Message: "0 of 2 CSI plugin pods on the network", Total: 2},
+			want: Step{
+				Phase: PhaseRolling, Message: "0 of 2 CSI plugin pods on the network; 1 CSI plugin pod to come", Total: 2,
+				Blockers: []Blocker{{Kind: BlockedByClient, Name: "csi", Message: "1 CSI plugin pod to come"}},
+			},
 		},
-		"rolling: the budget is spent on a pod that is terminating": {
+		"rolling: the budget is spent on a pod that is terminating, say on a lost node": {
 			start: enabling,
 			but:   func(r *Rollout) { r.Clients[0].Terminating = true },
-			want:  Step{Phase: PhaseRolling, Message: "0 of 2 CSI plugin pods on the network", Total: 2},
+			want: Step{
+				Phase: PhaseRolling, Message: "0 of 2 CSI plugin pods on the network; CSI plugin pod csi-node-1 on node-1 is still terminating", Total: 2,
+				Blockers: []Blocker{{Kind: BlockedByClient, Name: "csi-node-1", Nodes: []string{"node-1"}, Message: "CSI plugin pod csi-node-1 on node-1 is still terminating"}},
+			},
+		},
+		"rolling: an installer took the rolling update back": {
+			start: enabling,
+			but:   func(r *Rollout) { r.DaemonSet.Paused = false },
+			want:  Step{Action: UpdateTemplate, Phase: PhaseRolling, Message: "0 of 2 CSI plugin pods on the network", Total: 2},
+		},
+		"rolling: no restart helps a pod that lost what its template asks for": {
+			start: func() Rollout { return atRest(netOne) },
+			but: func(r *Rollout) {
+				r.Record.Servers, r.DaemonSet.Paused = clusterNet, true
+				r.Clients[0].Network = clusterNet
+			},
+			want: Step{
+				Phase: PhaseRolling, Message: "1 of 2 CSI plugin pods on the network; CSI plugin pod csi-node-1 on node-1 came up without the network of its template: does another webhook take it away?", Updated: 1, Total: 2,
+				Blockers: []Blocker{{Kind: BlockedByClient, Name: "csi-node-1", Nodes: []string{"node-1"}, Message: "CSI plugin pod csi-node-1 on node-1 came up without the network of its template: does another webhook take it away?"}},
+			},
+		},
+		"astray: servers leave the network that a client came up without": {
+			start: func() Rollout { return atRest(netOne) },
+			but:   func(r *Rollout) { r.Clients[0].Network = clusterNet },
+			want:  Step{Action: RecordServers, Phase: PhaseSwitching, Message: "new servers go to the cluster network until every client is back", Updated: 1, Total: 2},
+		},
+		"astray: servers leave the network that the template was taken off": {
+			start: func() Rollout { return atRest(netOne) },
+			but:   func(r *Rollout) { r.DaemonSet.Network = clusterNet },
+			want:  Step{Action: RecordServers, Phase: PhaseSwitching, Message: "new servers go to the cluster network until every client is back", Updated: 2, Total: 2},
+		},
+		"nothing asked: an opted-out DaemonSet keeps what it has": {
+			start: func() Rollout { return atRest(clusterNet) },
+			but: func(r *Rollout) {
+				r.DaemonSet.Network, r.DaemonSet.OptOut, r.Clients[0].Network = netOne, true, netOne
+			},
+			want: Step{Applied: true, Phase: PhaseApplied, Message: "RWX volumes are on the cluster network", Updated: 1, Total: 2},
+		},
+		"nothing asked: clients that others put on a network stay while a server is there": {
+			start: func() Rollout { return atRest(clusterNet) },
+			but: func(r *Rollout) {
+				r.DaemonSet.Network = netOne
+				r.Servers = []storage.Server{{Pod: "share-manager-pvc-a", Volume: "pvc-a", Node: "node-1", Network: netOne}}
+			},
+			want: Step{
+				Phase: PhaseWaiting, Message: "server pod share-manager-pvc-a is still on kube-system/one@lhnet1", Updated: 2, Total: 2,
+				Blockers: []Blocker{{Kind: BlockedByServer, Name: "share-manager-pvc-a", Nodes: []string{"node-1"}, Message: "server pod share-manager-pvc-a is still on kube-system/one@lhnet1"}},
+			},
+		},
+		"a Service that can't be headless is left alone": {
+			start: func() Rollout { return atRest(netOne) },
+			but: func(r *Rollout) {
+				s := service("pvc-a", clusterNet)
+				s.Fixed = true
+				r.Services = []storage.Service{s}
+			},
+			want: Step{Applied: true, Phase: PhaseApplied, Message: "RWX volumes are on kube-system/one", Updated: 2, Total: 2},
 		},
 		"rolling: a pod that is not Ready costs no budget": {
 			start: enabling,

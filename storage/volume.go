@@ -29,6 +29,8 @@ type Service struct {
 	Recorded Attachment
 	// OptOut: the Service keeps Fairlead's mutators off it.
 	OptOut bool
+	// Fixed: the Service is not of type ClusterIP, so it can't be headless and is left alone.
+	Fixed bool
 }
 
 // ClusterIPNone is the clusterIP of a headless Service.

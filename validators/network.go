@@ -14,12 +14,8 @@ import (
 // NetworkDefinition is the view of a NetworkAttachmentDefinition.
 type NetworkDefinition struct {
 	Metadata struct {
-		Name      string `json:"name"`
-		Namespace string `json:"namespace"`
+		Name string `json:"name"`
 	} `json:"metadata"`
-	Spec struct {
-		Config string `json:"config"`
-	} `json:"spec"`
 }
 
 // NetworkFacts say who uses networks in one profile, read live.

@@ -33,6 +33,7 @@ type SettingFacts struct {
 	NetworksKnown bool
 	MissingPolicy Strictness
 	Record        settings.Record
+	DaemonSet     settings.DaemonSet
 	Volumes       []storage.Volume
 	// Clients is the number of client pods.
 	Clients int
@@ -195,16 +196,28 @@ func (v *Verdict) checkEffect(d settings.Definition, facts SettingFacts, change 
 	}
 	was, err := settings.SharedVolumeNetwork(before, facts.Profile)
 	settled := facts.Record.Clients == desired && facts.Record.Servers == desired
-	if settled || (err == nil && was == desired && before[d.Name] == after[d.Name]) || !facts.Applies {
+	if settled || (err == nil && was == desired && before[d.Name] == after[d.Name]) {
 		return
 	}
-	if blockers := settings.SharedVolumeGate(facts.Volumes); len(blockers) > 0 {
+	if !facts.Applies {
+		v.warnGuarded(d, facts)
+		return
+	}
+	begin := settings.Rollout{Desired: desired, Record: facts.Record, DaemonSet: facts.DaemonSet, Volumes: facts.Volumes}
+	if blockers := settings.Blockers(begin); len(blockers) > 0 {
 		v.Reason = ReasonPending
 		v.Warnings = append(v.Warnings, settings.PendingWarning(blockers, facts.Clients))
 		return
 	}
 	v.Reason = ReasonApplies
 	v.Warnings = append(v.Warnings, settings.RollingWarning(facts.Clients))
+}
+
+// warnGuarded says that nobody applies a setting that only Fairlead knows.
+func (v *Verdict) warnGuarded(d settings.Definition, facts SettingFacts) {
+	if facts.Own {
+		v.Warnings = append(v.Warnings, fmt.Sprintf("Fairlead only guards settings here: %s applies %s of its own group; set that too", facts.Profile.Name, d.Name))
+	}
 }
 
 func (v *Verdict) checkCombination(d settings.Definition, after settings.Values) {

@@ -23,6 +23,7 @@ func quiet() SettingFacts {
 		Profile: storage.Longhorn(), Applies: true, MissingPolicy: Warn, Clients: 3,
 		OwnValues: map[settings.Name]string{}, SystemValues: map[settings.Name]string{},
 		Networks: []storage.Network{storageNet.Network, backupNet.Network}, NetworksKnown: true,
+		DaemonSet: settings.DaemonSet{Name: "csi", Found: true},
 	}
 }
 
@@ -48,6 +49,16 @@ func TestSetting(t *testing.T) {
 		problems []string
 		warnings []string
 	}{
+		"can't be applied: told what to do": {
+			setting: settings.EndpointNetworkForRWX, value: "kube-system/storage-net", reason: ReasonPending,
+			but:      func(f *SettingFacts) { f.Own, f.DaemonSet.HostNetwork = true, true },
+			warnings: []string{"accepted; can't be applied yet: DaemonSet csi is on the host network, where Multus adds no interface: set hostNetwork to false. Then 3 CSI plugin pods restart."},
+		},
+		"guarded, and only Fairlead knows it": {
+			setting: settings.EndpointNetworkForRWX, value: "kube-system/storage-net", reason: ReasonValid,
+			but:      func(f *SettingFacts) { f.Own, f.Applies = true, false },
+			warnings: []string{"Fairlead only guards settings here: longhorn applies endpoint-network-for-rwx-volume of its own group; set that too"},
+		},
 		// The "How it should feel".
 		"not a network": {
 			setting: settings.StorageNetwork, value: "kube-system", reason: ReasonInvalidValue,

@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -100,16 +101,35 @@ func validateSettings(p storage.Profile) admissionregistrationv1.ValidatingWebho
 		TimeoutSeconds:          ptr.To(validateTimeout),
 		AdmissionReviewVersions: []string{"v1"},
 		MatchConditions: []admissionregistrationv1.MatchCondition{
-			condition("a-setting-that-fairlead-judges", "request.resource.group == 'fairlead.io' || request.name in "+names+
-				" || (request.operation == 'CREATE' && object.metadata.name in "+names+")"),
+			// By the object's name: a deletion of many at once has none in the request.
+			condition("a-setting-that-fairlead-judges", "request.resource.group == 'fairlead.io' || "+
+				"(request.operation == 'DELETE' ? oldObject.metadata.name : object.metadata.name) in "+names),
 			condition("value-changed", "request.operation != 'UPDATE' || (has(object.value) != has(oldObject.value)) || (has(object.value) && object.value != oldObject.value)"),
 			// A namespace, or all of a kind, going away must not wait for Fairlead.
-			condition("not-the-clean-up-of-kubernetes", "!(request.operation == 'DELETE' && request.userInfo.username in "+
-				"['system:serviceaccount:kube-system:namespace-controller', 'system:serviceaccount:kube-system:generic-garbage-collector', 'system:apiserver'])"),
+			condition("not-the-clean-up-of-kubernetes", "!(request.operation == 'DELETE' && "+cleanUp+")"),
 			// The controller creates Fairlead's own settings without a value: there is nothing to judge.
 			condition("not-an-empty-one", "!(request.operation == 'CREATE' && request.resource.group == 'fairlead.io' && !has(object.value) && object.metadata.name in "+names+")"),
+			// longhorn-manager creates missing settings with their defaults as it starts, and does not start if it can't.
+			condition("not-a-default", "!(request.operation == 'CREATE' && request.resource.group != 'fairlead.io' && has(object.value) && object.value in "+defaults()+")"),
 		},
 	}
+}
+
+// cleanUp, in CEL, is Kubernetes removing what is in a namespace, owned by
+// something gone, or of a kind gone. The controller manager has one user for all
+// where it runs without --use-service-account-credentials.
+const cleanUp = "request.userInfo.username in ['system:serviceaccount:kube-system:namespace-controller', " +
+	"'system:serviceaccount:kube-system:generic-garbage-collector', 'system:kube-controller-manager', 'system:apiserver']"
+
+// defaults lists the default values of the catalog in CEL.
+func defaults() string {
+	var values []string
+	for _, d := range settings.All() {
+		if quoted := fmt.Sprintf("'%s'", d.Default); !slices.Contains(values, quoted) {
+			values = append(values, quoted)
+		}
+	}
+	return "[" + strings.Join(values, ", ") + "]"
 }
 
 // judgedSettings lists the names of the catalog in CEL.
@@ -136,7 +156,7 @@ func validateNetworks() admissionregistrationv1.ValidatingWebhook {
 		AdmissionReviewVersions: []string{"v1"},
 		MatchConditions: []admissionregistrationv1.MatchCondition{
 			condition("config-changed-or-deleted", "request.operation == 'DELETE' || object.?spec.?config.orValue('') != oldObject.?spec.?config.orValue('')"),
-			condition("not-the-clean-up-of-kubernetes", "request.userInfo.username != 'system:serviceaccount:kube-system:namespace-controller'"),
+			condition("not-the-clean-up-of-kubernetes", "!(request.operation == 'DELETE' && "+cleanUp+")"),
 		},
 	}
 }

@@ -35,6 +35,8 @@ type Request[V any] struct {
 	} `json:"userInfo"`
 	DryRun bool `json:"dryRun"`
 	Object *V   `json:"object"`
+	// OldObject is there for updates and deletions.
+	OldObject *V `json:"oldObject"`
 }
 
 type review[V any] struct {
@@ -94,7 +96,11 @@ func decodeReview[V any](body []byte, kinds []metav1.GroupVersionKind, deletes b
 	}
 	for _, kind := range kinds {
 		if request.Kind == kind {
-			if request.Object == nil && !(deletes && request.Operation == admissionv1.Delete) {
+			judged := request.Object
+			if deletes && request.Operation == admissionv1.Delete {
+				judged = request.OldObject
+			}
+			if judged == nil {
 				return nil, bad(http.StatusBadRequest, "the %s of a %s has no object", request.Operation, kind.Kind)
 			}
 			return request, nil

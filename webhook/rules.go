@@ -48,7 +48,7 @@ func (p Profile) clientTemplate() rule[mutators.ClientTemplate] {
 			if err != nil {
 				return Decision{}, err
 			}
-			return fromMutation(mutators.MutateClientTemplate(*r.Object, r.Namespace, record.Clients)), nil
+			return fromMutation(mutators.MutateClientTemplate(*r.Object, r.OldObject, r.Namespace, record.Clients)), nil
 		},
 	}
 }
@@ -126,7 +126,9 @@ func (p Profile) settings(missing config.Strictness) rule[validators.Setting] {
 			}
 			resource := schema.GroupResource{Group: r.Resource.Group, Resource: r.Resource.Resource}
 			if r.Operation == admissionv1.Delete {
-				return fromVerdict(validators.ValidateSettingDeletion(r.Name, facts), resource, r.Name), nil
+				// A deletion of many at once has no name in the request.
+				name := r.OldObject.Metadata.Name
+				return fromVerdict(validators.ValidateSettingDeletion(name, facts), resource, name), nil
 			}
 			return fromVerdict(validators.ValidateSetting(*r.Object, facts), resource, r.Name), nil
 		},
@@ -148,6 +150,9 @@ func (p Profile) settingFacts(ctx context.Context, own bool, missing config.Stri
 		return facts, err
 	}
 	if facts.Volumes, err = p.Live.Volumes(ctx); err != nil {
+		return facts, err
+	}
+	if facts.DaemonSet, err = p.Live.DaemonSet(ctx); err != nil {
 		return facts, err
 	}
 	clients, err := p.Live.Clients(ctx)
@@ -184,9 +189,13 @@ func networks(profiles []Profile, inUse config.Strictness) rule[validators.Netwo
 				}
 				facts = append(facts, f)
 			}
-			network := storage.Network{Namespace: r.Namespace, Name: r.Name}
+			changed := r.OldObject
+			if changed == nil {
+				changed = r.Object
+			}
+			network := storage.Network{Namespace: r.Namespace, Name: changed.Metadata.Name}
 			resource := schema.GroupResource{Group: r.Resource.Group, Resource: r.Resource.Resource}
-			return fromVerdict(validators.ValidateNetwork(network, r.Operation == admissionv1.Delete, facts), resource, r.Name), nil
+			return fromVerdict(validators.ValidateNetwork(network, r.Operation == admissionv1.Delete, facts), resource, network.Name), nil
 		},
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -129,9 +130,13 @@ func TestADenialIsAValidationErrorOfTheAPIServer(t *testing.T) {
 	}
 }
 
+func clientDaemonSet() client.Object {
+	return &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "longhorn-system", Name: "longhorn-csi-plugin"}}
+}
+
 func TestAPendingSettingIsAcceptedAndNamesItsBlockers(t *testing.T) {
 	objects := []client.Object{
-		network("kube-system", "storage-net"), clientPod("csi-1"), clientPod("csi-2"), clientPod("csi-3"),
+		clientDaemonSet(), network("kube-system", "storage-net"), clientPod("csi-1"), clientPod("csi-2"), clientPod("csi-3"),
 		attachedVolume("pvc-117d3553", "node-2", "web-0"),
 	}
 	h := newRig(t, fakeClient(t, objects...))
@@ -143,13 +148,18 @@ func TestAPendingSettingIsAcceptedAndNamesItsBlockers(t *testing.T) {
 	}
 }
 
+// deletion is one of many at once (deletecollection): the request has no name.
+func deletion(kind string) string {
+	return reviewOf(kind, `"resource":{"group":"","version":"","resource":"settings"},"namespace":"longhorn-system","name":"","operation":"DELETE","object":null,"oldObject":{"metadata":{"name":"storage-network"}}`)
+}
+
 func TestSettingDeletionOverTheWire(t *testing.T) {
 	h := newRig(t, fakeClient(t))
-	response := h.ask(t, "/validate/longhorn/settings", settingReview(settingKind, "DELETE", "storage-network", "null"))
+	response := h.ask(t, "/validate/longhorn/settings", deletion(settingKind))
 	if response.Allowed || response.Result.Code != 422 || response.Result.Details.Causes[0].Field != "metadata.name" {
 		t.Errorf("Longhorn's: got %+v", response.Result)
 	}
-	if response := h.ask(t, "/validate/longhorn/settings", settingReview(ownKind, "DELETE", "storage-network", "null")); !response.Allowed {
+	if response := h.ask(t, "/validate/longhorn/settings", deletion(ownKind)); !response.Allowed {
 		t.Errorf("Fairlead's own: got %+v", response.Result)
 	}
 }
@@ -163,7 +173,7 @@ func TestSettingsOfOtherNamespacesAreNotJudged(t *testing.T) {
 }
 
 func TestNetworkInUse(t *testing.T) {
-	review := reviewOf(networkKind, `"resource":{"group":"k8s.cni.cncf.io","version":"v1","resource":"network-attachment-definitions"},"namespace":"kube-system","name":"storage-net","operation":"DELETE","object":null`)
+	review := reviewOf(networkKind, `"resource":{"group":"k8s.cni.cncf.io","version":"v1","resource":"network-attachment-definitions"},"namespace":"kube-system","name":"storage-net","operation":"DELETE","object":null,"oldObject":{"metadata":{"name":"storage-net"}}`)
 	pod := clientPod("csi-1")
 	pod.SetAnnotations(map[string]string{"k8s.v1.cni.cncf.io/networks": storageNet.String()})
 	const used = "network kube-system/storage-net is in use by longhorn: 1 CSI plugin pod; pods that ask for it do not start again until it is back"

@@ -127,7 +127,7 @@ func setupProfile(mgr manager.Manager, c *config.Configuration, p config.Profile
 	recorder := mgr.GetEventRecorder("fairlead")
 	if p.Duties.Settings != config.Off {
 		r := &rollout.Reconciler{
-			Profile: profile, Applies: p.Duties.Settings == config.Apply,
+			Profile: profile, Applies: p.Duties.Settings == config.Apply, Settle: c.Networks.Settle.Duration,
 			Client: mgr.GetClient(), Cached: cluster.NewReader(profile, cached, cached), Live: live,
 			Events: recorder, Clock: clock.RealClock{}, Log: log,
 		}

@@ -62,10 +62,7 @@ func (r *Reconciler) updateTemplate(ctx context.Context, network storage.Attachm
 		if annotation == "" {
 			delete(ds.Spec.Template.Annotations, storage.NetworksAnnotation)
 		}
-		if _, paused := ds.Annotations[cluster.StrategyAnnotation]; paused {
-			return nil
-		}
-		strategy, err := json.Marshal(ds.Spec.UpdateStrategy)
+		strategy, err := json.Marshal(cluster.OwnStrategy(ds))
 		if err != nil {
 			return fmt.Errorf("keeping the update strategy: %w", err)
 		}

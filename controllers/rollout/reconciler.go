@@ -24,24 +24,19 @@ type Reconciler struct {
 	// Applies is false where the storage system rolls out by itself: then the
 	// record follows what is seen, and nothing is touched.
 	Applies bool
-	Client  client.Client
-	Cached  *cluster.Reader
-	Live    *cluster.Reader
-	Events  events.EventRecorder
-	Clock   clock.PassiveClock
-	Log     *slog.Logger
+	// Settle is the time that admissions on their way are given; see settings.DefaultSettle.
+	Settle time.Duration
+	Client client.Client
+	Cached *cluster.Reader
+	Live   *cluster.Reader
+	Events events.EventRecorder
+	Clock  clock.PassiveClock
+	Log    *slog.Logger
 }
-
-// namespaceRetry is how often a namespace is looked for that is not there:
-// nothing in it can bring an event.
-const namespaceRetry = 10 * time.Second
 
 // Reconcile takes at most one step.
 func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
-	if err := r.ensureObjects(ctx); apierrors.IsNotFound(err) {
-		r.Log.Info("waiting for the storage system's namespace", "namespace", r.Profile.Namespace)
-		return ctrl.Result{RequeueAfter: namespaceRetry}, nil
-	} else if err != nil {
+	if err := r.ensureObjects(ctx); err != nil {
 		return ctrl.Result{}, err
 	}
 	record, err := r.Cached.Record(ctx)
@@ -83,6 +78,7 @@ func (r *Reconciler) gather(ctx context.Context, reader *cluster.Reader, record 
 	}
 	values := settings.Resolve(own, system, r.Profile.Name)
 	facts, err := reader.Rollout(ctx, values, record, r.Clock.Now())
+	facts.Settle = r.Settle
 	return values, facts, err
 }
 

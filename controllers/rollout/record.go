@@ -48,6 +48,10 @@ func (r *Reconciler) adopt(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if !ds.Found {
+		r.Log.Info("waiting for the CSI plugin", "daemonset", ds.Name)
+		return nil // its creation is an event
+	}
 	record := settings.Adopt(ds)
 	r.Log.Info("beginning a record", "clients", record.Clients.String())
 	return r.writeRecord(ctx, func(status *v1alpha1.NetworkRolloutStatus) error {
@@ -55,6 +59,8 @@ func (r *Reconciler) adopt(ctx context.Context) error {
 			return nil // the cache was behind
 		}
 		status.Recorded = true
+		since := metav1.NewMicroTime(r.now())
+		status.Servers.Since = &since
 		status.Clients.Network = record.Clients.String()
 		status.Servers.Network = record.Servers.String()
 		return nil
@@ -71,8 +77,14 @@ func (r *Reconciler) follow(ctx context.Context, values settings.Values, facts s
 			return nil
 		})
 	}
-	step := settings.Step{Phase: settings.PhaseApplied, Message: "the storage system rolls out by itself", Updated: len(facts.Clients), Total: facts.DaemonSet.Wanted}
-	return r.reportRollout(ctx, facts, step)
+	step := settings.Step{Phase: settings.PhaseWaiting, Message: "waiting for the storage system to apply it", Updated: len(facts.Clients), Total: facts.DaemonSet.Wanted}
+	if facts.Record.Clients == facts.Desired && facts.Record.Servers == facts.Desired {
+		step.Applied, step.Phase, step.Message = true, settings.PhaseApplied, "applied by the storage system"
+	}
+	if err := r.reportRollout(ctx, facts, step); err != nil {
+		return err
+	}
+	return r.reportOwn(ctx, values, step) // the storage system reports on its own
 }
 
 // recordStep writes one half of the record, if it is still the one decided upon.

@@ -16,7 +16,7 @@ func (r *Reconciler) report(ctx context.Context, values settings.Values, facts s
 	if err := r.reportRollout(ctx, facts, step); err != nil {
 		return err
 	}
-	if err := r.reportOwn(ctx, values, step); err != nil {
+	if err := r.reportOwn(ctx, values, step); err != nil || !r.Applies {
 		return err
 	}
 	return r.reportSystem(ctx, values, step)

@@ -23,7 +23,7 @@ func (r *Reconciler) reportOwn(ctx context.Context, values settings.Values, step
 	for i := range list.Items {
 		setting := &list.Items[i]
 		value, known := values[settings.Name(setting.Name)]
-		if !known {
+		if !known || !judged(setting, value) {
 			continue
 		}
 		before := setting.Status.DeepCopy()
@@ -39,6 +39,15 @@ func (r *Reconciler) reportOwn(ctx context.Context, values settings.Values, step
 	return nil
 }
 
+// judged tells whether the step was decided on this value of the setting: the
+// list may be newer than the facts, and then an event is on its way.
+func judged(setting *v1alpha1.Setting, value settings.Value) bool {
+	if setting.Value == nil {
+		return value.Source != settings.SourceFairlead
+	}
+	return value.Source == settings.SourceFairlead && value.Text == *setting.Value
+}
+
 func (r *Reconciler) fill(setting *v1alpha1.Setting, value settings.Value, step settings.Step) {
 	status := &setting.Status
 	status.EffectiveValue, status.Source = value.Text, string(value.Source)
@@ -51,10 +60,11 @@ func (r *Reconciler) fill(setting *v1alpha1.Setting, value settings.Value, step 
 	meta.SetStatusCondition(&status.Conditions, appliedCondition(step, setting.Generation, r.now()))
 }
 
-// tell emits an event when what a user reads has changed.
+// tell emits an event when a phase begins, or what is waited for changes; the
+// progress within a phase is in the condition.
 func (r *Reconciler) tell(setting client.Object, before, after []metav1.Condition) {
 	was, is := meta.FindStatusCondition(before, v1alpha1.ConditionApplied), meta.FindStatusCondition(after, v1alpha1.ConditionApplied)
-	if was != nil && was.Reason == is.Reason && was.Message == is.Message {
+	if was != nil && was.Reason == is.Reason && (was.Message == is.Message || is.Reason == string(settings.PhaseRolling)) {
 		return
 	}
 	r.Events.Eventf(setting, nil, corev1.EventTypeNormal, is.Reason, "Apply", "%s", is.Message)

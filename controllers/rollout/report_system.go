@@ -20,10 +20,16 @@ const (
 	PhaseAnnotation    = "fairlead.io/phase"
 	MessageAnnotation  = "fairlead.io/message"
 	BlockersAnnotation = "fairlead.io/blockers"
+	// AppliedAnnotation is `<value>=<applied>` as Fairlead last wrote it: another
+	// status for the same value was written by the storage system.
+	AppliedAnnotation = "fairlead.io/applied"
 )
 
 // reportSystem writes applied, and annotations that kubectl describe shows, to
-// the storage system's own settings.
+// those of the storage system's own settings whose value is in force.
+//
+// Longhorn syncs a setting, and writes applied, whenever anything in it
+// changes. So it is written seldom: when a phase begins or the blockers change.
 func (r *Reconciler) reportSystem(ctx context.Context, values settings.Values, step settings.Step) error {
 	var list longhorn.SettingList
 	if err := r.Client.List(ctx, &list, client.InNamespace(r.Profile.Namespace)); err != nil {
@@ -35,10 +41,10 @@ func (r *Reconciler) reportSystem(ctx context.Context, values settings.Values, s
 	for i := range list.Items {
 		setting := &list.Items[i]
 		value, known := values[settings.Name(setting.Name)]
-		if !known {
-			continue
+		if !known || value.Source != settings.Source(r.Profile.Name) || value.Text != setting.Value {
+			continue // not in force, or not the value that was judged
 		}
-		told, err := r.asSeenBy(ctx, setting, value, step)
+		told, err := r.withOtherPods(ctx, setting, step)
 		if err != nil {
 			return err
 		}
@@ -49,16 +55,9 @@ func (r *Reconciler) reportSystem(ctx context.Context, values settings.Values, s
 	return nil
 }
 
-// asSeenBy adjusts the step to what is true of one setting of the storage
-// system: it may be overridden, and storage-network is also about pods that the
-// storage system restarts by itself.
-func (r *Reconciler) asSeenBy(ctx context.Context, setting *longhorn.Setting, value settings.Value, step settings.Step) (settings.Step, error) {
-	if value.Source == settings.SourceFairlead && value.Text != setting.Value {
-		step.Applied, step.Phase = false, settings.PhaseOverridden
-		step.Message = fmt.Sprintf("settings.fairlead.io %s says %q and wins", setting.Name, value.Text)
-		step.Blockers = []settings.Blocker{{Kind: settings.BlockedBySetting, Name: setting.Name, Message: step.Message}}
-		return step, nil
-	}
+// withOtherPods adds what else storage-network is about: pods that the storage
+// system restarts by itself.
+func (r *Reconciler) withOtherPods(ctx context.Context, setting *longhorn.Setting, step settings.Step) (settings.Step, error) {
 	if settings.Name(setting.Name) != settings.StorageNetwork || !step.Applied {
 		return step, nil
 	}
@@ -74,7 +73,17 @@ func (r *Reconciler) asSeenBy(ctx context.Context, setting *longhorn.Setting, va
 }
 
 func (r *Reconciler) writeSystem(ctx context.Context, setting *longhorn.Setting, step settings.Step) error {
-	annotations := map[string]any{PhaseAnnotation: string(step.Phase), MessageAnnotation: step.Message, BlockersAnnotation: nil}
+	applied := fmt.Sprintf("%s=%t", setting.Value, step.Applied)
+	if setting.Annotations[AppliedAnnotation] == applied && setting.Status.Applied != step.Applied {
+		r.standDown(setting, step)
+		return nil
+	}
+	if step.Phase == settings.PhaseRolling && setting.Annotations[PhaseAnnotation] == string(step.Phase) && len(step.Blockers) == 0 {
+		step.Message = setting.Annotations[MessageAnnotation] // progress is in NetworkRollout
+	}
+	annotations := map[string]any{
+		PhaseAnnotation: string(step.Phase), MessageAnnotation: step.Message, AppliedAnnotation: applied, BlockersAnnotation: nil,
+	}
 	if len(step.Blockers) > 0 {
 		text, err := json.Marshal(apiBlockers(step.Blockers))
 		if err != nil {
@@ -89,34 +98,47 @@ func (r *Reconciler) writeSystem(ctx context.Context, setting *longhorn.Setting,
 			changed[key] = value
 		}
 	}
-	told := setting.Annotations[PhaseAnnotation] != string(step.Phase) || setting.Annotations[MessageAnnotation] != step.Message
 	if len(changed) > 0 {
-		if err := r.merge(ctx, setting, false, map[string]any{"metadata": map[string]any{"annotations": changed}}); err != nil {
+		if err := r.merge(ctx, setting, false, map[string]any{"annotations": changed}, nil); err != nil {
 			return err
 		}
+		r.Events.Eventf(setting, nil, corev1.EventTypeNormal, string(step.Phase), "Apply", "%s", step.Message)
 	}
 	if setting.Status.Applied != step.Applied {
-		if err := r.merge(ctx, setting, true, map[string]any{"status": map[string]any{"applied": step.Applied}}); err != nil {
-			return err
-		}
-	}
-	if told {
-		r.Events.Eventf(setting, nil, corev1.EventTypeNormal, string(step.Phase), "Apply", "%s", step.Message)
+		return r.merge(ctx, setting, true, nil, map[string]any{"applied": step.Applied})
 	}
 	return nil
 }
 
-// merge patches only what is named: the type here knows only a part of Longhorn's.
-func (r *Reconciler) merge(ctx context.Context, setting *longhorn.Setting, status bool, change map[string]any) error {
+// standDown leaves applied to the storage system, which wrote over it: to write
+// it again would go on for ever. It holds for the setting until its value or
+// the step changes.
+func (r *Reconciler) standDown(setting *longhorn.Setting, step settings.Step) {
+	r.Log.Info("leaving applied to the storage system, which wrote it otherwise",
+		"setting", setting.Name, "value", setting.Value, "applied", setting.Status.Applied, "fairlead", step.Applied, "message", step.Message)
+}
+
+// merge patches only what is named, since the type here knows only a part of
+// Longhorn's, and only the revision that was judged.
+func (r *Reconciler) merge(ctx context.Context, setting *longhorn.Setting, subresource bool, metadata, status map[string]any) error {
+	if metadata == nil {
+		metadata = map[string]any{}
+	}
+	metadata["resourceVersion"] = setting.ResourceVersion
+	change := map[string]any{"metadata": metadata}
+	if status != nil {
+		change["status"] = status
+	}
 	data, err := json.Marshal(change)
 	if err != nil {
 		return fmt.Errorf("writing a patch: %w", err)
 	}
-	patch, target := client.RawPatch(types.MergePatchType, data), setting.DeepCopy()
-	if status {
-		err = r.Client.Status().Patch(ctx, target, patch)
+	patch := client.RawPatch(types.MergePatchType, data)
+	// The patched revision comes back in setting, for the next write to it.
+	if subresource {
+		err = r.Client.Status().Patch(ctx, setting, patch)
 	} else {
-		err = r.Client.Patch(ctx, target, patch)
+		err = r.Client.Patch(ctx, setting, patch)
 	}
 	if err != nil {
 		return fmt.Errorf("reporting in setting %s: %w", setting.Name, err)

@@ -41,7 +41,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		b = b.Watches(kind, one, builder.WithPredicates(here))
 	}
 	b = b.Watches(&storagev1.VolumeAttachment{}, one, builder.WithPredicates(driver))
-	// Once at the start, also in a cluster where none of these exists yet.
+	// Once at the start, also where there is no object yet that could bring an event.
 	b = b.WatchesRawSource(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		queue.Add(request)
 		return nil

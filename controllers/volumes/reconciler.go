@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 
+	"gomodules.xyz/jsonpatch/v2"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -56,7 +57,9 @@ func (r *Reconciler) correctEndpoint(ctx context.Context, sm *longhorn.ShareMana
 	if result.Outcome != mutators.Mutated {
 		return nil
 	}
-	patch, err := json.Marshal(result.Patch)
+	// Only the endpoint that was judged: Longhorn may just have emptied it.
+	unchanged := jsonpatch.NewOperation("test", "/status/endpoint", sm.Status.Endpoint)
+	patch, err := json.Marshal(append([]jsonpatch.Operation{unchanged}, result.Patch...))
 	if err != nil {
 		return fmt.Errorf("correcting the endpoint of %s: %w", sm.Name, err)
 	}
@@ -82,7 +85,7 @@ func (r *Reconciler) lookAtServer(ctx context.Context, sm *longhorn.ShareManager
 	if server.Network == want {
 		return nil
 	}
-	message := fmt.Sprintf("server pod %s asks for network %q, its Service is for %q; detach the volume to bring it in line", server.Pod, server.Network, want)
+	message := fmt.Sprintf("server pod %s asks for network %q, its Service is for %q: it came up while the webhooks were away, opted out, is on the host network, or has the interface name taken; detach the volume to bring it in line", server.Pod, server.Network, want)
 	r.Log.Warn("out of line", "volume", sm.Name, "detail", message)
 	r.Events.Eventf(sm, nil, corev1.EventTypeWarning, "OutOfLine", "Look", "%s", message)
 	return nil

@@ -66,11 +66,23 @@ func (s *Sandbox) writeOverlay(dir, overlay string) error {
     patch: '[{"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": "--serving-name=localhost"}]'
 `
 	}
-	if s.ClusterDomain != "" {
-		patches += fmt.Sprintf(`  - target: {kind: ConfigMap, name: fairlead}
-    patch: '[{"op": "replace", "path": "/data/configuration.yaml", "value": "%s"}]'
-`, strings.ReplaceAll(fmt.Sprintf("apiVersion: config.fairlead.io/v1alpha1\nkind: Configuration\nclusterDomain: %s\n", s.ClusterDomain), "\n", `\n`))
+	domain := s.ClusterDomain
+	if domain == "" {
+		domain = "cluster.local"
 	}
+	// Nothing here takes as long as the API server would wait for it.
+	patches += fmt.Sprintf(`  - target: {kind: ConfigMap, name: fairlead}
+    patch: |
+      apiVersion: v1
+      kind: ConfigMap
+      metadata: {name: fairlead, namespace: fairlead-system}
+      data:
+        configuration.yaml: |
+          apiVersion: config.fairlead.io/v1alpha1
+          kind: Configuration
+          clusterDomain: %s
+          networks: {settle: 8s}
+`, domain)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("writing the overlay: %w", err)
 	}

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/utils/ptr"
 
 	"github.com/fairlead-io/fairlead/webhook"
 )
@@ -169,12 +170,18 @@ func (r *Replica) forget() {
 	r.cancel()
 }
 
+// tokenSeconds is longer than anybody leaves a sandbox running: nobody renews
+// the token, as a kubelet would.
+const tokenSeconds int64 = 30 * 24 * 3600
+
 func (s *Sandbox) serviceAccountKubeconfig(ctx context.Context, account, dir string) (string, error) {
 	clients, err := kubernetes.NewForConfig(s.Config)
 	if err != nil {
 		return "", fmt.Errorf("building a client: %w", err)
 	}
-	token, err := clients.CoreV1().ServiceAccounts(webhook.Namespace).CreateToken(ctx, account, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	token, err := clients.CoreV1().ServiceAccounts(webhook.Namespace).CreateToken(ctx, account, &authenticationv1.TokenRequest{
+		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(tokenSeconds)},
+	}, metav1.CreateOptions{})
 	if err != nil {
 		return "", fmt.Errorf("getting a token of %s: %w", account, err)
 	}

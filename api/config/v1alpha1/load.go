@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
 
+	"github.com/fairlead-io/fairlead/settings"
 	"github.com/fairlead-io/fairlead/storage"
 )
 
@@ -49,6 +50,9 @@ func (c *Configuration) setDefaults() {
 	or(&c.ClusterDomain, "cluster.local")
 	or(&c.Networks.Missing, Warn)
 	or(&c.Networks.InUse, Warn)
+	if c.Networks.Settle.Duration == 0 {
+		c.Networks.Settle.Duration = settings.DefaultSettle
+	}
 	if len(c.Profiles) == 0 {
 		c.Profiles = []Profile{{Name: storage.Longhorn().Name}}
 	}
@@ -93,6 +97,9 @@ func (c *Configuration) validate() field.ErrorList {
 	}
 	problems = append(problems, oneOf(field.NewPath("networks", "missing"), c.Networks.Missing, Warn, Refuse)...)
 	problems = append(problems, oneOf(field.NewPath("networks", "inUse"), c.Networks.InUse, Warn, Refuse)...)
+	if c.Networks.Settle.Duration < 0 {
+		problems = append(problems, field.Invalid(field.NewPath("networks", "settle"), c.Networks.Settle.Duration.String(), "must not be negative"))
+	}
 	seen := map[string]bool{}
 	for i, p := range c.Profiles {
 		path := field.NewPath("profiles").Index(i)
@@ -111,6 +118,10 @@ func (c *Configuration) validate() field.ErrorList {
 			problems = append(problems, field.Invalid(path.Child("namespace"), p.Namespace, message))
 		}
 		duties := path.Child("duties")
+		if p.Duties.Settings == Apply && (p.Duties.Pods == Off || p.Duties.Services == Off) {
+			problems = append(problems, field.Invalid(duties.Child("settings"), p.Duties.Settings,
+				"applying the network takes pods and services too: switch them on, or say guard"))
+		}
 		problems = append(problems, oneOf(duties.Child("settings"), p.Duties.Settings, Apply, Guard, Off)...)
 		problems = append(problems, oneOf(duties.Child("pods"), p.Duties.Pods, On, Off)...)
 		problems = append(problems, oneOf(duties.Child("services"), p.Duties.Services, On, Off)...)

@@ -3,11 +3,13 @@ package v1alpha1
 import (
 	"errors"
 	"io/fs"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"sigs.k8s.io/yaml"
 
@@ -16,11 +18,14 @@ import (
 
 const head = "apiVersion: config.fairlead.io/v1alpha1\nkind: Configuration\n"
 
+// settle is the default: longer than the API server's request timeout of a minute.
+var settle = metav1.Duration{Duration: 65 * time.Second}
+
 func defaults() *Configuration {
 	return &Configuration{
 		APIVersion: "config.fairlead.io/v1alpha1", Kind: "Configuration",
 		ClusterDomain: "cluster.local",
-		Networks:      Networks{Missing: Warn, InUse: Warn},
+		Networks:      Networks{Missing: Warn, InUse: Warn, Settle: settle},
 		Profiles:      []Profile{{Name: "longhorn", Namespace: "longhorn-system", Duties: Duties{Settings: Apply, Pods: On, Services: On, Networks: On}}},
 	}
 }
@@ -78,7 +83,7 @@ func TestParse(t *testing.T) {
 		"another namespace":    {file: profile("  namespace: storage\n"), want: with(func(c *Configuration) { c.Profiles[0].Namespace = "storage" })},
 		"strict about networks": {
 			file: head + "networks: {missing: Refuse, inUse: Refuse}\n",
-			want: with(func(c *Configuration) { c.Networks = Networks{Missing: Refuse, InUse: Refuse} }),
+			want: with(func(c *Configuration) { c.Networks = Networks{Missing: Refuse, InUse: Refuse, Settle: settle} }),
 		},
 		"some duties": {
 			file: profile("  duties: {settings: guard, services: \"off\"}\n"),
@@ -89,8 +94,20 @@ func TestParse(t *testing.T) {
 			want: duties(Duties{Settings: Off, Pods: On, Services: Off, Networks: Off}),
 		},
 		"true and false": {
-			file: profile("  duties: {pods: true, services: false}\n"),
-			want: duties(Duties{Settings: Apply, Pods: On, Services: Off, Networks: On}),
+			file: profile("  duties: {settings: guard, pods: true, services: false}\n"),
+			want: duties(Duties{Settings: Guard, Pods: On, Services: Off, Networks: On}),
+		},
+		"applying the network takes pods and services too": {
+			file:    profile("  duties: {pods: off}\n"),
+			problem: `profiles[0].duties.settings: Invalid value: "apply": applying the network takes pods and services too: switch them on, or say guard`,
+		},
+		"a settle time of its own": {
+			file: head + "networks: {settle: 2m}\n",
+			want: with(func(c *Configuration) { c.Networks.Settle = metav1.Duration{Duration: 2 * time.Minute} }),
+		},
+		"no negative settle time": {
+			file:    head + "networks: {settle: -1s}\n",
+			problem: `networks.settle: Invalid value: "-1s": must not be negative`,
 		},
 		"a duty left empty is the default": {
 			file: profile("  duties:\n    settings:\n    pods: null\n"),

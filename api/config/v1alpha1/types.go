@@ -6,6 +6,8 @@ package v1alpha1
 import (
 	"encoding/json"
 	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // APIVersion and Kind that a configuration file must name.
@@ -41,6 +43,10 @@ type Networks struct {
 	Missing Strictness `json:"missing,omitempty"`
 	// InUse: a network that is in use is changed or deleted. Default Warn.
 	InUse Strictness `json:"inUse,omitempty"`
+	// Settle is how long clients stay on a network after new servers have left it,
+	// for Services whose admission began before. Default 65s, which is longer than
+	// the API server's request timeout.
+	Settle metav1.Duration `json:"settle,omitzero"`
 }
 
 // Profile is one storage system in the cluster.
