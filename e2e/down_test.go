@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead-io/fairlead/cluster/longhorn"
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
 	"github.com/fairlead-io/fairlead/settings"
 	"github.com/fairlead-io/fairlead/storage"
@@ -62,6 +63,13 @@ func TestFairleadDown(t *testing.T) {
 			if !strings.Contains(out, "settings.longhorn.fairlead.io") {
 				t.Errorf("the refusal does not name the webhook: %s", out)
 			}
+		}
+		// longhorn-manager creates what is missing, with defaults, as it starts: it must not fail for our sake.
+		_, err := c.Kubectl(t.Context(), "apiVersion: longhorn.io/v1beta2\nkind: Setting\nmetadata: {name: endpoint-network-for-rwx-volume, namespace: longhorn-system}\nvalue: \"\"\n", "create", "-f", "-")
+		c.must(err)
+		err = c.Client.DeleteAllOf(t.Context(), &longhorn.Setting{}, client.InNamespace(namespace), client.DryRunAll)
+		if err == nil || !strings.Contains(err.Error(), "settings.longhorn.fairlead.io") {
+			t.Errorf("many settings can be deleted at once: %v", err)
 		}
 		// What is not Fairlead's to judge goes on.
 		c.set(system, "backup-target", "nfs://example/backups")

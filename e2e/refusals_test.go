@@ -97,7 +97,18 @@ func TestNetworkInUse(t *testing.T) {
 	if !strings.Contains(deleted, uses+"; pods that ask for it do not start again until it is back") {
 		t.Errorf("a deletion says: %s", deleted)
 	}
+	defer c.namespaceGoesWhileDown()
 	if other := c.kubectl("-n", "kube-system", "delete", nad, "backup-net", "--dry-run=server"); strings.Contains(other, "Warning") {
 		t.Errorf("the deletion of a network that nobody uses says: %s", other)
 	}
+}
+
+// namespaceGoesWhileDown deletes the storage system's namespace with nobody to
+// judge the deletion of its settings: Kubernetes' clean-up does not wait for it.
+func (c *cluster) namespaceGoesWhileDown() {
+	c.t.Helper()
+	for _, r := range c.Replicas() {
+		c.must(r.Stop())
+	}
+	c.kubectl("delete", "namespace", namespace, "--timeout=60s")
 }
