@@ -11,17 +11,21 @@ TOOL := go tool -modfile=tools/go.mod
 # The race detector needs a C compiler; where there is none, tests run without it and say so.
 RACE := $(shell command -v $${CC:-gcc} >/dev/null 2>&1 && echo -race)
 
-export CGO_ENABLED := $(if $(RACE),1,0)
+# Without cgo, but for the race detector: then all that is built shares one build cache.
+export CGO_ENABLED := 0
+WITH_RACE := $(if $(RACE),CGO_ENABLED=1,)
 
 .PHONY: help
 help: ## List the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
 
 $(BIN)/fairlead: $(GO_SOURCES)
-	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w $(LDFLAGS)" -o $@ ./cmd/fairlead
+	@echo "building $@ (a minute or two the first time)"
+	go build -trimpath -ldflags "-s -w $(LDFLAGS)" -o $@ ./cmd/fairlead
 
 $(BIN)/dev: $(GO_SOURCES)
-	CGO_ENABLED=0 go build -o $@ ./e2e/dev
+	@echo "building $@"
+	go build -trimpath -o $@ ./e2e/dev
 
 .PHONY: build
 build: $(BIN)/fairlead ## Build bin/fairlead, static
@@ -40,7 +44,8 @@ down: $(BIN)/dev ## End what up has started
 
 .PHONY: control-plane
 control-plane: ## Build the control plane into the cache (minutes, once)
-	cd e2e/controlplane && go run ./cmd/controlplane build
+	@echo "looking for the control plane (building what is missing takes minutes, once)"
+	cd e2e/controlplane && go run -trimpath ./cmd/controlplane build
 
 .PHONY: test
 test: test-unit test-controlplane test-e2e ## Pass all tests
@@ -48,17 +53,19 @@ test: test-unit test-controlplane test-e2e ## Pass all tests
 .PHONY: test-unit
 test-unit: ## Tests that need no cluster
 	@$(if $(RACE),,echo "no C compiler: running without the race detector")
-	go test $(RACE) $$(go list ./... | grep -v /e2e$$)
+	$(WITH_RACE) go test $(RACE) $$(go list ./... | grep -v /e2e$$)
 
 .PHONY: test-controlplane
 test-controlplane: control-plane ## Tests of the control plane itself
-	cd e2e/controlplane && go test ./...
+	@echo "testing the control plane itself (a minute or two)"
+	cd e2e/controlplane && go test -trimpath $$(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...)
 
 .PHONY: test-e2e
 test-e2e: control-plane $(BIN)/fairlead ## End to end, on the real control plane
 	@mkdir -p $(BIN)
-	go build $(RACE) -ldflags "$(LDFLAGS)" -o $(BIN)/fairlead-test ./cmd/fairlead
-	FAIRLEAD_BINARY=$(BIN)/fairlead-test FAIRLEAD_RELEASE_BINARY=$(BIN)/fairlead go test $(RACE) -timeout 30m ./e2e $(E2E)
+	$(WITH_RACE) go build $(RACE) -ldflags "$(LDFLAGS)" -o $(BIN)/fairlead-test ./cmd/fairlead
+	@echo "testing end to end (six minutes or so on two cores)"
+	$(WITH_RACE) FAIRLEAD_BINARY=$(BIN)/fairlead-test FAIRLEAD_RELEASE_BINARY=$(BIN)/fairlead go test $(RACE) -timeout 30m ./e2e $(E2E)
 
 .PHONY: fuzz
 fuzz: ## Fuzz everything that parses input from outside, FUZZTIME (1m) each

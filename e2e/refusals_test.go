@@ -76,7 +76,7 @@ func TestSettingsAreJudged(t *testing.T) {
 		t.Errorf("Longhorn's storage-network says applied %s while it waits", applied)
 	}
 	// Fairlead's own setting can be deleted: Longhorn's value is in force again, and nothing waits.
-	says(`storage-network-for-rwx-volume-enabled is "false" from now on (longhorn)`, c.kubectl("-n", namespace, "delete", own, "storage-network-for-rwx-volume-enabled"))
+	says(`storage-network-for-rwx-volume-enabled is "false" from now on (as the setting of longhorn says)`, c.kubectl("-n", namespace, "delete", own, "storage-network-for-rwx-volume-enabled"))
 	c.waitApplied("")
 }
 

@@ -21,6 +21,17 @@ const (
 	netB      = "kube-system/backup-net"
 )
 
+// TestMain looks for what all tests need before the first takes its time.
+func TestMain(m *testing.M) {
+	for _, name := range []string{"FAIRLEAD_BINARY", "FAIRLEAD_RELEASE_BINARY"} {
+		if os.Getenv(name) == "" {
+			fmt.Fprintf(os.Stderr, "%s does not say which binary to test: run this by make test-e2e\n", name)
+			os.Exit(2)
+		}
+	}
+	os.Exit(m.Run())
+}
+
 // cluster is a sandbox and the test that it is for.
 type cluster struct {
 	*sandbox.Sandbox
@@ -49,9 +60,6 @@ func newCluster(t *testing.T, o options) *cluster {
 		o.binary = "FAIRLEAD_BINARY"
 	}
 	binary := os.Getenv(o.binary)
-	if binary == "" {
-		t.Fatalf("%s does not say which binary to test; use make test-e2e", o.binary)
-	}
 	out := &output{}
 	s, err := sandbox.Start(t.Context(), sandbox.Options{Dir: t.TempDir(), Nodes: 3, ClusterDomain: o.clusterDomain, Fairlead: binary, ControllerArgs: o.controllerArgs, Out: out})
 	if err != nil {

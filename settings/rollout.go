@@ -2,7 +2,6 @@ package settings
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/fairlead-io/fairlead/storage"
@@ -124,8 +123,15 @@ func (r Rollout) appliedMessage() string {
 	if !r.Record.Servers.IsZero() {
 		where = r.Record.Servers.Network.String()
 	}
-	if len(left) == 0 {
-		return "RWX volumes are on " + where
+	message := "RWX volumes are on " + where
+	if len(left) > 0 {
+		message += "; yet to be attached anew: " + firstOf(left)
 	}
-	return fmt.Sprintf("RWX volumes are on %s; when next attached also: %s", where, strings.Join(left[:min(len(left), listed)], ", "))
+	// The roll-out was complete; a client that has lost its network since is no reason to undo it.
+	for _, c := range r.Clients {
+		if c.Ready && !c.Reported && !r.Record.Clients.IsZero() {
+			message += fmt.Sprintf("; CSI plugin pod %s on %s has no address on it: Multus reports none", c.Pod, c.Node)
+		}
+	}
+	return message
 }

@@ -70,7 +70,7 @@ func TestNext(t *testing.T) {
 				r.Volumes = []storage.Volume{attached("pvc-a", "node-1")}
 				r.Services = []storage.Service{service("pvc-a", clusterNet)}
 			},
-			want: Step{Applied: true, Phase: PhaseApplied, Message: "RWX volumes are on kube-system/one; when next attached also: pvc-a", Updated: 2, Total: 2},
+			want: Step{Applied: true, Phase: PhaseApplied, Message: "RWX volumes are on kube-system/one; yet to be attached anew: pvc-a", Updated: 2, Total: 2},
 		},
 		"applied stays when a client is down for a while": {
 			start: func() Rollout { return atRest(netOne) },

@@ -10,6 +10,17 @@ const (
 	SourceDefault  Source = "default"
 )
 
+// Explain says where a value comes from in words.
+func (s Source) Explain() string {
+	switch s {
+	case SourceFairlead:
+		return "as Fairlead's own setting says"
+	case SourceDefault:
+		return "the default"
+	}
+	return "as the setting of " + string(s) + " says"
+}
+
 // Value in force, and where it comes from.
 type Value struct {
 	Text   string

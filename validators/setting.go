@@ -91,7 +91,7 @@ func ValidateSettingDeletion(name string, facts SettingFacts) Verdict {
 	var v Verdict
 	v.checkEffect(definition, facts, func(own, _ map[settings.Name]string) { delete(own, definition.Name) })
 	if now, then := facts.resolve(), facts.resolveWithout(definition.Name); now[definition.Name].Text != then[definition.Name].Text {
-		v.Warnings = append([]string{fmt.Sprintf("%s is %q from now on (%s)", name, then[definition.Name].Text, then[definition.Name].Source)}, v.Warnings...)
+		v.Warnings = append([]string{fmt.Sprintf("%s is %q from now on (%s)", name, then[definition.Name].Text, then[definition.Name].Source.Explain())}, v.Warnings...)
 	}
 	return v
 }

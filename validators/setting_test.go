@@ -272,7 +272,7 @@ func TestSettingDeletion(t *testing.T) {
 				f.Own, f.OwnValues = true, values{settings.StorageNetworkForRWX: "true", settings.StorageNetwork: "kube-system/storage-net"}
 				f.Record, f.Volumes = settings.Record{Clients: storageNet, Servers: storageNet}, []storage.Volume{webVolume}
 			},
-			warnings: []string{`storage-network-for-rwx-volume-enabled is "false" from now on (default)`, pending},
+			warnings: []string{`storage-network-for-rwx-volume-enabled is "false" from now on (the default)`, pending},
 		},
 		"Fairlead's own, back to the storage system's": {
 			setting: enabledFor, reason: ReasonApplies,
@@ -280,7 +280,7 @@ func TestSettingDeletion(t *testing.T) {
 				f.Own, f.OwnValues = true, values{settings.StorageNetworkForRWX: "false"}
 				f.SystemValues = values{settings.StorageNetworkForRWX: "true", settings.StorageNetwork: "kube-system/storage-net"}
 			},
-			warnings: []string{`storage-network-for-rwx-volume-enabled is "true" from now on (longhorn)`, rolling},
+			warnings: []string{`storage-network-for-rwx-volume-enabled is "true" from now on (as the setting of longhorn says)`, rolling},
 		},
 		"Fairlead's own, the same value stays": {
 			setting: enabledFor, reason: ReasonValid,

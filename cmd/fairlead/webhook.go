@@ -81,6 +81,9 @@ func (o *webhookOptions) certificates(c *rest.Config) (certs.Source, error) {
 	return certs.SelfSigned(c, certs.Authority{Namespace: secret.Namespace, SecretName: secret.Name}, []string{o.servingName}), nil
 }
 
+// startUp is when caches are filled and certificates made, at the latest mostly.
+const startUp = 2 * time.Second
+
 // run is the composition root of the webhook.
 func (o *webhookOptions) run(ctx context.Context, log *slog.Logger) error {
 	configuration, err := config.Load(o.configFile)
@@ -142,8 +145,10 @@ func (o *webhookOptions) run(ctx context.Context, log *slog.Logger) error {
 	}
 	group, background := errgroup.WithContext(background)
 	group.Go(func() error {
-		// Starting up leaves several MiB of garbage that nothing would collect for minutes.
-		if objects.WaitForCacheSync(background) {
+		// Starting up leaves several MiB of garbage that nothing would give back for minutes.
+		select {
+		case <-background.Done():
+		case <-time.After(startUp):
 			debug.FreeOSMemory()
 		}
 		return nil

@@ -3,6 +3,7 @@ package volumes
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 
@@ -74,8 +75,11 @@ func (r *Reconciler) correctEndpoint(ctx context.Context, sm *longhorn.ShareMana
 // Service. It is not restarted: the volume may be in use by another way.
 func (r *Reconciler) lookAtServer(ctx context.Context, sm *longhorn.ShareManager, service *storage.Service) error {
 	record, err := r.Live.Record(ctx)
+	if errors.Is(err, cluster.ErrNotRecorded) {
+		return nil
+	}
 	if err != nil {
-		return client.IgnoreNotFound(err)
+		return err
 	}
 	server, err := r.Live.RunningServer(ctx, sm.Name)
 	if err != nil || server == nil {

@@ -51,8 +51,7 @@ func up(ctx context.Context) error {
 	for {
 		shown += show(logPath, shown)
 		if _, err := os.Stat(kubeconfig()); err == nil {
-			fmt.Printf("\nThe cluster runs in the background. To use it:\n  export KUBECONFIG=%s\n  kubectl -n longhorn-system get settings.fairlead.io\nTo end it: make down\n", kubeconfig())
-			return nil
+			return welcome()
 		}
 		select {
 		case err := <-exited:
@@ -65,6 +64,24 @@ func up(ctx context.Context) error {
 		case <-time.After(200 * time.Millisecond):
 		}
 	}
+}
+
+const welcomeText = `
+The cluster runs in the background, with Fairlead in it. To use it:
+  export KUBECONFIG=%[1]s/kubeconfig PATH=%[1]s/bin:$PATH
+  kubectl -n longhorn-system get settings.fairlead.io
+  kubectl scale statefulset/web --replicas=0    # detaches the RWX volume pvc-117d3553
+Volumes follow their workloads, as with Longhorn's manager. Fairlead runs beside the cluster, not in its
+simulated pods: its logs are %[1]s/replicas/*/log. To end it: make down
+`
+
+func welcome() error {
+	dir, err := filepath.Abs(devDir)
+	if err != nil {
+		return fmt.Errorf("finding %s: %w", devDir, err)
+	}
+	fmt.Printf(welcomeText, dir)
+	return nil
 }
 
 // show prints what has come to the log since, and returns how much.
@@ -87,14 +104,14 @@ func serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	fmt.Println("installing Fairlead")
 	if err := install(ctx, s); err != nil {
 		return errors.Join(err, s.Stop())
 	}
-	if err := link(s.State.Kubeconfig, kubeconfig()); err != nil {
+	if err := errors.Join(os.Symlink(s.State.Kubectl, filepath.Join(devDir, "bin", "kubectl")), link(s.State.Kubeconfig, kubeconfig())); err != nil {
 		return errors.Join(err, s.Stop())
 	}
-	fmt.Println("ready")
-	<-ctx.Done()
+	s.Longhorn().FollowAttachments(ctx)
 	return s.Stop()
 }
 

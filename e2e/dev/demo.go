@@ -21,8 +21,8 @@ func demo(ctx context.Context) (err error) {
 		return fmt.Errorf("making a folder: %w", err)
 	}
 	defer func() {
-		if err == nil {
-			err = os.RemoveAll(dir)
+		if err == nil || ctx.Err() != nil {
+			err = errors.Join(err, os.RemoveAll(dir))
 		} else {
 			fmt.Fprintf(os.Stderr, "what was written is left in %s\n", dir)
 		}

@@ -20,7 +20,12 @@ const usage = `usage: dev COMMAND
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, os.Args[1:]); err != nil {
+	err := run(ctx, os.Args[1:])
+	if ctx.Err() != nil {
+		fmt.Fprintln(os.Stderr, "\ninterrupted; everything that was started has ended")
+		os.Exit(130)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "dev:", err)
 		os.Exit(1)
 	}

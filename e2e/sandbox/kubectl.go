@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 )
 
@@ -12,7 +13,7 @@ import (
 // prints, standard output and error together, as a user sees it.
 func (s *Sandbox) Kubectl(ctx context.Context, stdin string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, s.State.Kubectl, args...)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+s.State.Kubeconfig)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+s.State.Kubeconfig, "KUBECACHEDIR="+filepath.Join(s.Dir, "kubectl-cache"))
 	cmd.Stdin = strings.NewReader(stdin)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
