@@ -32,9 +32,6 @@ func NewReader(profile storage.Profile, objects, persistentVolumes client.Reader
 	return &Reader{profile: profile, objects: objects, persistentVolumes: persistentVolumes}
 }
 
-// Profile that the reader gathers facts on.
-func (r *Reader) Profile() storage.Profile { return r.profile }
-
 // RolloutKey is where the record of a profile is kept.
 func RolloutKey(p storage.Profile) client.ObjectKey {
 	return client.ObjectKey{Namespace: p.Namespace, Name: p.Name}

@@ -17,11 +17,10 @@ type Service struct {
 		Annotations map[string]string `json:"annotations"`
 	} `json:"metadata"`
 	Spec struct {
-		Type         string            `json:"type"`
-		ClusterIP    string            `json:"clusterIP"`
-		ClusterIPs   []string          `json:"clusterIPs"`
-		ExternalName string            `json:"externalName"`
-		Selector     map[string]string `json:"selector"`
+		Type       string            `json:"type"`
+		ClusterIP  string            `json:"clusterIP"`
+		ClusterIPs []string          `json:"clusterIPs"`
+		Selector   map[string]string `json:"selector"`
 	} `json:"spec"`
 }
 

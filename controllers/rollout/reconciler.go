@@ -32,6 +32,9 @@ type Reconciler struct {
 	Events events.EventRecorder
 	Clock  clock.PassiveClock
 	Log    *slog.Logger
+
+	// stoodDown is, by setting, what the storage system wrote over. There is one worker.
+	stoodDown map[string]string
 }
 
 // Reconcile takes at most one step.

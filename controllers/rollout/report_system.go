@@ -75,7 +75,7 @@ func (r *Reconciler) withOtherPods(ctx context.Context, setting *longhorn.Settin
 func (r *Reconciler) writeSystem(ctx context.Context, setting *longhorn.Setting, step settings.Step) error {
 	applied := fmt.Sprintf("%s=%t", setting.Value, step.Applied)
 	if setting.Annotations[AppliedAnnotation] == applied && setting.Status.Applied != step.Applied {
-		r.standDown(setting, step)
+		r.standDown(setting, applied, step)
 		return nil
 	}
 	if step.Phase == settings.PhaseRolling && setting.Annotations[PhaseAnnotation] == string(step.Phase) && len(step.Blockers) == 0 {
@@ -112,10 +112,19 @@ func (r *Reconciler) writeSystem(ctx context.Context, setting *longhorn.Setting,
 
 // standDown leaves applied to the storage system, which wrote over it: to write
 // it again would go on for ever. It holds for the setting until its value or
-// the step changes.
-func (r *Reconciler) standDown(setting *longhorn.Setting, step settings.Step) {
+// what Fairlead has to say of it changes, and is said once.
+func (r *Reconciler) standDown(setting *longhorn.Setting, applied string, step settings.Step) {
+	if r.stoodDown == nil {
+		r.stoodDown = map[string]string{}
+	}
+	if r.stoodDown[setting.Name] == applied {
+		return
+	}
+	r.stoodDown[setting.Name] = applied
 	r.Log.Info("leaving applied to the storage system, which wrote it otherwise",
 		"setting", setting.Name, "value", setting.Value, "applied", setting.Status.Applied, "fairlead", step.Applied, "message", step.Message)
+	r.Events.Eventf(setting, nil, corev1.EventTypeWarning, "StoodDown", "Apply",
+		"the storage system says applied=%t, Fairlead %t: %s. Fairlead leaves the field alone", setting.Status.Applied, step.Applied, step.Message)
 }
 
 // merge patches only what is named, since the type here knows only a part of

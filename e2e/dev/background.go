@@ -108,7 +108,9 @@ func serve(ctx context.Context) error {
 	if err := install(ctx, s); err != nil {
 		return errors.Join(err, s.Stop())
 	}
-	if err := errors.Join(os.Symlink(s.State.Kubectl, filepath.Join(devDir, "bin", "kubectl")), link(s.State.Kubeconfig, kubeconfig())); err != nil {
+	kubectl := filepath.Join(devDir, "bin", "kubectl")
+	_ = os.Remove(kubectl) // of a run that was killed
+	if err := errors.Join(os.Symlink(s.State.Kubectl, kubectl), link(s.State.Kubeconfig, kubeconfig())); err != nil {
 		return errors.Join(err, s.Stop())
 	}
 	s.Longhorn().FollowAttachments(ctx)
