@@ -38,9 +38,15 @@ func TestInvariantsHoldWhateverComes(t *testing.T) {
 	guard := c.watchRestarts()
 	attached := map[string]bool{}
 	controllers := 1
+	// Chance seldom comes to what must be refused most: a change while a volume is attached.
+	c.attach("pvc-a", "node-1")
+	attached["pvc-a"] = true
+	time.Sleep(2 * time.Second) // older than the guard's resolution
+	c.set(own, string(settings.EndpointNetworkForRWX), netA)
+	time.Sleep(2 * time.Second)
 	end := time.Now().Add(60 * time.Second)
 	for steps := 0; time.Now().Before(end); steps++ {
-		switch chance.IntN(8) {
+		switch chance.IntN(16) {
 		case 0, 1:
 			c.set(own, string(settings.EndpointNetworkForRWX), []string{"", netA, netB}[chance.IntN(3)])
 		case 2:
@@ -53,13 +59,13 @@ func TestInvariantsHoldWhateverComes(t *testing.T) {
 				c.detach(v)
 				delete(attached, v)
 			}
-		case 6:
+		case 6, 7:
 			c.must(c.Replicas()[len(c.Replicas())-1].Kill())
 			_, err := c.StartReplica(t.Context(), sandbox.ControllerDeployment, fmt.Sprintf("controller-%d", controllers))
 			c.must(err)
 			controllers++
-		case 7:
-			time.Sleep(time.Duration(chance.IntN(3000)) * time.Millisecond)
+		default: // time for a roll-out to get somewhere
+			time.Sleep(time.Duration(chance.IntN(1500)) * time.Millisecond)
 		}
 		c.checkInvariants()
 	}
