@@ -17,7 +17,6 @@ const (
 	BlockedByService   BlockerKind = "Service"
 	BlockedByClient    BlockerKind = "Client"
 	BlockedByDaemonSet BlockerKind = "DaemonSet"
-	BlockedBySetting   BlockerKind = "Setting"
 	BlockedByTime      BlockerKind = "Time"
 )
 

@@ -66,12 +66,12 @@ func list(blockers []Blocker, text func(Blocker) string) string {
 	return strings.Join(items, ", ")
 }
 
-// firstOf lists the first names and counts the rest.
-func firstOf(names []string) string {
+// FirstOf lists the first names and counts the rest.
+func FirstOf(names []string) string {
 	if len(names) <= listed {
 		return strings.Join(names, ", ")
 	}
-	return strings.Join(names[:listed], ", ") + fmt.Sprintf(" and %d more", len(names)-listed)
+	return strings.Join(names[:listed], ", ") + fmt.Sprintf(", and %d more", len(names)-listed)
 }
 
 // PendingWarning is what somebody reads who changes a setting that can't be

@@ -125,7 +125,7 @@ func (r Rollout) appliedMessage() string {
 	}
 	message := "RWX volumes are on " + where
 	if len(left) > 0 {
-		message += "; yet to be attached anew: " + firstOf(left)
+		message += "; yet to be attached anew: " + FirstOf(left)
 	}
 	// The roll-out was complete; a client that has lost its network since is no reason to undo it.
 	for _, c := range r.Clients {

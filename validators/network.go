@@ -2,6 +2,7 @@ package validators
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -84,19 +85,7 @@ func (f NetworkFacts) uses(network storage.Network) []string {
 		}
 	}
 	if len(volumes) > 0 {
-		uses = append(uses, settings.Count(len(volumes), "RWX volume")+" ("+firstNames(volumes)+")")
+		uses = append(uses, settings.Count(len(volumes), "RWX volume")+" ("+settings.FirstOf(slices.Sorted(maps.Keys(volumes)))+")")
 	}
 	return uses
-}
-
-func firstNames(set map[string]bool) string {
-	var names []string
-	for name := range set {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	if more := len(names) - 3; more > 0 {
-		names = append(names[:3], fmt.Sprintf("and %d more", more))
-	}
-	return strings.Join(names, ", ")
 }

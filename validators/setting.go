@@ -2,6 +2,7 @@ package validators
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -169,7 +170,7 @@ func (f SettingFacts) resolve() settings.Values {
 }
 
 func (f SettingFacts) resolveWithout(name settings.Name) settings.Values {
-	own := cloneValues(f.OwnValues)
+	own := maps.Clone(f.OwnValues)
 	delete(own, name)
 	return settings.Resolve(own, f.SystemValues, f.Profile.Name)
 }
@@ -181,7 +182,7 @@ func (v *Verdict) checkEffect(d settings.Definition, facts SettingFacts, change 
 		return
 	}
 	v.Reason = ReasonValid
-	own, system := cloneValues(facts.OwnValues), cloneValues(facts.SystemValues)
+	own, system := maps.Clone(facts.OwnValues), maps.Clone(facts.SystemValues)
 	change(own, system)
 	before, after := facts.resolve(), settings.Resolve(own, system, facts.Profile.Name)
 	if !facts.Own && after[d.Name].Source == settings.SourceFairlead && after[d.Name].Text != system[d.Name] {
@@ -230,12 +231,4 @@ func (v *Verdict) checkCombination(d settings.Definition, after settings.Values)
 	case d.Name == settings.StorageNetworkForRWX && endpoint != "":
 		v.Warnings = append(v.Warnings, fmt.Sprintf("has no effect while %s is %q, which wins", settings.EndpointNetworkForRWX, endpoint))
 	}
-}
-
-func cloneValues(values map[settings.Name]string) map[settings.Name]string {
-	clone := map[settings.Name]string{}
-	for name, value := range values {
-		clone[name] = value
-	}
-	return clone
 }

@@ -25,7 +25,7 @@ const (
 )
 
 // The timeouts are short: a pod, a Service or a status waits for Fairlead no
-// longer than this. settings.Settle counts on mutateTimeout.
+// longer than this.
 const (
 	mutateTimeout   int32 = 5
 	validateTimeout int32 = 10

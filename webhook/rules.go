@@ -80,7 +80,7 @@ func (p Profile) services() rule[mutators.Service] {
 		name:  p.Name + "/" + entryServices,
 		kinds: []metav1.GroupVersionKind{{Version: "v1", Kind: "Service"}},
 		decide: func(ctx context.Context, r *Request[mutators.Service]) (Decision, error) {
-			// Live: settings.Settle counts on it.
+			// Live: settings.DefaultSettle counts on it.
 			record, err := p.liveRecord(ctx)
 			if err != nil {
 				return Decision{}, err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -27,7 +28,15 @@ type commonOptions struct {
 	logFormat  string
 }
 
-func (o *commonOptions) addFlags(cmd *cobra.Command) {
+// setup adds the flags, and has the command run with a logger as they say.
+func (o *commonOptions) setup(cmd *cobra.Command, run func(context.Context, *slog.Logger) error) {
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		log, err := o.logger(cmd.ErrOrStderr())
+		if err != nil {
+			return err
+		}
+		return run(cmd.Context(), log)
+	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.configFile, "config", "", "configuration file; without one the defaults hold")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file; by default $KUBECONFIG, then the pod's service account")

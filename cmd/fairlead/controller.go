@@ -38,15 +38,8 @@ func controllerCommand() *cobra.Command {
 		Use:   "controller",
 		Short: "Apply settings, and keep shared volumes in line",
 		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			log, err := o.logger(cmd.ErrOrStderr())
-			if err != nil {
-				return err
-			}
-			return o.run(cmd.Context(), log)
-		},
 	}
-	o.addFlags(cmd)
+	o.setup(cmd, o.run)
 	flags := cmd.Flags()
 	flags.StringVar(&o.metricsListen, "metrics-listen", ":8080", "address to serve /metrics on; 0 serves none")
 	flags.StringVar(&o.healthListen, "health-listen", ":8081", "address to serve /healthz and /readyz on; 0 serves none")

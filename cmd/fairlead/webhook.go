@@ -42,15 +42,8 @@ func webhookCommand() *cobra.Command {
 		Use:   "webhook",
 		Short: "Serve the admission webhooks",
 		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			log, err := o.logger(cmd.ErrOrStderr())
-			if err != nil {
-				return err
-			}
-			return o.run(cmd.Context(), log)
-		},
 	}
-	o.addFlags(cmd)
+	o.setup(cmd, o.run)
 	flags := cmd.Flags()
 	flags.StringVar(&o.listen, "listen", ":9443", "address to serve admission on")
 	flags.StringVar(&o.opsListen, "ops-listen", ":8080", "address to serve /healthz, /readyz and /metrics on")
