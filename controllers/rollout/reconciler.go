@@ -49,6 +49,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	if resumed, err := r.resumeReplacing(ctx, record); resumed || err != nil {
+		return ctrl.Result{}, err
+	}
 	values, facts, err := r.gather(ctx, r.Cached, record)
 	if err != nil {
 		return ctrl.Result{}, r.orReportInvalid(ctx, values, err)
@@ -71,6 +74,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 		return ctrl.Result{}, err
 	}
 	return ctrl.Result{RequeueAfter: step.After}, nil
+}
+
+// resumeReplacing ends what was begun with a Service before a crash or a
+// change of leader. The cache may be behind: then there is a Service already.
+func (r *Reconciler) resumeReplacing(ctx context.Context, record settings.Record) (resumed bool, _ error) {
+	rollout, err := r.Cached.RolloutObject(ctx)
+	if err != nil || rollout.Status.Replacing == "" {
+		return false, err
+	}
+	return true, r.finishReplacing(ctx, record.Servers)
 }
 
 // gather reads the values in force and the facts.

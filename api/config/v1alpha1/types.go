@@ -69,6 +69,16 @@ type Duties struct {
 	Services Switch `json:"services,omitempty"`
 	// Networks: on (tell who uses a network that is changed) or off. Default on.
 	Networks Switch `json:"networks,omitempty"`
+	// Endpoints: on (publish the addresses of headless Services in EndpointSlices
+	// and a classic Endpoints object), slices (in slices only) or off. Default on;
+	// off where settings is off.
+	Endpoints Switch `json:"endpoints,omitempty"`
+	// Workloads: on (restart workload pods whose mount has died) or off. Default
+	// on; off where settings is off.
+	Workloads Switch `json:"workloads,omitempty"`
+	// Remount: on (restart workload pods whose volume the storage system asks to
+	// mount anew) or off. Default off, since Longhorn does it itself.
+	Remount Switch `json:"remount,omitempty"`
 }
 
 // Switch of a duty.
@@ -76,10 +86,11 @@ type Switch string
 
 // Switches.
 const (
-	Apply Switch = "apply"
-	Guard Switch = "guard"
-	On    Switch = "on"
-	Off   Switch = "off"
+	Apply  Switch = "apply"
+	Guard  Switch = "guard"
+	On     Switch = "on"
+	Slices Switch = "slices"
+	Off    Switch = "off"
 )
 
 // UnmarshalJSON also takes true and false, since YAML reads a bare on and off as those.
