@@ -54,7 +54,7 @@ func (r *Reader) Workload(ctx context.Context, pod *corev1.Pod, applied storage.
 		Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID),
 		OptOut:      pod.Annotations[storage.OptOutAnnotation] == "true",
 		Terminating: pod.DeletionTimestamp != nil,
-		Mounted:     mounted(pod), Restarted: restarted(pod),
+		Mounted:     mounted(pod), Started: started(pod), Restarted: restarted(pod),
 	}
 	if owner := metav1.GetControllerOf(pod); owner != nil {
 		w.Owner = storage.Owner{APIVersion: owner.APIVersion, Kind: owner.Kind, Name: owner.Name, UID: string(owner.UID)}
@@ -141,25 +141,37 @@ func (r *Reader) storageSide(ctx context.Context, m *storage.Mount) error {
 // mounted is when the pod's volumes were mounted at the latest. A kubelet makes
 // the sandbox after all volumes are mounted, and starts containers after that;
 // whichever is known to be the earliest is the closest.
+//
+// A node that boots mounts the volumes anew, makes another sandbox and starts the
+// containers again. So what has ended, and may have run before the boot, tells
+// nothing of the mounts that are there now; nor does anything while there is no sandbox.
 func mounted(pod *corev1.Pod) time.Time {
 	var at time.Time
-	if c := condition(pod, corev1.PodReadyToStartContainers); c != nil && c.Status == corev1.ConditionTrue {
+	if c := condition(pod, corev1.PodReadyToStartContainers); c != nil {
+		if c.Status != corev1.ConditionTrue {
+			return time.Time{}
+		}
 		at = c.LastTransitionTime.Time
 	}
-	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
-		for _, state := range []corev1.ContainerState{c.State, c.LastTerminationState} {
-			if state.Running != nil {
-				at = earliest(at, state.Running.StartedAt.Time)
-			}
-			if state.Terminated != nil {
-				at = earliest(at, state.Terminated.StartedAt.Time)
-			}
+	for _, c := range containers(pod) {
+		if running := c.State.Running; running != nil {
+			at = earliest(at, running.StartedAt.Time)
 		}
 	}
 	return at
 }
 
+func started(pod *corev1.Pod) bool {
+	c := condition(pod, corev1.PodReadyToStartContainers)
+	return c != nil && c.Status == corev1.ConditionTrue || slices.ContainsFunc(containers(pod), func(c corev1.ContainerStatus) bool {
+		return c.State.Running != nil || c.State.Terminated != nil || c.LastTerminationState.Terminated != nil
+	})
+}
+
 func restarted(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses),
-		func(c corev1.ContainerStatus) bool { return c.RestartCount > 0 })
+	return slices.ContainsFunc(containers(pod), func(c corev1.ContainerStatus) bool { return c.RestartCount > 0 })
+}
+
+func containers(pod *corev1.Pod) []corev1.ContainerStatus {
+	return slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)
 }

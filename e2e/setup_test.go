@@ -45,6 +45,8 @@ type options struct {
 	webhooks      int
 	controllers   int
 	workloads     bool
+	// duties of the profile, as in the configuration, in one line.
+	duties string
 	// controllerArgs are given to the controller beside what its Deployment says.
 	controllerArgs []string
 	// binary is an environment variable that names the binary; by default FAIRLEAD_BINARY.
@@ -76,7 +78,7 @@ func newControlPlane(t *testing.T, o options) *cluster {
 	}
 	binary := os.Getenv(o.binary)
 	out := &output{}
-	s, err := sandbox.Start(t.Context(), sandbox.Options{Dir: t.TempDir(), Nodes: 3, ClusterDomain: o.clusterDomain, Fairlead: binary, ControllerArgs: o.controllerArgs, Out: out})
+	s, err := sandbox.Start(t.Context(), sandbox.Options{Dir: t.TempDir(), Nodes: 3, ClusterDomain: o.clusterDomain, Fairlead: binary, Duties: o.duties, ControllerArgs: o.controllerArgs, Out: out})
 	if err != nil {
 		t.Fatalf("starting the control plane: %v\n%s", err, out)
 	}

@@ -16,8 +16,11 @@ type Workload struct {
 	// Began is when the kubelet took the pod on: its volumes were mounted later.
 	Began time.Time
 	// Mounted is when its volumes were mounted at the latest: its sandbox was made,
-	// or a container was started, only after that. Zero: not known to be mounted yet.
+	// or a container was started, only after that. Zero: not known to be mounted yet,
+	// or it may be about to be mounted anew.
 	Mounted time.Time
+	// Started: a container ran at some time, so that the volumes may be mounted still.
+	Started bool
 	// Restarted: a container runs not for the first time. The node may have been
 	// booted since, and the volumes mounted anew with it.
 	Restarted bool

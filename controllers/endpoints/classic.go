@@ -34,9 +34,12 @@ type overwritten struct {
 	// read and wrote are the versions that the last write was based on and led to:
 	// any other is somebody else's.
 	read, wrote string
-	subsets     []corev1.EndpointSubset
-	times       int
-	last        time.Time
+	// counted is the version of somebody else's that was counted last: as long as
+	// the cache shows no other, it is the same one.
+	counted string
+	subsets []corev1.EndpointSubset
+	times   int
+	last    time.Time
 }
 
 // syncClassic writes the Endpoints object. Longhorn creates one for each share
@@ -92,7 +95,7 @@ func (r *Reconciler) stoodDown(service *corev1.Service, have, want *corev1.Endpo
 	if o.times >= maxOverwritten {
 		return true
 	}
-	others := have.ResourceVersion != o.read && have.ResourceVersion != o.wrote
+	others := have.ResourceVersion != o.read && have.ResourceVersion != o.wrote && have.ResourceVersion != o.counted
 	if !others || !equality.Semantic.DeepEqual(o.subsets, want.Subsets) || equality.Semantic.DeepEqual(have.Subsets, want.Subsets) {
 		return false
 	}
@@ -100,7 +103,7 @@ func (r *Reconciler) stoodDown(service *corev1.Service, have, want *corev1.Endpo
 	if now.Sub(o.last) > overwrittenGap {
 		o.times = 0
 	}
-	o.last = now
+	o.last, o.counted = now, have.ResourceVersion
 	if o.times++; o.times < maxOverwritten {
 		return false
 	}

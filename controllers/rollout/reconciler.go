@@ -83,7 +83,12 @@ func (r *Reconciler) resumeReplacing(ctx context.Context, record settings.Record
 	if err != nil || rollout.Status.Replacing == "" {
 		return false, err
 	}
-	return true, r.finishReplacing(ctx, record.Servers)
+	err = r.finishReplacing(ctx, record.Servers)
+	if apierrors.IsConflict(err) { // what it waits for is an event
+		r.Log.Info("stepped aside", "action", settings.ReplaceServices, "error", err.Error())
+		err = nil
+	}
+	return true, err
 }
 
 // gather reads the values in force and the facts.

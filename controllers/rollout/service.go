@@ -55,15 +55,23 @@ func (r *Reconciler) replaceService(ctx context.Context, seen storage.Service, s
 	return r.finishReplacing(ctx, servers)
 }
 
-var errServiceMoved = errors.New("the Service is not the one that was decided upon")
+var (
+	errServiceMoved  = errors.New("the Service is not the one that was decided upon")
+	errNotFinished   = errors.New("another Service is being replaced")
+	errServiceLeaves = errors.New("the Service is yet to go")
+)
 
-// intend writes down what the Service is that is about to be deleted.
+// intend writes down what the Service is that is about to be deleted. What was
+// written down before, and the cache has yet to show, comes first.
 func (r *Reconciler) intend(ctx context.Context, old *corev1.Service) error {
 	text, err := json.Marshal(kept(old))
 	if err != nil {
 		return fmt.Errorf("keeping Service %s: %w", old.Name, err)
 	}
 	return r.writeRecord(ctx, func(status *v1alpha1.NetworkRolloutStatus) error {
+		if status.Replacing != "" && status.Replacing != string(text) {
+			return apierrors.NewConflict(corev1.Resource("services"), old.Name, errNotFinished)
+		}
 		status.Replacing = string(text)
 		return nil
 	})
@@ -87,12 +95,26 @@ func (r *Reconciler) finishReplacing(ctx context.Context, servers storage.Attach
 		switch err := r.Client.Create(ctx, fresh); {
 		case err == nil:
 			r.Log.Info("replaced the Service of a detached volume", "service", old.Name, "network", servers.String())
-		case !apierrors.IsAlreadyExists(err): // the storage system's, or the old one that was not deleted yet
+		case !apierrors.IsAlreadyExists(err):
 			return fmt.Errorf("replacing Service %s: %w", old.Name, err)
+		default: // the storage system's, or the old one that was not deleted yet
+			if err := r.mustStay(ctx, old.Name); err != nil {
+				return err
+			}
 		}
 		status.Replacing = ""
 		return nil
 	})
+}
+
+// mustStay refuses a Service that a finalizer keeps for a while: when it is gone,
+// which is an event, there is none.
+func (r *Reconciler) mustStay(ctx context.Context, name string) error {
+	service, err := r.Live.ServiceObject(ctx, name)
+	if apierrors.IsNotFound(err) || err == nil && service.DeletionTimestamp != nil {
+		return apierrors.NewConflict(corev1.Resource("services"), name, errServiceLeaves)
+	}
+	return err
 }
 
 // kept is what of a Service outlives its replacement: what is allocated does not.

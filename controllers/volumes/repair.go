@@ -108,7 +108,7 @@ func (r *Reconciler) startedWorkload(ctx context.Context, volume string, applied
 				if err != nil {
 					return "", err
 				}
-				if !w.Mounted.IsZero() && w.Uses(volume) {
+				if w.Started && w.Uses(volume) {
 					return w.Namespace + "/" + w.Name, nil
 				}
 			}

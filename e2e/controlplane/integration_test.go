@@ -27,6 +27,7 @@ func TestControlPlane(t *testing.T) {
 	t.Run("every CRD is served", func(t *testing.T) { crdsAreServed(t, first) })
 	t.Run("networks", func(t *testing.T) { networks(t, first) })
 	t.Run("sandboxes", func(t *testing.T) { sandboxes(t, first) })
+	t.Run("a pod is ended once", func(t *testing.T) { endedOnce(t, first) })
 	t.Run("certificates", func(t *testing.T) { certificates(t, first) })
 	t.Run("volumes are attached", func(t *testing.T) { volumesAreAttached(t, first) })
 	t.Run("workloads run", func(t *testing.T) { workloadsRun(t, first) })
@@ -64,11 +65,19 @@ func TestControlPlane(t *testing.T) {
 func TestADeadComponentEndsTheControlPlane(t *testing.T) {
 	program := program(t)
 	running := start(t, program, t.TempDir(),
-		"--nodes=1", "--fast-node-loss", "--cluster-domain=storage.example", "--service-cidr=fd00:10:97::/112,10.97.0.0/16")
+		"--nodes=1", "--fast-node-loss", "--cluster-domain=storage.example", "--service-cidr=fd00:10:97::/112,10.97.0.0/16",
+		"--audit-group=system:masters")
 	service, err := running.typed.CoreV1().Services(metav1.NamespaceDefault).Get(t.Context(), "kubernetes", metav1.GetOptions{})
 	if err != nil || service.Spec.ClusterIP != "fd00:10:97::1" {
 		t.Errorf("Service kubernetes has %q, %v", service.Spec.ClusterIP, err)
 	}
+	eventually(t, soon, "recorded", func() error {
+		record, err := os.ReadFile(filepath.Join(running.state.LogDir, "audit.log"))
+		if err == nil && !strings.Contains(string(record), "/services/kubernetes") {
+			err = errors.New("the record does not have the request")
+		}
+		return err
+	})
 
 	if err := syscall.Kill(running.state.Pids["kube-scheduler"], syscall.SIGKILL); err != nil {
 		t.Fatal(err)

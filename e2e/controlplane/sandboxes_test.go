@@ -3,12 +3,16 @@ package controlplane_test
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	netv1 "github.com/k8snetworkplumbingwg/network-attachment-definition-client/pkg/apis/k8s.cni.cncf.io/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -56,5 +60,38 @@ func sandboxes(t *testing.T, r *running) {
 	})
 	if took := time.Since(began); took < delay {
 		t.Errorf("a network that is late by %s was there after %s", delay, took)
+	}
+}
+
+// endedOnce holds kwok to what a kubelet does by the UID: a second deletion by
+// name would end the pod that took the name meanwhile.
+func endedOnce(t *testing.T, r *running) {
+	pods := r.typed.CoreV1().Pods(namespace)
+	if err := pods.Delete(t.Context(), "host", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, soon, "gone", func() error {
+		_, err := pods.Get(t.Context(), "host", metav1.GetOptions{})
+		if err == nil {
+			return errors.New("it is still there")
+		}
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return err
+	})
+	time.Sleep(500 * time.Millisecond)
+	log, err := os.ReadFile(filepath.Join(r.state.LogDir, "kwok.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var deletions []string
+	for line := range strings.Lines(string(log)) {
+		if strings.Contains(line, "default/host") && (strings.Contains(line, "Delete pod") || strings.Contains(line, "failed to delete")) {
+			deletions = append(deletions, line)
+		}
+	}
+	if len(deletions) != 1 {
+		t.Errorf("kwok deletes it %d times:\n%s", len(deletions), strings.Join(deletions, ""))
 	}
 }

@@ -82,7 +82,8 @@ func (s *Sandbox) writeOverlay(dir, overlay string) error {
           kind: Configuration
           clusterDomain: %s
           networks: {settle: 8s}
-`, domain)
+          profiles: [{name: longhorn, duties: {%s}}]
+`, domain, s.Duties)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("writing the overlay: %w", err)
 	}

@@ -182,6 +182,12 @@ func (l Longhorn) Detach(ctx context.Context, volume string) error {
 	})
 }
 
+// RequestRemount does what longhorn-manager does when a volume was detached
+// under its workloads and is attached again.
+func (l Longhorn) RequestRemount(ctx context.Context, volume string, at time.Time) error {
+	return l.status(ctx, "Volume", volume, map[string]any{"remountRequestedAt": at.UTC().Format(time.RFC3339)})
+}
+
 // markSettingsApplied leaves every setting applied, as longhorn-manager does.
 func (l Longhorn) markSettingsApplied(ctx context.Context) error {
 	var list longhorn.SettingList

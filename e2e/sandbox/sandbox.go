@@ -25,6 +25,8 @@ type Options struct {
 	ClusterDomain string
 	// Fairlead is the binary to run.
 	Fairlead string
+	// Duties of the profile, as in the configuration, in one line; empty for the defaults.
+	Duties string
 	// ControllerArgs are given to the controller beside what its Deployment says.
 	ControllerArgs []string
 	// Audit records what Fairlead asks of the API server; see ReadAudit.

@@ -86,6 +86,13 @@ func (s setup) apiServer() process.Spec {
 	)...)
 }
 
+// What holds controllers back on a real cluster, for the API server's sake, would
+// only make thousands of pods take longer here.
+const (
+	clientQPS   = "--kube-api-qps=1000"
+	clientBurst = "--kube-api-burst=2000"
+)
+
 func (s setup) controllerManager() process.Spec {
 	kubeconfig := s.files.componentKubeconfig(binaries.ControllerManager)
 	args := []string{
@@ -94,7 +101,7 @@ func (s setup) controllerManager() process.Spec {
 		"--tls-cert-file=" + s.credentials.server.CertificateFile, "--tls-private-key-file=" + s.credentials.server.KeyFile,
 		// There is only one, and waiting for a lease takes seconds.
 		"--leader-elect=false",
-		"--kube-api-qps=200", "--kube-api-burst=400",
+		clientQPS, clientBurst,
 		// Each controller with its own rights, as on a real cluster.
 		"--use-service-account-credentials=true",
 		"--service-account-private-key-file=" + s.credentials.serviceAccounts.KeyFile,
@@ -116,7 +123,7 @@ func (s setup) scheduler() process.Spec {
 		"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", s.ports.Scheduler),
 		"--tls-cert-file="+s.credentials.server.CertificateFile, "--tls-private-key-file="+s.credentials.server.KeyFile,
 		"--leader-elect=false",
-		"--kube-api-qps=200", "--kube-api-burst=400",
+		clientQPS, clientBurst,
 	)
 }
 

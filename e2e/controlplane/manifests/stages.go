@@ -2,7 +2,7 @@ package manifests
 
 import (
 	"bytes"
-	_ "embed"
+	"embed"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,11 +11,10 @@ import (
 //go:embed volumeattachment-attach.yaml
 var attachStage []byte
 
-//go:embed pod-ready.yaml
-var podReadyStage []byte
-
-// podReadyFile is the one of kwok's stages that podReadyStage takes the place of.
-const podReadyFile = "pod-ready.yaml"
+// replacements have the file names of those of kwok's stages whose place they take.
+//
+//go:embed pod-ready.yaml pod-delete.yaml
+var replacements embed.FS
 
 // Stages returns everything that kwok is configured with, as one file.
 func Stages(folder string) ([]byte, error) {
@@ -24,21 +23,24 @@ func Stages(folder string) ([]byte, error) {
 		return nil, fmt.Errorf("listing stages: %w", err)
 	}
 	var all bytes.Buffer
-	replaced := false
+	replaced := 0
 	for _, file := range files {
-		content, err := os.ReadFile(file)
-		if err != nil {
+		content, err := replacements.ReadFile(filepath.Base(file))
+		if err == nil {
+			replaced++
+		} else if content, err = os.ReadFile(file); err != nil {
 			return nil, fmt.Errorf("reading stages: %w", err)
-		}
-		if filepath.Base(file) == podReadyFile {
-			content, replaced = podReadyStage, true
 		}
 		all.Write(content)
 		all.WriteString("\n---\n")
 	}
+	ours, err := replacements.ReadDir(".")
+	if err != nil {
+		return nil, fmt.Errorf("listing our stages: %w", err)
+	}
 	// Beside kwok's own under another name, chance would choose between the two.
-	if !replaced {
-		return nil, fmt.Errorf("no stage %s in %s", podReadyFile, folder)
+	if replaced != len(ours) {
+		return nil, fmt.Errorf("%s has %d of the %d stages that ours take the place of", folder, replaced, len(ours))
 	}
 	all.Write(attachStage)
 	return all.Bytes(), nil

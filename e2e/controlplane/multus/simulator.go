@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -57,11 +58,14 @@ func Run(ctx context.Context, config *rest.Config, nodeSelector string) error {
 	// One pod is one write, and a few hundred milliseconds after its start is
 	// the promise: the client must not be what holds it up.
 	config.QPS, config.Burst = 500, 1000
+	networkConfig := rest.CopyConfig(config)
+	// Every change of every pod is read here; custom resources have only JSON.
+	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return fmt.Errorf("making a client for the Multus simulator: %w", err)
 	}
-	networkClient, err := netclient.NewForConfig(config)
+	networkClient, err := netclient.NewForConfig(networkConfig)
 	if err != nil {
 		return fmt.Errorf("making a network client for the Multus simulator: %w", err)
 	}

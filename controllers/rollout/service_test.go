@@ -1,0 +1,505 @@
+package rollout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"reflect"
+	"sync"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/types"
+	clienttesting "k8s.io/client-go/testing"
+	clocktesting "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/cluster"
+	"github.com/fairlead-io/fairlead/cluster/longhorn"
+	"github.com/fairlead-io/fairlead/settings"
+	"github.com/fairlead-io/fairlead/storage"
+)
+
+var (
+	profile = storage.Longhorn()
+	netOne  = storage.Attachment{Network: storage.Network{Namespace: "kube-system", Name: "one"}, Interface: "lhnet2"}
+	netTwo  = storage.Attachment{Network: storage.Network{Namespace: "kube-system", Name: "two"}, Interface: "lhnet2"}
+	noon    = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+)
+
+// fixture is the controller over a fake API. What the fake does not do itself is
+// done here: UIDs, cluster IPs, and UIDs as preconditions.
+type fixture struct {
+	*testing.T
+	store client.WithWatch
+	uids  int
+	r     *Reconciler
+	// writes counts them; the controller crashes at number dies, which is done or not.
+	writes, dies int
+	done         bool
+	dead         bool
+	// fail is an answer in place of a write.
+	fail func(verb string, o client.Object) error
+	// stale is the record as the cache shows it, if that is behind.
+	stale *v1alpha1.NetworkRollout
+}
+
+var errDied = errors.New("the controller has died")
+
+var newScheme = sync.OnceValues(cluster.NewScheme)
+
+// newFixture is a cluster with everything on the network, and every setting applied.
+func newFixture(t *testing.T, on storage.Attachment, objects ...client.Object) *fixture {
+	t.Helper()
+	scheme, err := newScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fixture{T: t, dies: -1}
+	tracker := clienttesting.NewObjectTracker(scheme, serializer.NewCodecFactory(scheme).UniversalDecoder())
+	f.store = interceptor.NewClient(
+		fake.NewClientBuilder().WithScheme(scheme).WithObjectTracker(tracker).
+			WithStatusSubresource(&v1alpha1.NetworkRollout{}, &v1alpha1.Setting{}, &longhorn.Setting{}).Build(),
+		interceptor.Funcs{Create: f.create, Delete: f.delete},
+	)
+	for _, o := range append(atRest(on), objects...) {
+		f.must(f.store.Create(t.Context(), o))
+	}
+	f.restart()
+	return f
+}
+
+// atRest are the record, the setting, the DaemonSet and its one pod.
+func atRest(on storage.Attachment) []client.Object {
+	at := func(name string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: profile.Namespace, Name: name}
+	}
+	rollout := &v1alpha1.NetworkRollout{ObjectMeta: at(profile.Name)}
+	rollout.Status.Recorded, rollout.Status.Clients.Network, rollout.Status.Servers.Network = true, on.String(), on.String()
+	ds := &appsv1.DaemonSet{ObjectMeta: at(profile.ClientDaemonSet), Status: appsv1.DaemonSetStatus{DesiredNumberScheduled: 1}}
+	ds.Annotations = map[string]string{appsv1.DeprecatedTemplateGeneration: "1"}
+	pod := &corev1.Pod{ObjectMeta: at("csi"), Spec: corev1.PodSpec{NodeName: "node-1"}}
+	pod.Labels = maps.Clone(profile.ClientLabels)
+	pod.Labels["pod-template-generation"] = "1"
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	if !on.IsZero() {
+		ds.Spec.Template.Annotations = map[string]string{storage.NetworksAnnotation: on.String()}
+		pod.Annotations = map[string]string{
+			storage.NetworksAnnotation:      on.String(),
+			storage.NetworkStatusAnnotation: fmt.Sprintf(`[{"name": %q, "interface": %q, "ips": ["192.168.0.3"]}]`, on.Network, on.Interface),
+		}
+	}
+	value := on.Network.String()
+	return []client.Object{rollout, ds, pod, &v1alpha1.Setting{ObjectMeta: at(string(settings.EndpointNetworkForRWX)), Value: &value}}
+}
+
+// restart is a new leader.
+func (f *fixture) restart() {
+	f.dead, f.dies, f.writes, f.stale = false, -1, 0, nil
+	api := interceptor.NewClient(f.store, interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			return f.write("create", o, func() error { return c.Create(ctx, o, opts...) })
+		},
+		Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
+			return f.write("update", o, func() error { return c.Update(ctx, o, opts...) })
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			return f.write("patch", o, func() error { return c.Patch(ctx, o, patch, opts...) })
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+			return f.write("delete", o, func() error { return c.Delete(ctx, o, opts...) })
+		},
+		SubResourceUpdate: func(ctx context.Context, c client.Client, name string, o client.Object, opts ...client.SubResourceUpdateOption) error {
+			return f.write("update", o, func() error { return c.SubResource(name).Update(ctx, o, opts...) })
+		},
+	})
+	cached := interceptor.NewClient(f.store, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			if rollout, ok := o.(*v1alpha1.NetworkRollout); ok && f.stale != nil {
+				f.stale.DeepCopyInto(rollout)
+				return nil
+			}
+			return c.Get(ctx, key, o, opts...)
+		},
+	})
+	f.r = &Reconciler{
+		Profile: profile, Applies: true, Settle: time.Second, Client: api,
+		Cached: cluster.NewReader(profile, cached, cached), Live: cluster.NewReader(profile, api, api),
+		Events: recorder{}, Clock: clocktesting.NewFakePassiveClock(noon), Log: slog.New(slog.DiscardHandler),
+	}
+}
+
+type recorder struct{}
+
+func (recorder) Eventf(_, _ runtime.Object, _, _, _, _ string, _ ...any) {}
+
+func (f *fixture) must(err error) {
+	f.Helper()
+	if err != nil {
+		f.Fatal(err)
+	}
+}
+
+// write counts what the controller writes, and lets it die there.
+func (f *fixture) write(verb string, o client.Object, do func() error) error {
+	if f.dead {
+		return errDied
+	}
+	if f.fail != nil {
+		if err := f.fail(verb, o); err != nil {
+			return err
+		}
+	}
+	f.writes++
+	if f.writes-1 != f.dies {
+		return do()
+	}
+	f.dead = true
+	if f.done {
+		f.must(do())
+	}
+	return errDied
+}
+
+func (f *fixture) create(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+	f.uids++
+	o.SetUID(types.UID(fmt.Sprint("uid-", f.uids)))
+	if s, ok := o.(*corev1.Service); ok && s.Spec.ClusterIP == "" {
+		s.Spec.ClusterIP, s.Spec.ClusterIPs = fmt.Sprint("10.43.0.", f.uids), []string{fmt.Sprint("10.43.0.", f.uids)}
+	}
+	return c.Create(ctx, o, opts...)
+}
+
+func (f *fixture) delete(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+	options := (&client.DeleteOptions{}).ApplyOptions(opts)
+	if service, ok := o.(*corev1.Service); ok && options.Preconditions != nil && options.Preconditions.UID != nil {
+		have := f.service(service.Name)
+		if have != nil && have.UID != *options.Preconditions.UID {
+			return apierrors.NewConflict(corev1.Resource("services"), o.GetName(), errors.New("the UID is another"))
+		}
+	}
+	return c.Delete(ctx, o, opts...)
+}
+
+func (f *fixture) reconcile() error {
+	_, err := f.r.Reconcile(context.Background(), ctrl.Request{})
+	return err
+}
+
+// comeToRest reconciles until nothing is written any more.
+func (f *fixture) comeToRest() {
+	f.Helper()
+	for range 20 {
+		before := f.writes
+		f.must(f.reconcile())
+		if f.writes == before {
+			return
+		}
+	}
+	f.Fatal("it does not come to rest")
+}
+
+func (f *fixture) service(name string) *corev1.Service {
+	f.Helper()
+	var s corev1.Service
+	err := f.store.Get(context.Background(), client.ObjectKey{Namespace: profile.Namespace, Name: name}, &s)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	f.must(err)
+	return &s
+}
+
+func (f *fixture) rollout() *v1alpha1.NetworkRollout {
+	f.Helper()
+	var r v1alpha1.NetworkRollout
+	f.must(f.store.Get(context.Background(), cluster.RolloutKey(profile), &r))
+	return &r
+}
+
+// serviceOf is a Service as Longhorn makes it, with what users may have added.
+func serviceOf(volume string, change ...func(*corev1.Service)) *corev1.Service {
+	s := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: profile.Namespace, Name: volume,
+			Labels:          map[string]string{profile.VolumeLabel: volume, "longhorn.io/managed-by": "longhorn-manager", "theirs": "x"},
+			Annotations:     map[string]string{"example.io/note": "keep me"},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "longhorn.io/v1beta2", Kind: "ShareManager", Name: volume, UID: "uid-sm"}},
+		},
+		Spec: corev1.ServiceSpec{
+			Type: corev1.ServiceTypeClusterIP, Selector: map[string]string{profile.VolumeLabel: volume},
+			SessionAffinity: corev1.ServiceAffinityClientIP, PublishNotReadyAddresses: true,
+			Ports: []corev1.ServicePort{{Name: "nfs", Protocol: corev1.ProtocolTCP, Port: 2049}},
+		},
+	}
+	for _, c := range change {
+		c(s)
+	}
+	return s
+}
+
+// headlessOn is what Fairlead makes of it on a network.
+func headlessOn(network storage.Attachment) func(*corev1.Service) {
+	return func(s *corev1.Service) {
+		s.Spec.ClusterIP = corev1.ClusterIPNone
+		s.Annotations[storage.NetworkAnnotation] = network.String()
+		s.Annotations[storage.SelectorAnnotation] = fmt.Sprintf(`{%q:%q}`, profile.VolumeLabel, s.Name)
+		s.Spec.Selector = nil
+	}
+}
+
+// mustBe holds a Service against another, but for what is allocated.
+func (f *fixture) mustBe(got, want *corev1.Service) {
+	f.Helper()
+	if got == nil {
+		f.Fatal("there is no Service")
+	}
+	got, want = got.DeepCopy(), want.DeepCopy()
+	for _, s := range []*corev1.Service{got, want} {
+		s.UID, s.ResourceVersion, s.TypeMeta = "", "", metav1.TypeMeta{}
+		if s.Spec.ClusterIP != corev1.ClusterIPNone {
+			s.Spec.ClusterIP, s.Spec.ClusterIPs = "allocated", nil
+		}
+	}
+	if !reflect.DeepEqual(got, want) {
+		f.Fatalf("got  %+v\nwant %+v", got, want)
+	}
+}
+
+// replacements are the ways in which a detached volume's Service is made anew.
+var replacements = map[string]struct {
+	on             storage.Attachment
+	before, after  []func(*corev1.Service)
+	keptInOnePiece bool
+}{
+	"to the network":     {on: netOne, after: []func(*corev1.Service){headlessOn(netOne)}},
+	"from the network":   {before: []func(*corev1.Service){headlessOn(netOne)}},
+	"to another network": {on: netOne, before: []func(*corev1.Service){headlessOn(netTwo)}, after: []func(*corev1.Service){headlessOn(netOne)}, keptInOnePiece: true},
+	"from the network, without annotations of others": {
+		before: []func(*corev1.Service){func(s *corev1.Service) { s.Annotations = map[string]string{} }, headlessOn(netOne)},
+		after:  []func(*corev1.Service){func(s *corev1.Service) { s.Annotations = nil }},
+	},
+	"to the network, without a selector": {
+		on:     netOne,
+		before: []func(*corev1.Service){func(s *corev1.Service) { s.Spec.Selector = nil }},
+		after: []func(*corev1.Service){func(s *corev1.Service) {
+			headlessOn(netOne)(s)
+			delete(s.Annotations, storage.SelectorAnnotation)
+		}},
+	},
+}
+
+func TestTheServiceOfADetachedVolumeIsMadeAnew(t *testing.T) {
+	for name, test := range replacements {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, test.on, serviceOf("v", test.before...))
+			before := f.service("v")
+			f.comeToRest()
+			after := f.service("v")
+			f.mustBe(after, serviceOf("v", test.after...))
+			if kept := before.UID == after.UID; kept != test.keptInOnePiece {
+				t.Errorf("the same Service: %v", kept)
+			}
+			if got := f.rollout().Status; got.Replacing != "" || got.Phase != "Applied" {
+				t.Errorf("the record: %+v", got)
+			}
+		})
+	}
+}
+
+// Invariant 7: a crash at any of the writes, before or after it, resumes.
+func TestACrashWhileAServiceIsMadeAnewResumes(t *testing.T) {
+	for name, test := range replacements {
+		t.Run(name, func(t *testing.T) {
+			whole := newFixture(t, test.on, serviceOf("v", test.before...))
+			whole.comeToRest()
+			if whole.writes < 4 {
+				t.Fatalf("only %d writes", whole.writes)
+			}
+			before, after := serviceOf("v", test.before...), serviceOf("v", test.after...)
+			for dies := range whole.writes {
+				for _, done := range []bool{false, true} {
+					f := newFixture(t, test.on, serviceOf("v", test.before...))
+					f.dies, f.done = dies, done
+					for range 20 {
+						if err := f.reconcile(); f.dead {
+							break
+						} else {
+							f.must(err)
+						}
+					}
+					if !f.dead {
+						t.Fatalf("it does not get to write %d", dies)
+					}
+					switch s := f.service("v"); {
+					case s == nil:
+						if f.rollout().Status.Replacing == "" {
+							t.Fatalf("write %d, done %v: the Service is gone, and nobody knows what it was", dies, done)
+						}
+					case (s.Spec.ClusterIP == corev1.ClusterIPNone) == (after.Spec.ClusterIP == corev1.ClusterIPNone) && !test.keptInOnePiece:
+						f.mustBe(s, after)
+					case !test.keptInOnePiece:
+						f.mustBe(s, before)
+					}
+					f.restart()
+					f.comeToRest()
+					f.mustBe(f.service("v"), after)
+					var all corev1.ServiceList
+					f.must(f.store.List(t.Context(), &all))
+					if got := f.rollout().Status; len(all.Items) != 1 || got.Replacing != "" || got.Phase != "Applied" {
+						t.Fatalf("write %d, done %v: %d Services, record %+v", dies, done, len(all.Items), got)
+					}
+				}
+			}
+		})
+	}
+}
+
+// The settings may change while nobody works: what is made anew is what servers are on by then.
+func TestWhatIsMadeAnewAfterACrashFollowsTheRecordOfNow(t *testing.T) {
+	f := newFixture(t, netOne, serviceOf("v"))
+	f.fail = func(verb string, o client.Object) error {
+		if _, ok := o.(*corev1.Service); ok && verb == "create" {
+			return errDied
+		}
+		return nil
+	}
+	if err := f.reconcile(); !errors.Is(err, errDied) || f.service("v") != nil {
+		t.Fatalf("got %v, %+v", err, f.service("v"))
+	}
+	r := f.rollout()
+	r.Status.Servers.Network = ""
+	f.must(f.store.Status().Update(t.Context(), r))
+	f.fail = nil
+	f.restart()
+	f.must(f.reconcile())
+	f.mustBe(f.service("v"), serviceOf("v"))
+}
+
+// After an error, which is no crash, the same controller goes on, and its cache
+// may not have shown yet what it wrote down itself.
+func TestWhatWasBegunIsNotForgottenForTheNext(t *testing.T) {
+	f := newFixture(t, netOne, serviceOf("v"), serviceOf("w"))
+	f.must(f.r.ensureObjects(t.Context()))
+	f.stale = f.rollout()
+	f.fail = func(verb string, o client.Object) error {
+		if _, ok := o.(*corev1.Service); ok && verb == "create" {
+			return apierrors.NewInternalError(errors.New("etcd is slow"))
+		}
+		return nil
+	}
+	if err := f.reconcile(); err == nil || f.service("v") != nil {
+		t.Fatalf("got %v, %+v", err, f.service("v"))
+	}
+	f.fail = nil
+	for range 3 {
+		f.must(f.reconcile())
+	}
+	f.stale = nil
+	f.comeToRest()
+	f.mustBe(f.service("v"), serviceOf("v", headlessOn(netOne)))
+	f.mustBe(f.service("w"), serviceOf("w", headlessOn(netOne)))
+}
+
+// A finalizer keeps the old Service for a while: created now there would be one
+// already, and none when it is gone.
+func TestAServiceThatTakesItsTimeToGoIsWaitedFor(t *testing.T) {
+	f := newFixture(t, netOne, serviceOf("v", func(s *corev1.Service) { s.Finalizers = []string{"example.io/wait"} }))
+	for range 5 {
+		f.must(f.reconcile())
+	}
+	old := f.service("v")
+	if old == nil || old.DeletionTimestamp == nil {
+		t.Fatalf("got %+v", old)
+	}
+	f.restart()
+	f.must(f.reconcile())
+	if f.rollout().Status.Replacing == "" {
+		t.Fatal("it is forgotten")
+	}
+	before := f.writes
+	f.must(f.reconcile())
+	if f.writes-before > 1 {
+		t.Fatalf("it writes again and again: %d", f.writes-before)
+	}
+	old.Finalizers = nil
+	f.must(f.store.Update(t.Context(), old))
+	if f.service("v") != nil {
+		t.Fatal("the old one is yet there")
+	}
+	f.comeToRest()
+	f.mustBe(f.service("v"), serviceOf("v", headlessOn(netOne)))
+}
+
+func TestAServiceThatTheStorageSystemMakesInBetweenIsLeftAndMadeAnewInItsTurn(t *testing.T) {
+	f := newFixture(t, netOne, serviceOf("v"))
+	theirs := serviceOf("v", func(s *corev1.Service) { s.Labels["made"] = "in between" })
+	f.fail = func(verb string, o client.Object) error {
+		if _, ok := o.(*corev1.Service); ok && verb == "create" && f.service("v") == nil {
+			f.must(f.store.Create(context.Background(), theirs.DeepCopy()))
+		}
+		return nil
+	}
+	f.must(f.reconcile())
+	f.mustBe(f.service("v"), theirs)
+	f.fail = nil
+	f.comeToRest()
+	f.mustBe(f.service("v"), serviceOf("v", func(s *corev1.Service) { s.Labels["made"] = "in between" }, headlessOn(netOne)))
+}
+
+// Between the decision and the delete somebody changed the Service: it is another
+// one than was decided upon.
+func TestAServiceThatMovedIsLeftForTheNextLook(t *testing.T) {
+	f := newFixture(t, netOne, serviceOf("v"))
+	f.fail = func(verb string, o client.Object) error {
+		if _, ok := o.(*v1alpha1.NetworkRollout); ok && verb == "update" && f.writes > 3 && f.service("v").Labels["new"] == "" {
+			s := f.service("v")
+			s.Labels["new"] = "label"
+			f.must(f.store.Update(context.Background(), s))
+		}
+		return nil
+	}
+	f.comeToRest()
+	f.mustBe(f.service("v"), serviceOf("v", func(s *corev1.Service) { s.Labels["new"] = "label" }, headlessOn(netOne)))
+}
+
+func TestAServiceInUseIsNotMadeAnew(t *testing.T) {
+	attached := &longhorn.Volume{ObjectMeta: metav1.ObjectMeta{Namespace: profile.Namespace, Name: "v"}, Spec: longhorn.VolumeSpec{AccessMode: "rwx"}}
+	attached.Status.State, attached.Status.CurrentNodeID = "attached", "node-1"
+	lingering := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: profile.Namespace, Name: "share-manager-v", Labels: maps.Clone(profile.ServerLabels)}}
+	lingering.Labels[profile.VolumeLabel] = "v"
+	for name, test := range map[string]struct {
+		objects []client.Object
+		change  func(*corev1.Service)
+	}{
+		"attached":               {objects: []client.Object{attached}},
+		"its server pod lingers": {objects: []client.Object{lingering}},
+		"it opts out":            {change: func(s *corev1.Service) { s.Annotations[storage.OptOutAnnotation] = "true" }},
+		"it is a NodePort":       {change: func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeNodePort }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var change []func(*corev1.Service)
+			if test.change != nil {
+				change = append(change, test.change)
+			}
+			f := newFixture(t, netOne, append(test.objects, serviceOf("v", change...))...)
+			before := f.service("v")
+			f.comeToRest()
+			if after := f.service("v"); after == nil || after.UID != before.UID || after.ResourceVersion != before.ResourceVersion {
+				t.Fatalf("got %+v", after)
+			}
+		})
+	}
+}

@@ -1,0 +1,392 @@
+package workloads
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/cluster"
+	"github.com/fairlead-io/fairlead/cluster/longhorn"
+	"github.com/fairlead-io/fairlead/settings"
+	"github.com/fairlead-io/fairlead/storage"
+)
+
+var newScheme = sync.OnceValues(cluster.NewScheme)
+
+// atRest is a world in which every pod runs and is known to.
+func atRest(t *testing.T, change ...func(*world)) *world {
+	t.Helper()
+	scheme, err := newScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t, scheme, false)
+	for _, c := range change {
+		c(w)
+	}
+	for range 3 {
+		w.goWell()
+	}
+	w.notes = nil
+	return w
+}
+
+// newSandbox gives the client of a node another network namespace, and tells of it.
+func (w *world) newSandbox(node string) {
+	c := w.clients[node]
+	c.sandboxDies()
+	w.report(c)
+	w.now = w.now.Add(time.Second)
+	for w.stepClient(c) {
+	}
+	w.multus(c)
+	w.report(c)
+	w.now = w.now.Add(time.Second)
+}
+
+// look lets the controller do what is due now, and no more.
+func (w *world) look() {
+	for w.deliver(len(w.log)); w.work(); w.deliver(len(w.log)) {
+	}
+}
+
+func (w *world) slot(name string) *slot {
+	return w.slots[slices.IndexFunc(w.slots, func(s *slot) bool { return s.name == name })]
+}
+
+// leavers are the pods that terminate.
+func (w *world) leavers() []string {
+	var names []string
+	for _, s := range w.slots {
+		if s.pod != nil && !s.pod.left.IsZero() {
+			names = append(names, s.name)
+		}
+	}
+	return names
+}
+
+func (w *world) mustLeave(names ...string) {
+	w.Helper()
+	if got := w.leavers(); !slices.Equal(got, names) {
+		w.Fatalf("got %q restarted, want %q", got, names)
+	}
+}
+
+// stateful are slots on node-1, each of a controller of its own.
+func stateful(n int) func(*world) {
+	return func(w *world) {
+		w.slots = nil
+		for i := range n {
+			name := fmt.Sprint("s", i)
+			w.slots = append(w.slots, &slot{
+				name: name + "-0", node: "node-1", claims: []string{"shared"}, atStake: true,
+				owner: storage.Owner{APIVersion: "apps/v1", Kind: "StatefulSet", Name: name, UID: "uid-" + name},
+			})
+		}
+	}
+}
+
+func TestASettingThatIsTurnedOnIsInForceAtOnce(t *testing.T) {
+	w := atRest(t, stateful(1), func(w *world) { w.set(settings.AutoDeletePod, "false") })
+	w.newSandbox("node-1")
+	w.look()
+	w.mustLeave()
+	w.set(settings.AutoDeletePod, "true")
+	w.look()
+	w.mustLeave("s0-0")
+}
+
+func TestABlacklistThatChangesIsInForceAtOnce(t *testing.T) {
+	w := atRest(t, stateful(1), func(w *world) { w.set(settings.AutoDeletePodBlacklist, "apps/StatefulSet") })
+	w.newSandbox("node-1")
+	w.look()
+	w.mustLeave()
+	w.set(settings.AutoDeletePodBlacklist, "")
+	w.look()
+	w.mustLeave("s0-0")
+}
+
+// A pod that came after the first look was mounted by the client that is there:
+// nobody is troubled with it, though it began in the second when that did.
+func TestWhatCameLaterIsNotEvenDoubted(t *testing.T) {
+	w := atRest(t, stateful(2))
+	w.vacate(w.slot("s1-0"))
+	w.clients["node-1"].sandboxDies()
+	w.report(w.clients["node-1"])
+	w.now = w.now.Add(time.Second).Truncate(time.Second)
+	for w.stepClient(w.clients["node-1"]) {
+	}
+	w.multus(w.clients["node-1"])
+	w.report(w.clients["node-1"])
+	w.slot("s0-0").blocked = true // so that it is looked at again
+	w.look()
+	w.now = w.now.Add(100 * time.Millisecond)
+	w.podUp(w.slot("s1-0"), func(able []*netns) *netns { return able[0] }, true)
+	w.now = w.now.Add(budgetRetry)
+	w.slot("s0-0").blocked = false
+	w.look()
+	w.mustLeave("s0-0")
+	if told := w.events[w.slot("s1-0").pod.uid]; told != nil {
+		t.Fatalf("got %q", told)
+	}
+}
+
+func TestANodeIsNotRestartedAllAtOnce(t *testing.T) {
+	w := atRest(t, stateful(7))
+	w.newSandbox("node-1")
+	w.look()
+	w.mustLeave("s0-0", "s1-0", "s2-0", "s3-0", "s4-0")
+	w.now = w.now.Add(pace)
+	w.look()
+	w.mustLeave("s0-0", "s1-0", "s2-0", "s3-0", "s4-0")
+	w.vacate(w.slot("s2-0"))
+	w.now = w.now.Add(pace)
+	w.look()
+	w.mustLeave("s0-0", "s1-0", "s3-0", "s4-0", "s5-0")
+	// What takes too long to terminate is not waited for: that may be the dead mount itself.
+	w.now = w.now.Add(starting)
+	w.look()
+	w.mustLeave("s0-0", "s1-0", "s3-0", "s4-0", "s5-0", "s6-0")
+}
+
+func TestPodsOfOneControllerAreRestartedInTurn(t *testing.T) {
+	w := atRest(t, stateful(2), func(w *world) {
+		w.slots[1].owner = w.slots[0].owner
+		w.slots[1].node = "node-2"
+	})
+	w.newSandbox("node-1")
+	w.newSandbox("node-2")
+	w.look()
+	w.mustLeave("s0-0")
+	w.vacate(w.slot("s0-0"))
+	w.fill(w.slot("s0-0")) // there again, and not Ready yet
+	w.now = w.now.Add(pace)
+	w.look()
+	w.mustLeave()
+	w.podUp(w.slot("s0-0"), func(able []*netns) *netns { return able[0] }, true)
+	w.now = w.now.Add(pace)
+	w.look()
+	w.mustLeave("s1-0")
+}
+
+// A pod of the controller that never gets Ready does not keep the others for ever.
+func TestAPodThatTakesTooLongIsNotWaitedFor(t *testing.T) {
+	w := atRest(t, stateful(2), func(w *world) { w.slots[1].owner = w.slots[0].owner })
+	w.vacate(w.slot("s1-0"))
+	w.fill(w.slot("s1-0"))
+	w.newSandbox("node-1")
+	w.look()
+	w.mustLeave()
+	w.now = w.slot("s1-0").pod.created.Add(starting)
+	w.look()
+	w.mustLeave("s0-0")
+}
+
+func TestWhatFailsForOnePodDoesNotKeepTheOthers(t *testing.T) {
+	w := atRest(t, stateful(3))
+	w.newSandbox("node-1")
+	w.slot("s0-0").blocked = true
+	w.look()
+	w.mustLeave("s1-0", "s2-0")
+	w.slot("s0-0").blocked = false
+	w.now = w.now.Add(budgetRetry - time.Second)
+	w.look()
+	w.mustLeave("s1-0", "s2-0")
+	w.now = w.now.Add(time.Second)
+	w.look()
+	w.mustLeave("s0-0", "s1-0", "s2-0")
+}
+
+func TestWhatIsSaidOfDeadMounts(t *testing.T) {
+	const dead = "volume v-shared was mounted before 2027-01-15T08:00:13Z, when the network of the CSI plugin pod on its node was made anew: its NFS mount does not answer"
+	w := atRest(t)
+	w.slot("web-1").blocked = true
+	w.slot("web-0").optOut, w.slot("web-0").pod.optOut = true, true
+	w.publishWorkload(w.slot("web-0").pod)
+	w.now = time.Unix(1_800_000_012, 0)
+	w.newSandbox("node-1")
+	w.look()
+	w.now = w.now.Add(2 * leftDead) // each is said once
+	w.look()
+	slices.Sort(w.notes)
+	want := []string{
+		"DeadMount: " + dead + "; annotation fairlead.io/opt-out keeps Fairlead off: delete the pod yourself",
+		"DeadMount: " + dead + "; apps/ReplicaSet is in blacklist-for-auto-delete-pod-when-volume-detached-unexpectedly: delete the pod yourself",
+		"DeadMount: " + dead + "; its PodDisruptionBudget does not allow a restart now. A budget with unhealthyPodEvictionPolicy AlwaysAllow lets pods go that are not Ready",
+		"DeadMount: " + dead + "; the pod has no controller that would make it anew: delete and create it yourself",
+	}
+	if !slices.Equal(w.notes, want) {
+		t.Fatalf("got  %q\nwant %q", w.notes, want)
+	}
+	w.notes = nil
+	w.slot("web-1").blocked = false
+	w.now = w.now.Add(budgetRetry)
+	w.look()
+	if want := []string{"Remount: restarted pod web-1 on node-1: " + dead}; !slices.Equal(w.notes, want) {
+		t.Fatalf("got %q", w.notes)
+	}
+	if got := w.events["uid-web"]; !slices.Equal(got, []string{"Remount"}) {
+		t.Fatalf("the controller's events: %q", got)
+	}
+}
+
+func TestDeadMountsThatStayAreCounted(t *testing.T) {
+	w := atRest(t)
+	w.newSandbox("node-1")
+	w.look()
+	count := func() map[string]float64 {
+		registry := prometheus.NewRegistry()
+		registry.MustRegister(w.reconciler.metrics)
+		families, err := registry.Gather()
+		w.must(err)
+		counts := map[string]float64{}
+		for _, m := range families[0].GetMetric() {
+			for _, label := range m.GetLabel() {
+				if label.GetName() == "reason" {
+					counts[label.GetValue()] = m.GetGauge().GetValue()
+				}
+			}
+		}
+		return counts
+	}
+	want := map[string]float64{storage.ReasonNoController: 1, storage.ReasonBlacklisted: 1, storage.ReasonOff: 0, storage.ReasonLeftAlone: 0}
+	if got := count(); fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Fatalf("got %v, want %v", got, want)
+	}
+	// A node that is gone counts no more.
+	w.unlist(w.clients["node-1"])
+	w.look()
+	want[storage.ReasonNoController], want[storage.ReasonBlacklisted] = 0, 0
+	if got := count(); fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Fatalf("without the node: got %v, want %v", got, want)
+	}
+}
+
+func TestAVolumeThatAsksIsMountedAnew(t *testing.T) {
+	w := atRest(t)
+	w.now = w.now.Truncate(time.Second).Add(time.Second)
+	volume := &longhorn.Volume{ObjectMeta: metav1.ObjectMeta{Namespace: longhornProfile.Namespace, Name: "v-own"}, Spec: longhorn.VolumeSpec{AccessMode: "rwo"}}
+	volume.Status.State, volume.Status.CurrentNodeID = "attached", "node-1"
+	before := volume.DeepCopy()
+	volume.Status.RemountRequestedAt = w.now.Format(time.RFC3339)
+	w.put(volume)
+	w.deliver(len(w.log))
+	if !(remountRequested{}).Update(event.UpdateEvent{ObjectOld: before, ObjectNew: volume}) {
+		t.Fatal("the request is no event")
+	}
+	for _, request := range w.reconciler.nodesOf(context.Background(), volume) {
+		w.queue[request.Name] = true
+	}
+	if !w.queue["node-1"] {
+		t.Fatalf("got %v", w.queue)
+	}
+	// The world has no claim about requests: its own would fail here.
+	for _, s := range w.slots {
+		if slices.Contains(s.claims, "own") {
+			s.atStake = true
+			s.pod.mount = &netns{gone: true}
+		}
+	}
+	w.look()
+	w.mustLeave() // others may be asked for in a moment
+	w.now = w.now.Add(5 * time.Second)
+	w.look()
+	w.mustLeave("web-1", "db-0")
+}
+
+func TestNothingIsDoneBeforeTheNetworkIsRecorded(t *testing.T) {
+	w := atRest(t, stateful(1))
+	rollout := &v1alpha1.NetworkRollout{ObjectMeta: metav1.ObjectMeta{Namespace: longhornProfile.Namespace, Name: longhornProfile.Name}}
+	w.put(rollout)
+	w.newSandbox("node-1")
+	w.look()
+	w.mustLeave()
+	if noted := w.clients["node-1"].annotations[storage.NamespaceAnnotation]; !strings.HasPrefix(noted, "2027-01-15T08:00:00Z/") {
+		t.Fatalf("a namespace is noted: %q", noted)
+	}
+}
+
+// A workload pod on a node whose client is gone for good has nobody who could mount for it.
+func TestNobodyIsRestartedWithoutAClient(t *testing.T) {
+	w := atRest(t, stateful(1))
+	c := w.clients["node-1"]
+	w.unlist(c)
+	w.ends(c)
+	w.look()
+	w.now = w.now.Add(time.Hour)
+	w.look()
+	w.mustLeave()
+}
+
+func TestOnlyWhatMattersIsAnEvent(t *testing.T) {
+	setting := func(value string, applied bool) *longhorn.Setting {
+		return &longhorn.Setting{Value: value, Status: longhorn.SettingStatus{Applied: applied}}
+	}
+	rollout := func(change func(*v1alpha1.NetworkRolloutStatus)) *v1alpha1.NetworkRollout {
+		r := &v1alpha1.NetworkRollout{}
+		change(&r.Status)
+		return r
+	}
+	volume := func(requested, state string) *longhorn.Volume {
+		return &longhorn.Volume{Status: longhorn.VolumeStatus{RemountRequestedAt: requested, State: state}}
+	}
+	none := func(*v1alpha1.NetworkRolloutStatus) {}
+	for name, test := range map[string]struct{ got, want bool }{
+		"a setting's value":     {valueChanged{}.Update(event.UpdateEvent{ObjectOld: setting("true", true), ObjectNew: setting("false", true)}), true},
+		"a setting's status":    {valueChanged{}.Update(event.UpdateEvent{ObjectOld: setting("true", true), ObjectNew: setting("true", false)}), false},
+		"the first record":      {recordChanged{}.Update(event.UpdateEvent{ObjectOld: rollout(none), ObjectNew: rollout(func(s *v1alpha1.NetworkRolloutStatus) { s.Recorded = true })}), true},
+		"the clients' network":  {recordChanged{}.Update(event.UpdateEvent{ObjectOld: rollout(none), ObjectNew: rollout(func(s *v1alpha1.NetworkRolloutStatus) { s.Clients.Network = "a/b@c" })}), true},
+		"how far a roll-out is": {recordChanged{}.Update(event.UpdateEvent{ObjectOld: rollout(none), ObjectNew: rollout(func(s *v1alpha1.NetworkRolloutStatus) { s.Clients.Updated = 1 })}), false},
+		"a request to remount":  {remountRequested{}.Update(event.UpdateEvent{ObjectOld: volume("", "attached"), ObjectNew: volume("2026-01-01T12:00:00Z", "attached")}), true},
+		"a volume's state":      {remountRequested{}.Update(event.UpdateEvent{ObjectOld: volume("", "attached"), ObjectNew: volume("", "detached")}), false},
+	} {
+		if test.got != test.want {
+			t.Errorf("%s: got %v", name, test.got)
+		}
+	}
+	if got := onNode(""); got != nil {
+		t.Errorf("a pod without a node: got %v", got)
+	}
+}
+
+func TestSiblingsAreFoundByTheirControllerWhateverTheirLabels(t *testing.T) {
+	w := atRest(t)
+	owned := func(name, owner string, labels map[string]string, phase corev1.PodPhase) {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Labels: labels}, Status: corev1.PodStatus{Phase: phase}}
+		if owner != "" {
+			pod.OwnerReferences = []metav1.OwnerReference{{Kind: "StatefulSet", Name: owner, UID: types.UID("uid-of-" + owner), Controller: ptr.To(true)}}
+		}
+		w.put(pod)
+	}
+	labels := func(more ...string) map[string]string {
+		l := map[string]string{"app": "x"}
+		for i := 0; i < len(more); i += 2 {
+			l[more[i]] = more[i+1]
+		}
+		return l
+	}
+	owned("x-0", "x", labels("statefulset.kubernetes.io/pod-name", "x-0", "apps.kubernetes.io/pod-index", "0", "controller-revision-hash", "1"), corev1.PodRunning)
+	owned("x-1", "x", labels("statefulset.kubernetes.io/pod-name", "x-1", "apps.kubernetes.io/pod-index", "1", "controller-revision-hash", "2"), corev1.PodRunning)
+	owned("x-2", "x", labels("pod-template-hash", "3"), corev1.PodSucceeded)
+	owned("y-0", "y", labels(), corev1.PodRunning)
+	owned("alone", "", labels(), corev1.PodRunning)
+	var pod corev1.Pod
+	w.must(w.reconciler.Live.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "x-0"}, &pod))
+	got, err := w.reconciler.siblings(t.Context(), &pod)
+	if err != nil || len(got) != 1 || got[0].Name != "x-1" {
+		t.Fatalf("got %v, %v", got, err)
+	}
+}

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/fairlead-io/fairlead/e2e/sandbox"
+	"github.com/fairlead-io/fairlead/webhook"
+)
+
+// cost of the controller.
+type cost struct {
+	// peak of its resident memory since its start, and what it was before the
+	// restarts, in MiB.
+	peak, before float64
+	// requests to the API server, by verb and resource.
+	requests map[string]int
+}
+
+// since takes away the requests that were made before.
+func (c cost) since(earlier cost) cost {
+	result := cost{peak: c.peak, before: earlier.before, requests: maps.Clone(c.requests)}
+	for kind, n := range earlier.requests {
+		if result.requests[kind] -= n; result.requests[kind] == 0 {
+			delete(result.requests, kind)
+		}
+	}
+	return result
+}
+
+func (c cost) total() int {
+	total := 0
+	for _, n := range c.requests {
+		total += n
+	}
+	return total
+}
+
+var errNoController = errors.New("no controller was started")
+
+// cost so far.
+func (s *scenario) cost() (cost, error) {
+	var controller *sandbox.Replica
+	for _, r := range s.Replicas() {
+		if strings.HasPrefix(r.Name, "controller-") {
+			controller = r
+		}
+	}
+	if controller == nil {
+		return cost{}, errNoController
+	}
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", controller.Pid()))
+	if err != nil {
+		return cost{}, fmt.Errorf("reading the memory of the controller: %w", err)
+	}
+	result := cost{requests: map[string]int{}}
+	if result.peak, err = memory(string(status), "VmHWM"); err != nil {
+		return cost{}, err
+	}
+	if result.before, err = memory(string(status), "VmRSS"); err != nil {
+		return cost{}, err
+	}
+	requests, err := s.ReadAudit()
+	if err != nil {
+		return cost{}, err
+	}
+	for _, r := range requests {
+		if r.User == "system:serviceaccount:"+webhook.Namespace+":"+sandbox.ControllerDeployment {
+			result.requests[r.Verb+" "+r.Resource]++
+		}
+	}
+	return result, nil
+}
+
+// memory reads a line such as "VmHWM:   123456 kB", in MiB.
+func memory(status, name string) (float64, error) {
+	for line := range strings.Lines(status) {
+		fields := strings.Fields(line)
+		if len(fields) == 3 && fields[0] == name+":" {
+			kilobytes, err := strconv.ParseFloat(fields[1], 64)
+			if err != nil {
+				return 0, fmt.Errorf("reading the memory of the controller: %w", err)
+			}
+			return kilobytes / 1024, nil
+		}
+	}
+	return 0, fmt.Errorf("reading the memory of the controller: there is no %s; this needs Linux", name)
+}

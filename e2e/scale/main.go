@@ -1,0 +1,61 @@
+// Scale runs one scenario at two sizes, one ten times the other, on the real
+// control plane with simulated nodes: every CSI plugin pod is restarted, a few
+// at a time, and each workload whose mount died with one is restarted, once.
+// It reports what that costs the controller, and how the cost grows.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+func main() {
+	sizes := flag.String("nodes", "50,500", "how many `nodes` there are, in each run; two volumes and ten workload pods for each")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	err := run(ctx, *sizes)
+	if ctx.Err() != nil {
+		fmt.Fprintln(os.Stderr, "\ninterrupted; everything that was started has ended")
+		os.Exit(130)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "scale:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, sizes string) error {
+	binary := os.Getenv("FAIRLEAD_BINARY")
+	if binary == "" {
+		return errors.New("FAIRLEAD_BINARY does not say which binary to run; use make bench-scale")
+	}
+	var all []size
+	for text := range strings.SplitSeq(sizes, ",") {
+		nodes, err := strconv.Atoi(strings.TrimSpace(text))
+		if err != nil || nodes < 1 {
+			return fmt.Errorf("-nodes %q is no list of numbers", sizes)
+		}
+		all = append(all, sizeOf(nodes))
+	}
+	var results []result
+	var problems []error
+	for _, s := range all {
+		r, err := runScenario(ctx, binary, s)
+		if err != nil {
+			return fmt.Errorf("at %s: %w", s, err)
+		}
+		results = append(results, r)
+		if err := r.verdict.err(); err != nil {
+			problems = append(problems, fmt.Errorf("at %s: %w", s, err))
+		}
+	}
+	return errors.Join(append(problems, write(os.Stdout, results))...)
+}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/cluster"
+	"github.com/fairlead-io/fairlead/e2e/sandbox"
+	"github.com/fairlead-io/fairlead/settings"
+	"github.com/fairlead-io/fairlead/storage"
+)
+
+// unlimit takes the limit off the administrator's client: thousands of objects
+// are to be made, and nobody measures this.
+func (s *scenario) unlimit() error {
+	config := rest.CopyConfig(s.Config)
+	config.QPS = -1
+	c, err := client.NewWithWatch(config, client.Options{Scheme: s.Client.Scheme()})
+	if err != nil {
+		return fmt.Errorf("building a client: %w", err)
+	}
+	s.Config, s.Client = config, c
+	return nil
+}
+
+// network is large enough for every node and every volume.
+const network = "kube-system/scale-net"
+
+const networkText = `apiVersion: k8s.cni.cncf.io/v1
+kind: NetworkAttachmentDefinition
+metadata: {name: scale-net, namespace: kube-system}
+spec:
+  config: |
+    {"cniVersion": "1.0.0", "name": "scale-net", "type": "macvlan", "master": "eth1", "mode": "bridge",
+     "ipam": {"type": "host-local", "ranges": [[{"subnet": "172.16.0.0/16"}], [{"subnet": "fd00:16::/64"}]]}}
+`
+
+// maxUnavailable is how many CSI plugin pods, of a hundred, may be away at a
+// time. With Longhorn's default, one pod, it would be hours.
+const maxUnavailable = 5
+
+func (s *scenario) seed(ctx context.Context) error {
+	if err := s.SeedLonghorn(ctx); err != nil {
+		return err
+	}
+	if _, err := s.Kubectl(ctx, networkText, "create", "-f", "-"); err != nil {
+		return err
+	}
+	return s.patch(ctx, "daemonset", storage.Longhorn().ClientDaemonSet,
+		fmt.Sprintf(`{"spec":{"updateStrategy":{"rollingUpdate":{"maxUnavailable":"%d%%"}}}}`, maxUnavailable))
+}
+
+func (s *scenario) install(ctx context.Context) error {
+	if err := s.Install(ctx, sandbox.CertManager); err != nil {
+		return err
+	}
+	return s.RunFairlead(ctx, 1, 1)
+}
+
+// applyNetwork turns on what makes a mount die with its CSI plugin pod, and
+// that its workloads are restarted then.
+func (s *scenario) applyNetwork(ctx context.Context) error {
+	for name, value := range map[settings.Name]string{
+		settings.AutoDeletePod:          "true",
+		settings.AutoDeletePodBlacklist: "",
+		settings.EndpointNetworkForRWX:  network,
+	} {
+		if err := s.patch(ctx, "settings.fairlead.io", string(name), fmt.Sprintf(`{"value":%q}`, value)); err != nil {
+			return err
+		}
+	}
+	return s.report.until(ctx, func() (string, bool, error) {
+		var rollout v1alpha1.NetworkRollout
+		if err := s.Client.Get(ctx, cluster.RolloutKey(storage.Longhorn()), &rollout); err != nil {
+			return "", false, err
+		}
+		status := rollout.Status
+		done := strings.HasPrefix(status.Desired, network) && status.Phase == string(settings.PhaseApplied)
+		return fmt.Sprintf("%s: %s", status.Phase, status.Message), done, nil
+	})
+}
+
+func (s *scenario) patch(ctx context.Context, resource, name, patch string) error {
+	_, err := s.Kubectl(ctx, "", "-n="+storage.Longhorn().Namespace, "patch", resource, name, "--type=merge", "-p="+patch)
+	return err
+}

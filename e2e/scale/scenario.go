@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/fairlead-io/fairlead/e2e/sandbox"
+)
+
+// size of a cluster. The proportions are those of the promise: 500 nodes, 1,000
+// volumes, 5,000 pods.
+type size struct{ nodes, volumes, pods int }
+
+// podsPerVolume share one volume.
+const podsPerVolume = 5
+
+func sizeOf(nodes int) size {
+	return size{nodes: nodes, volumes: 2 * nodes, pods: 2 * podsPerVolume * nodes}
+}
+
+func (s size) String() string {
+	return fmt.Sprintf("%d nodes, %d volumes, %d pods", s.nodes, s.volumes, s.pods)
+}
+
+// result of one run.
+type result struct {
+	size    size
+	phases  []phase
+	verdict verdict
+	cost    cost
+}
+
+// phase of a run, and how long it took.
+type phase struct {
+	what string
+	took time.Duration
+}
+
+// scenario is one run under way.
+type scenario struct {
+	*sandbox.Sandbox
+	size   size
+	report *reporter
+	follow *follower
+	phases []phase
+	// atRest is what the controller had cost before the restarts.
+	atRest cost
+}
+
+// phase runs one part of the scenario and notes how long it takes.
+func (s *scenario) phase(what string, do func() error) error {
+	s.report.say("%s", what)
+	began := time.Now()
+	if err := do(); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	s.phases = append(s.phases, phase{what, time.Since(began)})
+	return nil
+}
+
+func runScenario(ctx context.Context, binary string, size size) (r result, err error) {
+	dir, err := os.MkdirTemp("", "fairlead-scale-")
+	if err != nil {
+		return result{}, fmt.Errorf("making a folder: %w", err)
+	}
+	defer func() {
+		if err == nil && r.verdict.err() == nil || ctx.Err() != nil {
+			err = errors.Join(err, os.RemoveAll(dir))
+		} else {
+			fmt.Fprintf(os.Stderr, "what was written is left in %s\n", dir)
+		}
+	}()
+	s := &scenario{size: size, report: newReporter(os.Stdout, fmt.Sprintf("%d nodes", size.nodes))}
+	err = s.phase("starting the control plane and its nodes", func() error {
+		s.Sandbox, err = sandbox.Start(ctx, sandbox.Options{Dir: dir, Nodes: size.nodes, Fairlead: binary, Audit: true, Out: os.Stdout})
+		return err
+	})
+	if err != nil {
+		return result{}, err
+	}
+	defer func() { err = errors.Join(err, s.Stop()) }()
+	return s.play(ctx)
+}
+
+// play goes through the scenario in a control plane that is up.
+func (s *scenario) play(ctx context.Context) (result, error) {
+	if err := s.unlimit(); err != nil {
+		return result{}, err
+	}
+	var err error
+	if s.follow, err = newFollower(ctx, s.Config); err != nil {
+		return result{}, err
+	}
+	var judged verdict
+	for _, p := range []struct {
+		what string
+		do   func(context.Context) error
+	}{
+		{"seeding Longhorn", s.seed},
+		{"installing Fairlead", s.install},
+		{"bringing the CSI plugin to the network", s.applyNetwork},
+		{"creating and attaching volumes", s.createVolumes},
+		{"starting workloads", s.startWorkloads},
+		{"restarting the CSI plugin on all nodes", s.restartClients},
+		{"waiting until all is quiet", func(ctx context.Context) error { judged, err = s.waitQuiet(ctx); return err }},
+	} {
+		if err := s.phase(p.what, func() error { return p.do(ctx) }); err != nil {
+			return result{}, err
+		}
+	}
+	total, err := s.cost()
+	if err != nil {
+		return result{}, err
+	}
+	s.report.say("%s", judged)
+	return result{size: s.size, phases: s.phases, verdict: judged, cost: total.since(s.atRest)}, nil
+}

@@ -1,0 +1,237 @@
+package storage
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// The model below knows the server pods of two volumes as they really are: when
+// to the millisecond they were created, what is attached to them, and what of
+// that Multus has said so far. They come, go Ready and NotReady, terminate, end,
+// move to another node with their fixed address, and may be there twice; a
+// Service is made anew for another network. storage.Publish sees of all this
+// what the API shows, where times are whole seconds.
+//
+// Invariant 3, after every step: no address is published that Multus did not
+// report for that network on a Ready, non-terminating pod; and every such one is.
+
+// pool is small, so that addresses are given out twice; some nobody may publish.
+var pool = []string{"192.168.0.3", "192.168.0.4", "fd00::3", "::ffff:192.168.0.3", "169.254.0.3", "fe80::3", "224.0.0.3"}
+
+var mayBePublished = map[string]string{
+	"192.168.0.3": "192.168.0.3", "192.168.0.4": "192.168.0.4", "fd00::3": "fd00::3", "::ffff:192.168.0.3": "192.168.0.3",
+}
+
+// attachable are the networks on their interfaces, and the one on a wrong one.
+var attachable = []Attachment{netA, netB, {netA.Network, "net1"}}
+
+type serverPod struct {
+	volume, uid, node         string
+	created                   time.Time
+	ready, terminating, ended bool
+	// attached are the addresses that the pod has, by network; reported is what
+	// Multus has said of them, as it is read from the annotation.
+	attached map[Attachment][]string
+	reported []Reported
+}
+
+type serverModel struct {
+	now      time.Time
+	pods     []*serverPod
+	uids     int
+	services map[string]*Service
+	clients  Attachment
+}
+
+func (m *serverModel) start(t *rapid.T, volume string) {
+	m.uids++
+	p := &serverPod{
+		volume: volume, uid: fmt.Sprint("uid-", rapid.IntRange(0, 9).Draw(t, "order of UIDs"), "-", m.uids), created: m.now,
+		node: rapid.SampledFrom([]string{"node-1", "node-2"}).Draw(t, "node"), attached: map[Attachment][]string{},
+	}
+	for _, network := range attachable {
+		p.attached[network] = rapid.SliceOfNDistinct(rapid.SampledFrom(pool), 0, 3, rapid.ID).Draw(t, "addresses")
+	}
+	m.pods = append(m.pods, p)
+}
+
+// multusReports writes the annotation as it is of now.
+func (p *serverPod) multusReports(t *rapid.T) {
+	interfaces := []Reported{{Network: "cbr0", Interface: "eth0", IPs: []string{"10.42.0.7"}}}
+	for _, network := range attachable {
+		interfaces = append(interfaces, Reported{Network: network.Network.String(), Interface: network.Interface, IPs: p.attached[network]})
+	}
+	text, err := json.Marshal(interfaces)
+	if err != nil {
+		t.Fatal(err)
+	}
+	annotation := rapid.SampledFrom([]string{NetworkStatusAnnotation, OldNetworkStatusAnnotation}).Draw(t, "annotation")
+	if p.reported, err = ReportedInterfaces(map[string]string{annotation: string(text)}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// seen is the pod as the API shows it.
+func (p *serverPod) seen() Server {
+	return Server{
+		Pod: "share-manager-" + p.volume, UID: p.uid, Volume: p.volume, Node: p.node, Network: netA,
+		Reported: p.reported, Ready: p.ready, Terminating: p.terminating, Created: p.created.Truncate(time.Second),
+	}
+}
+
+// check holds what is published of a volume against what is true.
+func (m *serverModel) check(t *rapid.T, volume string) {
+	service := m.services[volume]
+	var seen []Server
+	for _, p := range m.pods {
+		if !p.ended { // nobody lists what has ended
+			seen = append(seen, p.seen())
+		}
+	}
+	got := Publish(*service, seen, m.clients)
+
+	network := service.Recorded
+	if network.IsZero() {
+		network = m.clients
+	}
+	holders := map[string][]*serverPod{}
+	for _, p := range m.pods {
+		if p.volume != volume || p.ended || !p.ready || p.terminating || p.reported == nil || service.ClusterIP != ClusterIPNone || network.IsZero() {
+			continue
+		}
+		for _, a := range p.attached[network] {
+			if text, ok := mayBePublished[a]; ok && !slices.Contains(holders[text], p) {
+				holders[text] = append(holders[text], p)
+			}
+		}
+	}
+	var addresses []string
+	for _, p := range got {
+		addresses = append(addresses, p.Address.String())
+		i := slices.IndexFunc(holders[p.Address.String()], func(h *serverPod) bool { return h.uid == p.UID })
+		if i < 0 {
+			t.Fatalf("invariant 3: %s of pod %s is published for %s, and Multus did not report it of a Ready pod", p.Address, p.UID, volume)
+		}
+		holder := holders[p.Address.String()][i]
+		if p.Node != holder.node {
+			t.Fatalf("%s is published on %s, and pod %s is on %s", p.Address, p.Node, p.UID, holder.node)
+		}
+		for _, other := range holders[p.Address.String()] {
+			if other.created.Truncate(time.Second).After(holder.created) {
+				t.Fatalf("%s is published of pod %s, and %s is newer", p.Address, p.UID, other.uid)
+			}
+		}
+	}
+	want := slices.Sorted(maps.Keys(holders))
+	slices.SortFunc(want, func(a, b string) int { return netip.MustParseAddr(a).Compare(netip.MustParseAddr(b)) })
+	if !slices.Equal(addresses, want) {
+		t.Fatalf("invariant 3: published for %s are %v, to be published %v", volume, addresses, want)
+	}
+	slices.Reverse(seen)
+	if again := Publish(*service, seen, m.clients); !slices.Equal(again, got) {
+		t.Fatalf("it depends on the order: %v, then %v", got, again)
+	}
+}
+
+func TestPublishedIsWhatMultusReportsOfReadyServers(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := &serverModel{now: begin, clients: netA, services: map[string]*Service{
+			"v": {Name: "v", Volume: "v", ClusterIP: ClusterIPNone, Recorded: netA}, "w": {Name: "w", Volume: "w", ClusterIP: ClusterIPNone, Recorded: netA},
+		}}
+		volume := func() string { return rapid.SampledFrom([]string{"v", "w"}).Draw(t, "volume") }
+		pod := func() *serverPod {
+			if len(m.pods) == 0 {
+				return &serverPod{}
+			}
+			return rapid.SampledFrom(m.pods).Draw(t, "pod")
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"": func(t *rapid.T) {
+				m.check(t, "v")
+				m.check(t, "w")
+			},
+			"a server starts": func(t *rapid.T) { m.start(t, volume()) },
+			"Multus reports": func(t *rapid.T) {
+				if p := pod(); p.uid != "" {
+					p.multusReports(t)
+				}
+			},
+			"it gets Ready":           func(*rapid.T) { pod().ready = true },
+			"it gets NotReady":        func(*rapid.T) { pod().ready = false },
+			"it terminates":           func(*rapid.T) { pod().terminating = true }, // Ready to the end, as pods are
+			"it ends, and stays seen": func(*rapid.T) { pod().ended = true },
+			"it is gone": func(*rapid.T) {
+				gone := pod()
+				m.pods = slices.DeleteFunc(m.pods, func(p *serverPod) bool { return p == gone })
+			},
+			"it moves, with its fixed addresses": func(t *rapid.T) {
+				if old := pod(); old.uid != "" {
+					m.start(t, old.volume)
+					m.pods[len(m.pods)-1].attached = old.attached
+				}
+			},
+			"its Service is made anew": func(t *rapid.T) {
+				s := m.services[volume()]
+				s.ClusterIP = rapid.SampledFrom([]string{ClusterIPNone, ClusterIPNone, "10.43.0.1"}).Draw(t, "cluster IP")
+				s.Recorded = rapid.SampledFrom([]Attachment{{}, netA, netB}).Draw(t, "recorded")
+			},
+			"clients move": func(t *rapid.T) {
+				m.clients = rapid.SampledFrom([]Attachment{{}, netA, netB}).Draw(t, "clients")
+			},
+			"time passes": func(t *rapid.T) {
+				m.now = m.now.Add(time.Duration(rapid.IntRange(1, 1500).Draw(t, "milliseconds")) * time.Millisecond)
+			},
+			// Without this, chance seldom has two that serve at once.
+			"a server comes up": func(t *rapid.T) {
+				m.start(t, volume())
+				p := m.pods[len(m.pods)-1]
+				p.multusReports(t)
+				p.ready = true
+			},
+		})
+	})
+}
+
+func FuzzPublish(f *testing.F) {
+	for _, seed := range []string{
+		"", "[]", "null", "[null]", "{", `[{"name": "kube-system/a", "interface": "lhnet1", "ips": ["192.168.0.3", "fd00::3"], "mac": "02:00"}]`,
+		`[{"name": "kube-system/a", "interface": "lhnet1", "ips": ["::ffff:192.168.0.3%eth0", "192.168.0.3", "fe80::1", "fd00::1%x"]}]`,
+		`[{"name": "kube-system/a", "interface": "lhnet1", "ips": ["192.168.0.256"]}]`, `[{"name": "kube-system/a", "interface": "lhnet1", "ips": [1]}]`,
+		`[{"name": "kube-system/a", "interface": "lhnet1", "ips": null}, {"name": "kube-system/a", "interface": "lhnet1", "ips": ["0.0.0.0", "255.255.255.255"]}]`,
+		`[{"NAME": "kube-system/a", "Interface": "lhnet1", "ips": ["10.0.0.1"]}]`, "[{\"name\": \"\xff\"}]",
+	} {
+		f.Add(seed, true)
+		f.Add(seed, false)
+	}
+	f.Fuzz(func(t *testing.T, annotation string, recorded bool) {
+		service := Service{Name: "v", Volume: "v", ClusterIP: ClusterIPNone}
+		if recorded {
+			service.Recorded = netA
+		}
+		reported, err := ReportedInterfaces(map[string]string{NetworkStatusAnnotation: annotation})
+		if err != nil && reported != nil {
+			t.Fatalf("%q: got %v with %v", annotation, reported, err)
+		}
+		known, _ := AddressesOn(reported, netA)
+		got := Publish(service, []Server{serving("a", reported...), serving("b", reported...)}, netA)
+		for i, p := range got {
+			a := p.Address
+			if !a.IsValid() || a.Zone() != "" || a.Is4In6() || !a.IsGlobalUnicast() || a.IsLinkLocalUnicast() || a.IsLoopback() || a.IsMulticast() || a.IsUnspecified() {
+				t.Fatalf("%q: %s is published", annotation, a)
+			}
+			if !slices.ContainsFunc(known, func(k netip.Addr) bool { return k.Unmap() == a }) {
+				t.Fatalf("%q: %s is published, and was not reported", annotation, a)
+			}
+			if i > 0 && !got[i-1].Address.Less(a) {
+				t.Fatalf("%q: not sorted, or twice: %v", annotation, got)
+			}
+		}
+	})
+}
