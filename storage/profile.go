@@ -42,6 +42,10 @@ const (
 	// NetworkAnnotation on a Service records the network of its volume, as
 	// Attachment.String writes it. It is set once, when the Service is created.
 	NetworkAnnotation = "fairlead.io/network"
+	// AddressesAnnotation and MACAnnotation on a Service record, with the network,
+	// what is fixed for the volume's server there.
+	AddressesAnnotation = "fairlead.io/addresses"
+	MACAnnotation       = "fairlead.io/mac"
 	// SelectorAnnotation on a headless Service keeps the selector that it was
 	// created with, as JSON, for the day that it becomes a ClusterIP Service again.
 	SelectorAnnotation = "fairlead.io/selector"
