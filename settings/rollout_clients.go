@@ -74,16 +74,13 @@ func (r Rollout) whereClientsGo() string {
 // outdated are the client pods that the recorded networks did not reach. While
 // Fairlead holds the DaemonSet's own rolling update, pods of an older template
 // count too, whatever their network: given its strategy back, the DaemonSet
-// would restart them without asking for attached volumes. A pod that has a
-// network of single volumes too many is outdated only if it has it from an older
-// template: it harms nobody, and a restart would not take it away.
+// would restart them without asking for attached volumes. A network of single
+// volumes too many harms nobody: it goes with the older template.
 func (r Rollout) outdated() []storage.Client {
 	var pods []storage.Client
 	for _, c := range r.Clients {
-		older := c.Revision != r.DaemonSet.Revision
 		lacks := len(difference(r.Record.VolumeClients, c.VolumeNetworks)) > 0
-		tooMany := len(difference(c.VolumeNetworks, r.Record.VolumeClients)) > 0
-		if c.Network != r.Record.Clients || lacks || older && (tooMany || r.DaemonSet.Paused) {
+		if c.Network != r.Record.Clients || lacks || r.DaemonSet.Paused && c.Revision != r.DaemonSet.Revision {
 			pods = append(pods, c)
 		}
 	}

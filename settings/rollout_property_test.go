@@ -370,7 +370,8 @@ func TestRolloutInvariants(t *testing.T) {
 			"class":                    func(t *rapid.T) { m.class = rapid.SampledFrom(requestable).Draw(t, "of the class") },
 			"network comes":            func(t *rapid.T) { m.networks = existing },
 			"network goes":             func(t *rapid.T) { m.networks = existing[:rapid.IntRange(1, 2).Draw(t, "left")] },
-			"template is written anew": func(t *rapid.T) { m.install() },
+			"template is written anew": func(*rapid.T) { m.install() },
+			"client comes up without":  func(t *rapid.T) { m.comeUpWithout(node()) },
 			"client unready": func(t *rapid.T) {
 				if c := m.clients[node()]; c != nil {
 					c.Ready = false
@@ -415,6 +416,11 @@ func (m *model) mustFinish(t *rapid.T) {
 		v.server, v.attachedTo = nil, ""
 	}
 	m.networks = existing
+	for n, c := range m.clients {
+		if c.stripped {
+			delete(m.clients, n) // Fairlead says so and leaves it: a restart need not help
+		}
+	}
 	for range 200 {
 		m.now = m.now.Add(time.Second)
 		if step := m.goWell(t); step.Applied && step.Action == Nothing && reflect.DeepEqual(step.Volumes, Progress{}) {

@@ -57,6 +57,17 @@ func (m *model) install() {
 	}
 }
 
+// comeUpWithout is a client that crashed and came up past a webhook of somebody
+// else that took the networks away.
+func (m *model) comeUpWithout(node string) {
+	if m.clients[node] == nil {
+		return
+	}
+	m.newClient(node)
+	c := m.clients[node]
+	c.VolumeNetworks, c.stripped = nil, true
+}
+
 // recordVolumes writes one half, and holds the gates of both.
 func (m *model) recordVolumes(t *rapid.T, step Step) {
 	if step.Action == RecordVolumeServers {
