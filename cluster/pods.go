@@ -24,15 +24,21 @@ func (r *Reader) Clients(ctx context.Context) ([]storage.Client, error) {
 	for i := range pods {
 		pod := &pods[i]
 		network := r.managedNetwork(pod)
-		addresses, err := storage.ReportedAddresses(pod.Annotations, network)
-		clients = append(clients, storage.Client{
+		client := storage.Client{
 			Pod: pod.Name, UID: string(pod.UID), Node: pod.Spec.NodeName,
-			Network:     network,
-			Revision:    pod.Labels[templateGenerationLabel],
-			Reported:    err == nil && len(addresses) > 0,
-			Ready:       ready(pod),
-			Terminating: pod.DeletionTimestamp != nil,
-		})
+			Network:        network,
+			VolumeNetworks: volumeNetworks(pod),
+			Revision:       pod.Labels[templateGenerationLabel],
+			Reported:       reported(pod, network),
+			Ready:          ready(pod),
+			Terminating:    pod.DeletionTimestamp != nil,
+		}
+		for _, a := range client.VolumeNetworks {
+			if reported(pod, a) {
+				client.VolumeNetworksReported = append(client.VolumeNetworksReported, a)
+			}
+		}
+		clients = append(clients, client)
 	}
 	return clients, nil
 }
@@ -73,8 +79,34 @@ func (r *Reader) serverOf(pod *corev1.Pod) storage.Server {
 	return storage.Server{
 		Pod: pod.Name, UID: string(pod.UID), Node: pod.Spec.NodeName,
 		Volume:  pod.Labels[r.profile.VolumeLabel],
-		Network: r.managedNetwork(pod),
+		Network: r.serverNetwork(pod),
 	}
+}
+
+// serverNetwork is the network that the volume is reached on: its own before
+// that of all, which the storage system may have added by itself.
+func (r *Reader) serverNetwork(pod *corev1.Pod) storage.Attachment {
+	if own := volumeNetworks(pod); len(own) > 0 {
+		return own[0]
+	}
+	return r.managedNetwork(pod)
+}
+
+// volumeNetworks are the networks of single volumes that the pod asks for.
+func volumeNetworks(pod *corev1.Pod) []storage.Attachment {
+	if pod.Spec.HostNetwork {
+		return nil
+	}
+	networks, err := storage.VolumeAttachments(pod.Annotations[storage.NetworksAnnotation], pod.Namespace)
+	if err != nil {
+		return nil
+	}
+	return networks
+}
+
+func reported(pod *corev1.Pod, network storage.Attachment) bool {
+	addresses, err := storage.ReportedAddresses(pod.Annotations, network)
+	return err == nil && len(addresses) > 0
 }
 
 // managedNetwork is the network that the pod asks for. One that can't be read

@@ -115,7 +115,7 @@ type persistentVolume struct {
 
 func (r *Reader) persistentVolumesByName(ctx context.Context) (map[string]persistentVolume, error) {
 	var list corev1.PersistentVolumeList
-	if err := r.persistentVolumes.List(ctx, &list); err != nil {
+	if err := r.provisioned.List(ctx, &list); err != nil {
 		return nil, fmt.Errorf("listing PersistentVolumes: %w", err)
 	}
 	byName := make(map[string]persistentVolume, len(list.Items))

@@ -28,10 +28,15 @@ func (r Record) Place(q storage.Request) (p storage.Placement, ready bool) {
 
 // Due is where the volume's Service goes that is made now.
 func (r Rollout) Due(volume string) storage.Placement {
-	var request storage.Request
-	if i := slices.IndexFunc(r.Volumes, func(v storage.Volume) bool { return v.Name == volume }); i >= 0 {
-		request = r.Volumes[i].Request
-	}
-	p, _ := r.Record.Place(request)
+	p, _ := r.Record.Place(r.RequestOf(volume))
 	return p
+}
+
+// RequestOf is what annotations ask for the volume.
+func (r Rollout) RequestOf(volume string) storage.Request {
+	i := slices.IndexFunc(r.Volumes, func(v storage.Volume) bool { return v.Name == volume })
+	if i < 0 {
+		return storage.Request{}
+	}
+	return r.Volumes[i].Request
 }

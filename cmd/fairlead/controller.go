@@ -121,7 +121,8 @@ func setupProfile(mgr manager.Manager, c *config.Configuration, p config.Profile
 	if p.Duties.Settings != config.Off {
 		r := &rollout.Reconciler{
 			Profile: profile, Applies: p.Duties.Settings == config.Apply, Settle: c.Networks.Settle.Duration,
-			Client: mgr.GetClient(), Cached: cluster.NewReader(profile, cached, cached), Live: live,
+			VolumeNetworks: p.Duties.ServesVolumeNetworks(),
+			Client:         mgr.GetClient(), Cached: cluster.NewReader(profile, cached, cached), Live: live,
 			Events: recorder, Clock: clock.RealClock{}, Log: log,
 		}
 		if err := r.SetupWithManager(mgr); err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -24,6 +25,8 @@ type Reconciler struct {
 	// Applies is false where the storage system rolls out by itself: then the
 	// record follows what is seen, and nothing is touched.
 	Applies bool
+	// VolumeNetworks: volumes may have networks of their own.
+	VolumeNetworks bool
 	// Settle is the time that admissions on their way are given; see settings.DefaultSettle.
 	Settle time.Duration
 	Client client.Client
@@ -62,7 +65,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 			return ctrl.Result{}, r.orReportInvalid(ctx, values, err)
 		}
 	}
-	if step.Action == settings.RecordClients || step.Action == settings.RecordServers {
+	switch step.Action {
+	case settings.RecordClients, settings.RecordServers, settings.RecordVolumeClients, settings.RecordVolumeServers:
 		return ctrl.Result{}, nil // the new record is an event, and is reported then
 	}
 	if err := r.report(ctx, values, facts, step); apierrors.IsConflict(err) {
@@ -82,7 +86,24 @@ func (r *Reconciler) gather(ctx context.Context, reader *cluster.Reader, record 
 	values := settings.Resolve(own, system, r.Profile.Name)
 	facts, err := reader.Rollout(ctx, values, record, r.Clock.Now())
 	facts.Settle = r.Settle
+	if err == nil && r.VolumeNetworks {
+		err = r.gatherRequests(ctx, reader, &facts)
+	}
 	return values, facts, err
+}
+
+// gatherRequests adds what volumes ask for. Whether a network exists is looked up
+// live, and only while there is one that clients are not built with yet: to watch
+// a kind that may not be installed would keep the controller from starting.
+func (r *Reconciler) gatherRequests(ctx context.Context, reader *cluster.Reader, facts *settings.Rollout) error {
+	if err := reader.AddRequests(ctx, facts); err != nil || len(facts.NewNetworks()) == 0 {
+		return err
+	}
+	var err error
+	if facts.Networks, err = r.Live.Networks(ctx); meta.IsNoMatchError(err) {
+		return nil // without Multus there is no network
+	}
+	return err
 }
 
 // stepLive decides on fresh facts and does what they call for.
@@ -99,7 +120,7 @@ func (r *Reconciler) stepLive(ctx context.Context) (settings.Values, settings.Ro
 	if step.Action == settings.Nothing {
 		return values, facts, step, nil
 	}
-	r.Log.Info("next step", "action", step.Action, "network", step.Network.String(), "message", step.Message)
+	r.Log.Info("next step", "action", step.Action, "network", step.Network.String(), "message", step.Message, "volumes", step.Volumes.Message)
 	if err := r.do(ctx, facts, step); err != nil {
 		// Somebody else was faster: his write brings the next event.
 		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {

@@ -13,18 +13,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/mutators"
+	"github.com/fairlead-io/fairlead/settings"
 	"github.com/fairlead-io/fairlead/storage"
 )
 
 // replaceService makes the Service of a detached volume anew, since a cluster
 // IP can't be changed. Should Fairlead crash in between, the storage system
 // creates the Service when it next attaches the volume, as it does for a new one.
-func (r *Reconciler) replaceService(ctx context.Context, seen storage.Service, servers storage.Attachment) error {
+func (r *Reconciler) replaceService(ctx context.Context, seen storage.Service, record settings.Record, request storage.Request) error {
 	old, err := r.Live.ServiceObject(ctx, seen.Name)
 	if err != nil {
 		return err
 	}
-	fresh, err := renewed(old, servers)
+	fresh, err := renewed(old, record, request)
 	if err != nil {
 		return err
 	}
@@ -35,14 +36,14 @@ func (r *Reconciler) replaceService(ctx context.Context, seen storage.Service, s
 	if err := r.Client.Create(ctx, fresh); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("replacing Service %s: %w", seen.Name, err)
 	}
-	r.Log.Info("replaced the Service of a detached volume", "service", seen.Name, "network", servers.String())
+	r.Log.Info("replaced the Service of a detached volume", "service", seen.Name, "network", fresh.Annotations[storage.NetworkAnnotation])
 	return nil
 }
 
 // renewed is the Service as the storage system would create it today: what was
 // recorded and allocated is gone, and the same rule as in the webhook has
 // shaped it, so that a webhook that is away does not matter.
-func renewed(old *corev1.Service, servers storage.Attachment) (*corev1.Service, error) {
+func renewed(old *corev1.Service, record settings.Record, request storage.Request) (*corev1.Service, error) {
 	fresh := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: old.Namespace, Name: old.Name, Labels: old.Labels,
@@ -61,12 +62,13 @@ func renewed(old *corev1.Service, servers storage.Attachment) (*corev1.Service, 
 			return nil, fmt.Errorf("annotation %s of Service %s: %w", storage.SelectorAnnotation, old.Name, err)
 		}
 	}
-	delete(fresh.Annotations, storage.SelectorAnnotation)
-	delete(fresh.Annotations, storage.NetworkAnnotation)
-	return shaped(fresh, servers)
+	for _, key := range []string{storage.SelectorAnnotation, storage.NetworkAnnotation, storage.AddressesAnnotation, storage.MACAnnotation} {
+		delete(fresh.Annotations, key)
+	}
+	return shaped(fresh, record, request)
 }
 
-func shaped(service *corev1.Service, servers storage.Attachment) (*corev1.Service, error) {
+func shaped(service *corev1.Service, record settings.Record, request storage.Request) (*corev1.Service, error) {
 	data, err := json.Marshal(service)
 	if err != nil {
 		return nil, fmt.Errorf("encoding Service %s: %w", service.Name, err)
@@ -75,7 +77,7 @@ func shaped(service *corev1.Service, servers storage.Attachment) (*corev1.Servic
 	if err := json.Unmarshal(data, &view); err != nil {
 		return nil, fmt.Errorf("reading Service %s: %w", service.Name, err)
 	}
-	result := mutators.MutateService(view, nil, servers)
+	result := mutators.MutateService(view, nil, record, request)
 	if len(result.Patch) == 0 {
 		return service, nil
 	}

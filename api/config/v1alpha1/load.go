@@ -65,6 +65,7 @@ func (c *Configuration) setDefaults() {
 		or(&p.Duties.Pods, On)
 		or(&p.Duties.Services, On)
 		or(&p.Duties.Networks, On)
+		or(&p.Duties.VolumeNetworks, On)
 	}
 }
 
@@ -126,6 +127,7 @@ func (c *Configuration) validate() field.ErrorList {
 		problems = append(problems, oneOf(duties.Child("pods"), p.Duties.Pods, On, Off)...)
 		problems = append(problems, oneOf(duties.Child("services"), p.Duties.Services, On, Off)...)
 		problems = append(problems, oneOf(duties.Child("networks"), p.Duties.Networks, On, Off)...)
+		problems = append(problems, oneOf(duties.Child("volumeNetworks"), p.Duties.VolumeNetworks, On, Off)...)
 	}
 	return problems
 }

@@ -69,7 +69,14 @@ type Duties struct {
 	Services Switch `json:"services,omitempty"`
 	// Networks: on (tell who uses a network that is changed) or off. Default on.
 	Networks Switch `json:"networks,omitempty"`
+	// VolumeNetworks: on (volumes may have networks of their own) or off. Default on.
+	// It needs settings: apply.
+	VolumeNetworks Switch `json:"volumeNetworks,omitempty"`
 }
+
+// ServesVolumeNetworks tells whether volumes may have networks of their own: only
+// who rolls out the network of all can roll out theirs.
+func (d Duties) ServesVolumeNetworks() bool { return d.VolumeNetworks == On && d.Settings == Apply }
 
 // Switch of a duty.
 type Switch string
