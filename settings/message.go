@@ -97,6 +97,9 @@ func JoiningWarning(n storage.Network, r Rollout) string {
 	if problems := r.daemonSetProblems(true); len(problems) > 0 {
 		return fmt.Sprintf("accepted; network %s can't be joined yet: %s", n, problems[0].Message)
 	}
+	if r.unreachable() {
+		return fmt.Sprintf("accepted; network %s can't be joined yet: %s", n, chooseNetworkFirst)
+	}
 	busy, everywhere := busyNodes(r.Volumes)
 	restarts, waits := 0, []string{}
 	for _, c := range r.Clients {

@@ -41,6 +41,9 @@ type Rollout struct {
 	Services  []storage.Service
 	Servers   []storage.Server
 
+	// MountsFromHost, of the profile: without a network for all volumes, none can
+	// be reached on its own.
+	MountsFromHost bool
 	// ClassNetworks are the networks that StorageClasses name.
 	ClassNetworks []storage.Network
 	// Networks that exist; needed only where NewNetworks has something to look up.

@@ -73,6 +73,8 @@ type model struct {
 
 	networks []storage.Network // that exist
 	class    storage.Network   // that a StorageClass names
+
+	mountsFromHost bool
 }
 
 type template struct {
@@ -115,7 +117,7 @@ func (m *model) view() Rollout {
 			Observed: m.seenRevision == m.revision, Revision: fmt.Sprint(m.revision),
 			Wanted: len(m.nodes), MaxUnavailable: 1,
 		},
-		Networks: m.networks, ClassNetworks: []storage.Network{m.class},
+		MountsFromHost: m.mountsFromHost, Networks: m.networks, ClassNetworks: []storage.Network{m.class},
 	}
 	for _, n := range m.nodes {
 		if c := m.clients[n]; c != nil {
@@ -300,6 +302,7 @@ func (m *model) daemonSetController(t *rapid.T) {
 func TestRolloutInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := newModel(rapid.SampledFrom([]storage.Attachment{{}, networkA}).Draw(t, "applied before"))
+		m.mountsFromHost = rapid.Bool().Draw(t, "mounts from the host")
 		volume := func() *modelVolume { return m.volumes[rapid.SampledFrom(m.volumeNames()).Draw(t, "volume")] }
 		node := func() string { return rapid.SampledFrom(m.nodes).Draw(t, "node") }
 		t.Repeat(map[string]func(*rapid.T){
@@ -423,7 +426,7 @@ func (m *model) mustFinish(t *rapid.T) {
 	}
 	for range 200 {
 		m.now = m.now.Add(time.Second)
-		if step := m.goWell(t); step.Applied && step.Action == Nothing && reflect.DeepEqual(step.Volumes, Progress{}) {
+		if step := m.goWell(t); step.Applied && step.Action == Nothing && (step.Volumes.Phase == "" || m.unreachable() && step.Volumes.Phase == PhaseWaiting && step.After == 0) {
 			m.mustBeWhereVolumesAsk(t)
 			return
 		}

@@ -116,7 +116,7 @@ func (m *model) placed(t *rapid.T, volume string, p storage.Placement) *storage.
 func (m *model) mustBeWhereVolumesAsk(t *rapid.T) {
 	var asked []storage.Attachment
 	for _, n := range append(m.requests(), m.class) {
-		if !n.IsZero() && n != m.desired.Network {
+		if !n.IsZero() && n != m.desired.Network && !m.unreachable() {
 			asked = append(asked, storage.VolumeAttachment(n))
 		}
 	}
@@ -131,7 +131,7 @@ func (m *model) mustBeWhereVolumesAsk(t *rapid.T) {
 	}
 	for name, v := range m.volumes {
 		want := storage.Placement{Network: m.desired}
-		if n := v.request.Network; !n.IsZero() && n != m.desired.Network {
+		if n := v.request.Network; !n.IsZero() && n != m.desired.Network && !m.unreachable() {
 			want.Network = storage.VolumeAttachment(n)
 		}
 		if !want.Network.IsZero() {
@@ -142,6 +142,8 @@ func (m *model) mustBeWhereVolumesAsk(t *rapid.T) {
 		}
 	}
 }
+
+func (m *model) unreachable() bool { return m.mountsFromHost && m.desired.IsZero() }
 
 func (m *model) requests() []storage.Network {
 	var networks []storage.Network

@@ -17,6 +17,9 @@ type Progress struct {
 	Blockers []Blocker
 }
 
+// chooseNetworkFirst is why no volume has a network of its own where all are on the cluster network.
+const chooseNetworkFirst = "the settings choose no network for RWX volumes, so CSI plugin pods mount from the host's network, where no other is reached: choose one first"
+
 // missingNetworkRetry is when to look again for a network that does not exist
 // yet: its kind may be missing too, so there is nothing to watch.
 const missingNetworkRetry = 30 * time.Second
@@ -98,6 +101,9 @@ func (r Rollout) waiting() Progress {
 		case v.Attached && (place.Network.ForVolumes() || !place.Identity.IsZero()) && r.isElsewhere(v.Name, place):
 			anew = append(anew, v.Name)
 		}
+	}
+	if r.unreachable() && len(waits) > 0 {
+		p.Blockers = append(p.Blockers, Blocker{Kind: BlockedByNetwork, Name: "cluster network", Message: chooseNetworkFirst})
 	}
 	for _, n := range r.missingNetworks() {
 		p.Blockers = append(p.Blockers, Blocker{

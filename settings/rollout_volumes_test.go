@@ -119,6 +119,28 @@ func TestNextForNetworksOfSingleVolumes(t *testing.T) {
 				}
 			}),
 		},
+		"not joined: clients mount from the host": {
+			start: func() Rollout { return atRest(clusterNet) },
+			but: func(r *Rollout) {
+				r.MountsFromHost = true
+				r.Volumes, r.Networks = []storage.Volume{asking("pvc-a", teamX)}, []storage.Network{teamX}
+			},
+			want: still(func(s *Step) {
+				s.Message = "RWX volumes are on the cluster network"
+				s.Volumes = Progress{
+					Phase: PhaseWaiting, Message: "RWX volumes wait for their networks: pvc-a for team-x/nfs (StorageClass fast); " + chooseNetworkFirst,
+					Blockers: []Blocker{{Kind: BlockedByNetwork, Name: "cluster network", Message: chooseNetworkFirst}},
+				}
+			}),
+		},
+		"left: the settings take the network of all away": {
+			start: onVolumeNetworks(true, onX),
+			but:   func(r *Rollout) { r.MountsFromHost, r.Desired, r.Record.Servers = true, clusterNet, clusterNet },
+			want: Step{
+				Action: RecordVolumeServers, Updated: 2, Total: 2,
+				Volumes: Progress{Phase: PhaseSwitching, Message: "new servers may be on volume networks no more"},
+			},
+		},
 		"a request that can't be read asks for nothing, and is told": {
 			start: onVolumeNetworks(false),
 			but: func(r *Rollout) {

@@ -16,6 +16,9 @@ import (
 // asked are the networks that volumes ask for beside the one that all are on.
 // A class asks for its future volumes, so that the first finds its network there.
 func (r Rollout) asked() []storage.Attachment {
+	if r.unreachable() {
+		return nil
+	}
 	var asked []storage.Attachment
 	ask := func(n storage.Network) {
 		if !n.IsZero() && n != r.Record.Servers.Network {
@@ -32,6 +35,9 @@ func (r Rollout) asked() []storage.Attachment {
 	}
 	return storage.InOrder(asked)
 }
+
+// unreachable: clients mount from the host, where no network of their pods is.
+func (r Rollout) unreachable() bool { return r.MountsFromHost && r.Desired.IsZero() }
 
 // occupied are the networks that servers are on, or Services that new server pods would follow.
 func (r Rollout) occupied() []storage.Attachment {

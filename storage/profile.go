@@ -15,6 +15,9 @@ type Profile struct {
 	ClientLabels map[string]string
 	// ClientDaemonSet is the name of the DaemonSet of the client pods.
 	ClientDaemonSet string
+	// MountsFromHost: while the settings choose no network for shared volumes,
+	// clients mount in the host's network namespace, whatever networks their pods have.
+	MountsFromHost bool
 	// VolumeLabel is the label, on server pods and Services, that names the volume.
 	VolumeLabel string
 	// OtherNetworkLabels select the other pods that the storage system itself

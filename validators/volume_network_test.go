@@ -129,6 +129,11 @@ func TestVolumeNetwork(t *testing.T) {
 			change:   func(_ *VolumeAsking, f *VolumeNetworkFacts) { f.Rollout.DaemonSet.HostNetwork = true },
 			warnings: []string{"accepted; network team-x/nfs can't be joined yet: DaemonSet csi is on the host network, where Multus adds no interface: set hostNetwork to false"},
 		},
+		"clients mount from the host": {
+			annotations: map[string]string{askNetwork: "team-x/nfs"}, reason: ReasonPending,
+			change:   func(_ *VolumeAsking, f *VolumeNetworkFacts) { f.Rollout.MountsFromHost = true },
+			warnings: []string{"accepted; network team-x/nfs can't be joined yet: the settings choose no network for RWX volumes, so CSI plugin pods mount from the host's network, where no other is reached: choose one first"},
+		},
 		"the volume is attached": {
 			annotations: map[string]string{askNetwork: "team-x/nfs"}, reason: ReasonPending,
 			change: func(_ *VolumeAsking, f *VolumeNetworkFacts) {

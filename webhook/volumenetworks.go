@@ -10,6 +10,7 @@ import (
 
 	config "github.com/fairlead-io/fairlead/api/config/v1alpha1"
 	"github.com/fairlead-io/fairlead/cluster"
+	"github.com/fairlead-io/fairlead/settings"
 	"github.com/fairlead-io/fairlead/storage"
 	"github.com/fairlead-io/fairlead/validators"
 )
@@ -58,7 +59,13 @@ func (a *asking) gather(ctx context.Context, profiles []Profile) error {
 		a.profile = profiles[i]
 	}
 	live, facts := a.profile.Live, &a.facts
-	var err error
+	facts.Rollout.MountsFromHost = a.profile.MountsFromHost
+	own, system, err := live.Values(ctx)
+	if err != nil {
+		return err
+	}
+	// A value in force that can't be read is told by whoever rolls out.
+	facts.Rollout.Desired, _ = settings.SharedVolumeNetwork(settings.Resolve(own, system, a.profile.Name), a.profile.Profile)
 	if facts.Rollout.Record, err = a.profile.liveRecord(ctx); err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/cluster/longhorn"
 	"github.com/fairlead-io/fairlead/storage"
 )
 
@@ -27,6 +28,8 @@ func withVolumes(ready bool, claimAnnotations map[string]string) []client.Object
 		status.Clients.VolumeNetworks, status.Servers.VolumeNetworks = []string{teamNet.String()}, []string{teamNet.String()}
 	}
 	return append(objects,
+		&longhorn.Setting{ObjectMeta: metav1.ObjectMeta{Namespace: "longhorn-system", Name: "storage-network"}, Value: "kube-system/storage-net"},
+		&longhorn.Setting{ObjectMeta: metav1.ObjectMeta{Namespace: "longhorn-system", Name: "storage-network-for-rwx-volume-enabled"}, Value: "true"},
 		&appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "longhorn-system", Name: "longhorn-csi-plugin"}},
 		network("team-x", "nfs"), clientPod("csi-1"),
 		&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast", Annotations: map[string]string{storage.VolumeNetworkAnnotation: "team-x/nfs"}}, Provisioner: "driver.longhorn.io"},
