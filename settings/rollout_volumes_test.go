@@ -348,6 +348,31 @@ func withoutX(r *Rollout) {
 	}
 }
 
+// Each line is a reason why servers may not be on the network yet.
+func TestServersWaitForEveryClient(t *testing.T) {
+	if r := onVolumeNetworks(false, onX)(); !r.reachedByAll(onX) {
+		t.Fatal("every client is there")
+	}
+	for name, but := range map[string]func(*Rollout){
+		"no DaemonSet":                  func(r *Rollout) { r.DaemonSet.Found = false },
+		"a template not seen yet":       func(r *Rollout) { r.DaemonSet.Observed = false },
+		"a template without it":         func(r *Rollout) { r.DaemonSet.VolumeNetworks = []storage.Attachment{onY} },
+		"a client to come":              func(r *Rollout) { r.DaemonSet.Wanted++ },
+		"a client that is not Ready":    func(r *Rollout) { r.Clients[1].Ready = false },
+		"a client that is going":        func(r *Rollout) { r.Clients[1].Terminating = true },
+		"a client that does not ask":    func(r *Rollout) { r.Clients[1].VolumeNetworks = nil },
+		"a client without an address":   func(r *Rollout) { r.Clients[1].VolumeNetworksReported = nil },
+		"an address on another network": func(r *Rollout) { r.Clients[1].VolumeNetworksReported = []storage.Attachment{onY} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := onVolumeNetworks(false, onX)()
+			if but(&r); r.reachedByAll(onX) {
+				t.Fatal("servers may be on it")
+			}
+		})
+	}
+}
+
 func TestPlace(t *testing.T) {
 	fixed := storage.Identity{Addresses: "10.0.0.9"}
 	record := Record{Clients: netOne, Servers: netOne, VolumeClients: []storage.Attachment{onX, onY}, VolumeServers: []storage.Attachment{onX}}
