@@ -47,6 +47,10 @@ control-plane: ## Build the control plane into the cache (minutes, once)
 	@echo "looking for the control plane (building what is missing takes minutes, once)"
 	cd e2e/controlplane && go run -trimpath ./cmd/controlplane build
 
+.PHONY: coredns
+coredns: ## Build CoreDNS into the cache (a minute or two, once; says so if it does)
+	@cd e2e/coredns && go run -trimpath ./ensure >/dev/null
+
 .PHONY: test
 test: test-unit test-controlplane test-e2e ## Pass all tests
 
@@ -61,7 +65,7 @@ test-controlplane: control-plane ## Tests of the control plane itself
 	cd e2e/controlplane && go test -trimpath $$(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...)
 
 .PHONY: test-e2e
-test-e2e: control-plane $(BIN)/fairlead ## End to end, on the real control plane
+test-e2e: control-plane coredns $(BIN)/fairlead ## End to end, on the real control plane
 	@mkdir -p $(BIN)
 	$(WITH_RACE) go build $(RACE) -ldflags "$(LDFLAGS)" -o $(BIN)/fairlead-test ./cmd/fairlead
 	@echo "testing end to end (six minutes or so on two cores)"
@@ -91,9 +95,11 @@ lint: ## gofmt, vet, staticcheck, tidy modules, generated code up to date
 	  if [ -n "$$unformatted" ]; then echo "not gofmt'ed: $$unformatted"; exit 1; fi
 	go vet ./...
 	cd e2e/controlplane && go vet ./...
+	cd e2e/coredns && go vet -trimpath ./... # as it is built, for one build cache
 	$(TOOL) staticcheck ./...
 	go mod tidy -diff
 	cd e2e/controlplane && go mod tidy -diff
+	cd e2e/coredns && go mod tidy -diff
 	@before=$$(git status --porcelain; git diff | sha1sum); $(MAKE) --no-print-directory -s generate; \
 	  after=$$(git status --porcelain; git diff | sha1sum); \
 	  if [ "$$before" != "$$after" ]; then echo "generated files are not up to date: run make generate and commit"; git status --short; exit 1; fi

@@ -3,6 +3,7 @@ package cluster
 import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -44,13 +45,16 @@ func ControllerCache(profiles []storage.Profile) (cache.Options, error) {
 		ReaderFailOnMissingInformer: false,
 		DefaultTransform:            cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
-			&v1alpha1.NetworkRollout{}:    here,
-			&v1alpha1.Setting{}:           here,
-			&longhorn.Setting{}:           here,
-			&longhorn.Volume{}:            here,
-			&longhorn.ShareManager{}:      here,
-			&corev1.Pod{}:                 {Namespaces: inNamespaces(profiles), Transform: slimPod},
-			&corev1.Service{}:             {Namespaces: services},
+			&v1alpha1.NetworkRollout{}: here,
+			&v1alpha1.Setting{}:        here,
+			&longhorn.Setting{}:        here,
+			&longhorn.Volume{}:         here,
+			&longhorn.ShareManager{}:   here,
+			&corev1.Pod{}:              {Namespaces: inNamespaces(profiles), Transform: slimPod},
+			&corev1.Service{}:          {Namespaces: services},
+			//lint:ignore SA1019 for the readers of the deprecated API
+			&corev1.Endpoints{}:           here,
+			&discoveryv1.EndpointSlice{}:  {Namespaces: inNamespaces(profiles), Label: labels.SelectorFromSet(labels.Set{discoveryv1.LabelManagedBy: SliceManager})},
 			&appsv1.DaemonSet{}:           {Namespaces: daemonSets},
 			&corev1.PersistentVolume{}:    {Transform: slimPersistentVolume},
 			claimMetadata():               {Transform: slimMetadata},
@@ -74,9 +78,21 @@ func slimPod(object any) (any, error) {
 	if pod, ok := object.(*corev1.Pod); ok {
 		pod.ManagedFields = nil
 		pod.Spec = corev1.PodSpec{NodeName: pod.Spec.NodeName, HostNetwork: pod.Spec.HostNetwork}
-		pod.Status = corev1.PodStatus{Phase: pod.Status.Phase, Conditions: pod.Status.Conditions}
+		pod.Status = corev1.PodStatus{
+			Phase: pod.Status.Phase, Conditions: pod.Status.Conditions,
+			StartTime: pod.Status.StartTime, PodIPs: pod.Status.PodIPs, ContainerStatuses: slimStatuses(pod.Status.ContainerStatuses),
+		}
 	}
 	return object, nil
+}
+
+// slimStatuses keep when containers were started.
+func slimStatuses(statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
+	slim := make([]corev1.ContainerStatus, 0, len(statuses))
+	for _, s := range statuses {
+		slim = append(slim, corev1.ContainerStatus{Name: s.Name, State: s.State})
+	}
+	return slim
 }
 
 func slimPersistentVolume(object any) (any, error) {
@@ -94,6 +110,7 @@ func slimPersistentVolume(object any) (any, error) {
 			}
 		}
 		pv.Spec = slim
+		pv.Status = corev1.PersistentVolumeStatus{Phase: pv.Status.Phase}
 	}
 	return object, nil
 }

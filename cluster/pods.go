@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,6 +21,20 @@ func (r *Reader) Clients(ctx context.Context) ([]storage.Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	return r.clientsOf(pods), nil
+}
+
+// ClientsOn gathers the client pods of one node.
+func (r *Reader) ClientsOn(ctx context.Context, node string) ([]storage.Client, error) {
+	pods, err := r.pods(ctx, r.profile.ClientLabels)
+	if err != nil {
+		return nil, err
+	}
+	elsewhere := func(pod corev1.Pod) bool { return pod.Spec.NodeName != node }
+	return r.clientsOf(slices.DeleteFunc(pods, elsewhere)), nil
+}
+
+func (r *Reader) clientsOf(pods []corev1.Pod) []storage.Client {
 	clients := make([]storage.Client, 0, len(pods))
 	for i := range pods {
 		pod := &pods[i]
@@ -30,8 +45,9 @@ func (r *Reader) Clients(ctx context.Context) ([]storage.Client, error) {
 			VolumeNetworks: volumeNetworks(pod),
 			Revision:       pod.Labels[templateGenerationLabel],
 			Reported:       reported(pod, network),
-			Ready:          ready(pod),
+			Ready:          Ready(pod),
 			Terminating:    pod.DeletionTimestamp != nil,
+			Sandbox:        sandboxOf(pod), Recorded: recordedNamespace(pod),
 		}
 		for _, a := range client.VolumeNetworks {
 			if reported(pod, a) {
@@ -40,7 +56,7 @@ func (r *Reader) Clients(ctx context.Context) ([]storage.Client, error) {
 		}
 		clients = append(clients, client)
 	}
-	return clients, nil
+	return clients
 }
 
 // Servers gathers the pods that serve shared volumes.
@@ -56,8 +72,8 @@ func (r *Reader) Servers(ctx context.Context) ([]storage.Server, error) {
 	return servers, nil
 }
 
-// RunningServer returns the pod that serves the volume and is not going away, or nil.
-func (r *Reader) RunningServer(ctx context.Context, volume string) (*storage.Server, error) {
+// ServersOf gathers the pods that serve one volume.
+func (r *Reader) ServersOf(ctx context.Context, volume string) ([]storage.Server, error) {
 	labels := map[string]string{r.profile.VolumeLabel: volume}
 	for key, value := range r.profile.ServerLabels {
 		labels[key] = value
@@ -66,20 +82,38 @@ func (r *Reader) RunningServer(ctx context.Context, volume string) (*storage.Ser
 	if err != nil {
 		return nil, err
 	}
+	servers := make([]storage.Server, 0, len(pods))
 	for i := range pods {
-		if pods[i].DeletionTimestamp == nil {
-			server := r.serverOf(&pods[i])
-			return &server, nil
+		servers = append(servers, r.serverOf(&pods[i]))
+	}
+	return servers, nil
+}
+
+// RunningServer returns the pod that serves the volume and is not going away, or nil.
+func (r *Reader) RunningServer(ctx context.Context, volume string) (*storage.Server, error) {
+	servers, err := r.ServersOf(ctx, volume)
+	if err != nil {
+		return nil, err
+	}
+	for i := range servers {
+		if !servers[i].Terminating {
+			return &servers[i], nil
 		}
 	}
 	return nil, nil
 }
 
 func (r *Reader) serverOf(pod *corev1.Pod) storage.Server {
+	reported, err := storage.ReportedInterfaces(pod.Annotations)
+	if err != nil {
+		reported = nil // as if nothing had been reported yet
+	}
 	return storage.Server{
 		Pod: pod.Name, UID: string(pod.UID), Node: pod.Spec.NodeName,
-		Volume:  pod.Labels[r.profile.VolumeLabel],
-		Network: r.serverNetwork(pod),
+		Volume:   pod.Labels[r.profile.VolumeLabel],
+		Network:  r.serverNetwork(pod),
+		Reported: reported, Ready: Ready(pod), Terminating: pod.DeletionTimestamp != nil,
+		Created: pod.CreationTimestamp.Time,
 	}
 }
 
@@ -128,22 +162,18 @@ func (r *Reader) pods(ctx context.Context, labels map[string]string) ([]corev1.P
 	if err := r.objects.List(ctx, &list, client.InNamespace(r.profile.Namespace), client.MatchingLabels(labels)); err != nil {
 		return nil, fmt.Errorf("listing pods: %w", err)
 	}
-	running := list.Items[:0]
-	for _, pod := range list.Items {
-		if pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
-			running = append(running, pod)
-		}
-	}
-	return running, nil
+	return slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return Ended(&pod) }), nil
 }
 
-func ready(pod *corev1.Pod) bool {
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodReady {
-			return c.Status == corev1.ConditionTrue
-		}
-	}
-	return false
+// Ended tells whether the pod ran to its end and is only yet to be removed.
+func Ended(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+// Ready tells whether the pod has its condition Ready.
+func Ready(pod *corev1.Pod) bool {
+	c := condition(pod, corev1.PodReady)
+	return c != nil && c.Status == corev1.ConditionTrue
 }
 
 // OffStorageNetwork names the other pods that the storage system itself puts on

@@ -99,21 +99,21 @@ func (r *Reader) classes(ctx context.Context) (map[string]storage.RequestSource,
 	return byName, nil
 }
 
-// claims by namespace/name.
-type claims map[string]boundClaim
+// claimsByName has claims by namespace/name.
+type claimsByName map[string]boundClaim
 
 type boundClaim struct {
 	storage.RequestSource
 	uid string
 }
 
-func (r *Reader) claims(ctx context.Context) (claims, error) {
+func (r *Reader) claims(ctx context.Context) (claimsByName, error) {
 	var list metav1.PartialObjectMetadataList
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(storage.ClaimKind + "List"))
 	if err := r.provisioned.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing PersistentVolumeClaims: %w", err)
 	}
-	byName := claims{}
+	byName := claimsByName{}
 	for i := range list.Items {
 		byName[list.Items[i].Namespace+"/"+list.Items[i].Name] = claimOf(&list.Items[i])
 	}
@@ -122,7 +122,7 @@ func (r *Reader) claims(ctx context.Context) (claims, error) {
 
 // of is the claim that the PersistentVolume is bound to; one that has come after
 // it, by the same name, is another.
-func (c claims) of(pv *corev1.PersistentVolume) boundClaim {
+func (c claimsByName) of(pv *corev1.PersistentVolume) boundClaim {
 	ref := pv.Spec.ClaimRef
 	if ref == nil {
 		return boundClaim{}

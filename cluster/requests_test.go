@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"reflect"
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -160,9 +161,11 @@ func TestPodsOnVolumeNetworks(t *testing.T) {
 	asked := onY.String() + "," + onX.String() + ",kube-system/a@lhnet1"
 	clients, err := readerOver(t, pod(profile.ClientLabels, asked)).Clients(t.Context())
 	common := storage.Attachment{Network: storage.Network{Namespace: "kube-system", Name: "a"}, Interface: "lhnet1"}
-	want := []storage.Client{{Pod: "p", Network: common, VolumeNetworks: []storage.Attachment{onX, onY}, VolumeNetworksReported: []storage.Attachment{onY}}}
-	if err != nil || !reflect.DeepEqual(clients, want) {
-		t.Errorf("clients: got  %+v, %v\nwant %+v", clients, err, want)
+	if err != nil || len(clients) != 1 {
+		t.Fatalf("clients: got %+v, %v", clients, err)
+	}
+	if c := clients[0]; c.Network != common || c.Reported || !slices.Equal(c.VolumeNetworks, []storage.Attachment{onX, onY}) || !slices.Equal(c.VolumeNetworksReported, []storage.Attachment{onY}) {
+		t.Errorf("clients: got %+v", c)
 	}
 	servers, err := readerOver(t, pod(profile.ServerLabels, "kube-system/a@lhnet1,"+onX.String())).Servers(t.Context())
 	if err != nil || len(servers) != 1 || servers[0].Network != onX {

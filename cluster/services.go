@@ -19,7 +19,7 @@ func (r *Reader) Services(ctx context.Context) ([]storage.Service, error) {
 	}
 	services := make([]storage.Service, 0, len(list.Items))
 	for i := range list.Items {
-		services = append(services, r.serviceOf(&list.Items[i]))
+		services = append(services, r.ServiceOf(&list.Items[i]))
 	}
 	return services, nil
 }
@@ -33,7 +33,7 @@ func (r *Reader) Service(ctx context.Context, volume string) (*storage.Service, 
 	if err != nil {
 		return nil, err
 	}
-	service := r.serviceOf(object)
+	service := r.ServiceOf(object)
 	return &service, nil
 }
 
@@ -46,7 +46,8 @@ func (r *Reader) ServiceObject(ctx context.Context, name string) (*corev1.Servic
 	return &object, nil
 }
 
-func (r *Reader) serviceOf(s *corev1.Service) storage.Service {
+// ServiceOf is what rules need to know of a Service.
+func (r *Reader) ServiceOf(s *corev1.Service) storage.Service {
 	recorded, err := storage.ParseAttachment(s.Annotations[storage.NetworkAnnotation])
 	if err != nil {
 		recorded = storage.Attachment{} // as if it had never been recorded
@@ -55,8 +56,9 @@ func (r *Reader) serviceOf(s *corev1.Service) storage.Service {
 		Namespace: s.Namespace, Name: s.Name, Volume: s.Labels[r.profile.VolumeLabel],
 		UID: string(s.UID), ResourceVersion: s.ResourceVersion,
 		ClusterIP: s.Spec.ClusterIP, Recorded: recorded, Identity: identityOf(s),
-		OptOut: s.Annotations[storage.OptOutAnnotation] == "true",
-		Fixed:  s.Spec.Type != "" && s.Spec.Type != corev1.ServiceTypeClusterIP,
+		OptOut:  s.Annotations[storage.OptOutAnnotation] == "true",
+		Fixed:   s.Spec.Type != "" && s.Spec.Type != corev1.ServiceTypeClusterIP,
+		Selects: len(s.Spec.Selector) > 0,
 	}
 }
 

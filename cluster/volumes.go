@@ -109,8 +109,17 @@ func (r *Reader) attachments(ctx context.Context) (map[string]attachment, error)
 }
 
 type persistentVolume struct {
-	handle string
-	shared bool
+	handle             string
+	shared, migratable bool
+}
+
+// slimVolume is what a PersistentVolume of a CSI driver says of its volume.
+func slimVolume(pv *corev1.PersistentVolume) persistentVolume {
+	migratable := pv.Spec.CSI.VolumeAttributes[migratableAttribute] == "true"
+	return persistentVolume{
+		handle: pv.Spec.CSI.VolumeHandle, migratable: migratable,
+		shared: slices.Contains(pv.Spec.AccessModes, corev1.ReadWriteMany) && !migratable,
+	}
 }
 
 func (r *Reader) persistentVolumesByName(ctx context.Context) (map[string]persistentVolume, error) {
@@ -124,10 +133,7 @@ func (r *Reader) persistentVolumesByName(ctx context.Context) (map[string]persis
 		if pv.Spec.CSI == nil || pv.Spec.CSI.Driver != r.profile.Driver {
 			continue
 		}
-		byName[pv.Name] = persistentVolume{
-			handle: pv.Spec.CSI.VolumeHandle,
-			shared: slices.Contains(pv.Spec.AccessModes, corev1.ReadWriteMany) && pv.Spec.CSI.VolumeAttributes[migratableAttribute] != "true",
-		}
+		byName[pv.Name] = slimVolume(pv)
 	}
 	return byName, nil
 }

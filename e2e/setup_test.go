@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -56,6 +57,20 @@ func newCluster(t *testing.T, o options) *cluster {
 	if o.overlay == "" {
 		o.overlay = sandbox.CertManager
 	}
+	c := newControlPlane(t, o)
+	c.must(c.SeedLonghorn(t.Context()))
+	if o.workloads {
+		c.must(c.SeedWorkloads(t.Context()))
+	}
+	c.must(c.Install(t.Context(), o.overlay))
+	c.must(c.RunFairlead(t.Context(), o.webhooks, o.controllers))
+	return c
+}
+
+// newControlPlane starts a control plane with nothing in it, and ends it, and
+// what was started in it, with the test.
+func newControlPlane(t *testing.T, o options) *cluster {
+	t.Helper()
 	if o.binary == "" {
 		o.binary = "FAIRLEAD_BINARY"
 	}
@@ -74,12 +89,6 @@ func newCluster(t *testing.T, o options) *cluster {
 			c.showLogs()
 		}
 	})
-	c.must(s.SeedLonghorn(t.Context()))
-	if o.workloads {
-		c.must(s.SeedWorkloads(t.Context()))
-	}
-	c.must(s.Install(t.Context(), o.overlay))
-	c.must(s.RunFairlead(t.Context(), o.webhooks, o.controllers))
 	return c
 }
 
@@ -189,5 +198,20 @@ func serverPod(volume string) *corev1.Pod {
 	}
 }
 
-// output keeps what a child prints, for when the test fails.
-type output struct{ strings.Builder }
+// output keeps what children print, for when the test fails. Some run at the same time.
+type output struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}

@@ -17,12 +17,22 @@ type Definition struct {
 	Affects string
 	// Since is the first version of the storage system that knows the setting.
 	Since string
+	// NamesNetwork: the value is a network, or "" for the cluster network.
+	NamesNetwork bool
+	// AtOnce: nothing restarts when it changes, so it is in force once accepted.
+	// All others are the danger zone.
+	AtOnce bool
 }
 
 // All returns the definitions of the settings that Fairlead judges and
 // applies, a family a file, in the order in which they are shown.
 func All() []Definition {
-	return slices.Concat(networkFamily())
+	return slices.Concat(networkFamily(), workloadFamily())
+}
+
+// DangerZone returns the definitions of the settings whose change restarts something.
+func DangerZone() []Definition {
+	return slices.DeleteFunc(All(), func(d Definition) bool { return d.AtOnce })
 }
 
 // Lookup finds a definition by name.
@@ -33,4 +43,10 @@ func Lookup(name string) (Definition, bool) {
 		}
 	}
 	return Definition{}, false
+}
+
+// AtOnce tells whether the setting of that name is in force once accepted.
+func AtOnce(name string) bool {
+	d, known := Lookup(name)
+	return known && d.AtOnce
 }

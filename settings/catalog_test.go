@@ -67,7 +67,7 @@ func FuzzSettingValues(f *testing.F) {
 	f.Fuzz(func(t *testing.T, value string) {
 		for _, d := range All() {
 			err := d.Parse(value)
-			if d.Name == StorageNetworkForRWX || err != nil {
+			if !d.NamesNetwork || err != nil {
 				continue
 			}
 			network, err := storage.ParseNetwork(value)

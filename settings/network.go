@@ -21,11 +21,11 @@ const (
 func networkFamily() []Definition {
 	return []Definition{
 		{
-			Name: StorageNetwork, Parse: parseNetwork, Since: "1.3",
+			Name: StorageNetwork, Parse: parseNetwork, NamesNetwork: true, Since: "1.3",
 			Affects: "instance-manager and backing-image-manager pods; with " + string(StorageNetworkForRWX) + ", also " + affectsSharedVolumesOnly,
 		},
 		{Name: StorageNetworkForRWX, Default: "false", Parse: parseBool, Since: "1.7", Affects: affectsSharedVolumesOnly},
-		{Name: EndpointNetworkForRWX, Parse: parseNetwork, Since: "1.11", Affects: affectsSharedVolumesOnly},
+		{Name: EndpointNetworkForRWX, Parse: parseNetwork, NamesNetwork: true, Since: "1.11", Affects: affectsSharedVolumesOnly},
 	}
 }
 

@@ -29,9 +29,11 @@ func TestResolvePrecedence(t *testing.T) {
 func TestResolveHasEverySettingAndNoOther(t *testing.T) {
 	got := Resolve(map[Name]string{"unknown": "x"}, map[Name]string{"priority-class": "y"}, "longhorn")
 	want := Values{
-		StorageNetwork:        {"", SourceDefault},
-		StorageNetworkForRWX:  {"false", SourceDefault},
-		EndpointNetworkForRWX: {"", SourceDefault},
+		StorageNetwork:         {"", SourceDefault},
+		StorageNetworkForRWX:   {"false", SourceDefault},
+		EndpointNetworkForRWX:  {"", SourceDefault},
+		AutoDeletePod:          {"true", SourceDefault},
+		AutoDeletePodBlacklist: {"apps/ReplicaSet;apps/DaemonSet", SourceDefault},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Fatalf("got %+v", got)

@@ -6,13 +6,19 @@ import (
 	"net/netip"
 )
 
-// ReportedAddresses returns the addresses that Multus reports for the
-// attachment: the network *and* the interface must match. It returns none
-// while Multus has not reported it; the pod's own address is never a stand-in.
-func ReportedAddresses(annotations map[string]string, a Attachment) ([]netip.Addr, error) {
-	if a.IsZero() {
-		return nil, nil
-	}
+// Reported is an interface of a pod that Multus reports.
+type Reported struct {
+	// Network as Multus names it: <namespace>/<name>, for others than the
+	// cluster network.
+	Network   string   `json:"name"`
+	Interface string   `json:"interface"`
+	IPs       []string `json:"ips"`
+	MAC       string   `json:"mac"`
+}
+
+// ReportedInterfaces reads what Multus reports of a pod, the cluster network
+// included. It is none while Multus has reported nothing.
+func ReportedInterfaces(annotations map[string]string) ([]Reported, error) {
 	text, ok := annotations[NetworkStatusAnnotation]
 	if !ok {
 		text = annotations[OldNetworkStatusAnnotation]
@@ -20,20 +26,38 @@ func ReportedAddresses(annotations map[string]string, a Attachment) ([]netip.Add
 	if text == "" {
 		return nil, nil
 	}
-	var statuses []struct {
-		Name      string   `json:"name"`
-		Interface string   `json:"interface"`
-		IPs       []string `json:"ips"`
-	}
-	if err := json.Unmarshal([]byte(text), &statuses); err != nil {
+	var reported []Reported
+	if err := json.Unmarshal([]byte(text), &reported); err != nil {
 		return nil, fmt.Errorf("reading the network status: %w", err)
 	}
+	return reported, nil
+}
+
+// ReportedAddresses returns the addresses that Multus reports for the
+// attachment: the network *and* the interface must match. It returns none
+// while Multus has not reported it; the pod's own address is never a stand-in.
+func ReportedAddresses(annotations map[string]string, a Attachment) ([]netip.Addr, error) {
+	if a.IsZero() {
+		return nil, nil
+	}
+	reported, err := ReportedInterfaces(annotations)
+	if err != nil {
+		return nil, err
+	}
+	return AddressesOn(reported, a)
+}
+
+// AddressesOn returns the addresses that are reported for the attachment.
+func AddressesOn(reported []Reported, a Attachment) ([]netip.Addr, error) {
+	if a.IsZero() {
+		return nil, nil
+	}
 	var addresses []netip.Addr
-	for _, s := range statuses {
-		if s.Name != a.Network.String() || s.Interface != a.Interface {
+	for _, r := range reported {
+		if r.Network != a.Network.String() || r.Interface != a.Interface {
 			continue
 		}
-		for _, ip := range s.IPs {
+		for _, ip := range r.IPs {
 			address, err := netip.ParseAddr(ip)
 			if err != nil {
 				return nil, fmt.Errorf("reading the network status of %s: %w", a, err)

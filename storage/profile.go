@@ -52,4 +52,7 @@ const (
 	// SelectorAnnotation on a headless Service keeps the selector that it was
 	// created with, as JSON, for the day that it becomes a ClusterIP Service again.
 	SelectorAnnotation = "fairlead.io/selector"
+	// NamespaceAnnotation on a client pod keeps the network namespace that it was
+	// last seen with, as NetworkNamespace.String writes it.
+	NamespaceAnnotation = "fairlead.io/network-namespace"
 )

@@ -1,6 +1,9 @@
 package storage
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // Volume is what gates need to know of one volume.
 type Volume struct {
@@ -35,6 +38,8 @@ type Service struct {
 	OptOut bool
 	// Fixed: the Service is not of type ClusterIP, so it can't be headless and is left alone.
 	Fixed bool
+	// Selects: the Service has a selector, so that Kubernetes publishes its endpoints.
+	Selects bool
 }
 
 // ClusterIPNone is the clusterIP of a headless Service.
@@ -80,6 +85,12 @@ type Server struct {
 	Node     string
 	// Network that the pod asks for.
 	Network Attachment
+	// Reported are the pod's interfaces, as Multus reports them.
+	Reported []Reported
+	Ready    bool
+	// Terminating pods take no new connections.
+	Terminating bool
+	Created     time.Time
 }
 
 // Client is a pod that mounts shared volumes on its node.
@@ -98,6 +109,9 @@ type Client struct {
 	Ready    bool
 	// Terminating pods mount nothing new, but their mounts may live on.
 	Terminating bool
+	// Sandbox and Recorded tell the pod's network namespace; see Sandbox.Namespace.
+	Sandbox  Sandbox
+	Recorded NetworkNamespace
 }
 
 // Reaches tells whether Multus reports an address of the client on the network.

@@ -120,7 +120,7 @@ func checkValue(d settings.Definition, value string, facts SettingFacts) field.E
 		return nil
 	}
 	detail := err.Error()
-	if d.Name != settings.StorageNetworkForRWX {
+	if d.NamesNetwork {
 		detail += facts.hint() + `, or "" for the cluster network`
 	}
 	return field.ErrorList{field.Invalid(path, value, detail)}
@@ -153,7 +153,7 @@ func hint(networks []storage.Network) string {
 }
 
 func (v *Verdict) checkNetworkExists(d settings.Definition, value string, facts SettingFacts) {
-	if d.Name == settings.StorageNetworkForRWX || !facts.NetworksKnown {
+	if !d.NamesNetwork || !facts.NetworksKnown {
 		return
 	}
 	network, err := storage.ParseNetwork(value)
@@ -191,6 +191,9 @@ func (v *Verdict) checkEffect(d settings.Definition, facts SettingFacts, change 
 	before, after := facts.resolve(), settings.Resolve(own, system, facts.Profile.Name)
 	if !facts.Own && after[d.Name].Source == settings.SourceFairlead && after[d.Name].Text != system[d.Name] {
 		v.Warnings = append(v.Warnings, fmt.Sprintf("has no effect: settings.fairlead.io %s says %q and wins", d.Name, after[d.Name].Text))
+	}
+	if d.AtOnce {
+		return
 	}
 	v.checkCombination(d, after)
 

@@ -220,7 +220,14 @@ func TestSetting(t *testing.T) {
 		"unknown, the storage system's": {setting: "priority-class", value: "x", reason: ReasonValid},
 		"unknown, Fairlead's own": {
 			setting: "storage-netwrk", value: "x", reason: ReasonUnknown, but: func(f *SettingFacts) { f.Own = true },
-			problems: []string{`metadata.name: Unsupported value: "storage-netwrk": supported values: "storage-network", "storage-network-for-rwx-volume-enabled", "endpoint-network-for-rwx-volume"`},
+			problems: []string{`metadata.name: Unsupported value: "storage-netwrk": supported values: "storage-network", "storage-network-for-rwx-volume-enabled", "endpoint-network-for-rwx-volume", "auto-delete-pod-when-volume-detached-unexpectedly", "blacklist-for-auto-delete-pod-when-volume-detached-unexpectedly"`},
+		},
+		"kinds that are none": {
+			setting: settings.AutoDeletePodBlacklist, value: "ReplicaSet", reason: ReasonInvalidValue, but: func(f *SettingFacts) { f.Own = true },
+			problems: []string{`value: Invalid value: "ReplicaSet": must be <group>/<Kind> of controllers, separated by ";", like apps/StatefulSet;apps/DaemonSet, or "" for none`},
+		},
+		"no restart is announced for what is in force at once": {
+			setting: settings.AutoDeletePod, value: "false", reason: ReasonValid, but: func(f *SettingFacts) { f.Own = true },
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

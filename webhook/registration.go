@@ -86,7 +86,7 @@ func mutate(p storage.Profile, entry string, rule admissionregistrationv1.RuleWi
 }
 
 func validateSettings(p storage.Profile) admissionregistrationv1.ValidatingWebhook {
-	names := judgedSettings()
+	all, dangerZone := names(settings.All()), names(settings.DangerZone())
 	return admissionregistrationv1.ValidatingWebhook{
 		Name:         entrySettings + "." + p.Name + ".fairlead.io",
 		ClientConfig: clientConfig(validatePath(p.Name, entrySettings)),
@@ -103,12 +103,12 @@ func validateSettings(p storage.Profile) admissionregistrationv1.ValidatingWebho
 		MatchConditions: []admissionregistrationv1.MatchCondition{
 			// By the object's name: a deletion of many at once has none in the request.
 			condition("a-setting-that-fairlead-judges", "request.resource.group == 'fairlead.io' || "+
-				"(request.operation == 'DELETE' ? oldObject.metadata.name : object.metadata.name) in "+names),
+				"(request.operation == 'DELETE' ? oldObject.metadata.name : object.metadata.name) in "+dangerZone),
 			condition("value-changed", "request.operation != 'UPDATE' || (has(object.value) != has(oldObject.value)) || (has(object.value) && object.value != oldObject.value)"),
 			// A namespace, or all of a kind, going away must not wait for Fairlead.
 			condition("not-the-clean-up-of-kubernetes", "!(request.operation == 'DELETE' && "+cleanUp+")"),
 			// The controller creates Fairlead's own settings without a value: there is nothing to judge.
-			condition("not-an-empty-one", "!(request.operation == 'CREATE' && request.resource.group == 'fairlead.io' && !has(object.value) && object.metadata.name in "+names+")"),
+			condition("not-an-empty-one", "!(request.operation == 'CREATE' && request.resource.group == 'fairlead.io' && !has(object.value) && object.metadata.name in "+all+")"),
 			// longhorn-manager creates missing settings with their defaults as it starts, and does not start if it can't.
 			condition("not-a-default", "!(request.operation == 'CREATE' && request.resource.group != 'fairlead.io' && has(object.value) && object.value in "+defaults()+")"),
 		},
@@ -121,10 +121,10 @@ func validateSettings(p storage.Profile) admissionregistrationv1.ValidatingWebho
 const cleanUp = "request.userInfo.username in ['system:serviceaccount:kube-system:namespace-controller', " +
 	"'system:serviceaccount:kube-system:generic-garbage-collector', 'system:kube-controller-manager', 'system:apiserver']"
 
-// defaults lists the default values of the catalog in CEL.
+// defaults lists the default values of the danger zone in CEL.
 func defaults() string {
 	var values []string
-	for _, d := range settings.All() {
+	for _, d := range settings.DangerZone() {
 		if quoted := fmt.Sprintf("'%s'", d.Default); !slices.Contains(values, quoted) {
 			values = append(values, quoted)
 		}
@@ -132,13 +132,13 @@ func defaults() string {
 	return "[" + strings.Join(values, ", ") + "]"
 }
 
-// judgedSettings lists the names of the catalog in CEL.
-func judgedSettings() string {
-	var names []string
-	for _, d := range settings.All() {
-		names = append(names, fmt.Sprintf("'%s'", d.Name))
+// names lists the names of settings in CEL.
+func names(definitions []settings.Definition) string {
+	var list []string
+	for _, d := range definitions {
+		list = append(list, fmt.Sprintf("'%s'", d.Name))
 	}
-	return "[" + strings.Join(names, ", ") + "]"
+	return "[" + strings.Join(list, ", ") + "]"
 }
 
 func validateNetworks() admissionregistrationv1.ValidatingWebhook {

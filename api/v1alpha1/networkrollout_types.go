@@ -53,6 +53,28 @@ type NetworkRolloutStatus struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	Blockers []Blocker `json:"blockers,omitempty"`
+	// Replacing is the Service, as JSON, that is being deleted and created anew
+	// since its cluster IP can't be changed. Whoever finds it here creates it.
+	//
+	// +optional
+	Replacing string `json:"replacing,omitempty"`
+	// OutOfLine are objects that are not as the record says, and what each waits for.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	OutOfLine []OutOfLine `json:"outOfLine,omitempty"`
+}
+
+// OutOfLine is an object that came up while Fairlead was away, or was changed by
+// somebody else, or belongs to a volume that has been attached since before.
+type OutOfLine struct {
+	// Kind of the object: Service, Server or Client.
+	Kind string `json:"kind"`
+	// Name of the object.
+	Name string `json:"name"`
+	// Message says what is wrong and what it waits for.
+	Message string `json:"message"`
 }
 
 // ClientsRollout is the half of the pods that mount volumes.

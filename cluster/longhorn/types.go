@@ -77,6 +77,8 @@ type VolumeStatus struct {
 	State            string           `json:"state,omitempty"`
 	CurrentNodeID    string           `json:"currentNodeID,omitempty"`
 	KubernetesStatus KubernetesStatus `json:"kubernetesStatus,omitempty"`
+	// RemountRequestedAt is when Longhorn asked for the volume to be mounted anew, RFC 3339.
+	RemountRequestedAt string `json:"remountRequestedAt,omitempty"`
 }
 
 // KubernetesStatus says who uses the volume. With LastPodRefAt it speaks of the past.

@@ -15,6 +15,7 @@ import (
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	config "github.com/fairlead-io/fairlead/api/config/v1alpha1"
 	"github.com/fairlead-io/fairlead/storage"
@@ -77,6 +78,8 @@ func (o *commonOptions) restConfig(userAgent string) (*rest.Config, error) {
 	}
 	c.UserAgent = "fairlead-" + userAgent + "/" + version
 	c.QPS, c.Burst = 50, 100
+	// The API server warns of the classic Endpoints at every write and watch; once is enough.
+	c.WarningHandlerWithContext = log.NewKubeAPIWarningLogger(log.KubeAPIWarningLoggerOptions{Deduplicate: true})
 	return c, nil
 }
 

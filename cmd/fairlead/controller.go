@@ -18,8 +18,10 @@ import (
 	config "github.com/fairlead-io/fairlead/api/config/v1alpha1"
 	"github.com/fairlead-io/fairlead/cluster"
 	"github.com/fairlead-io/fairlead/controllers/cabundle"
+	"github.com/fairlead-io/fairlead/controllers/endpoints"
 	"github.com/fairlead-io/fairlead/controllers/rollout"
 	"github.com/fairlead-io/fairlead/controllers/volumes"
+	"github.com/fairlead-io/fairlead/controllers/workloads"
 	"github.com/fairlead-io/fairlead/webhook"
 )
 
@@ -96,6 +98,9 @@ func (o *controllerOptions) run(ctx context.Context, log *slog.Logger) error {
 			return fmt.Errorf("adding a health check: %w", err)
 		}
 	}
+	if err := cluster.IndexClaims(ctx, mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
 	for _, p := range configuration.Profiles {
 		if err := setupProfile(mgr, configuration, p, log.With("profile", p.Name)); err != nil {
 			return err
@@ -113,28 +118,41 @@ func (o *controllerOptions) run(ctx context.Context, log *slog.Logger) error {
 	return nil
 }
 
+// setupProfile registers the controllers of the duties that are on, one each.
 func setupProfile(mgr manager.Manager, c *config.Configuration, p config.Profile, log *slog.Logger) error {
-	profile := p.Storage()
-	var cached client.Reader = mgr.GetClient()
-	live := cluster.NewReader(profile, mgr.GetAPIReader(), cached)
+	profile, duties := p.Storage(), p.Duties
+	var objects client.Reader = mgr.GetClient()
+	cached, live := cluster.NewReader(profile, objects, objects), cluster.NewReader(profile, mgr.GetAPIReader(), objects)
 	recorder := mgr.GetEventRecorder("fairlead")
-	if p.Duties.Settings != config.Off {
-		r := &rollout.Reconciler{
-			Profile: profile, Applies: p.Duties.Settings == config.Apply, Settle: c.Networks.Settle.Duration,
-			VolumeNetworks: p.Duties.ServesVolumeNetworks(),
-			Client:         mgr.GetClient(), Cached: cluster.NewReader(profile, cached, cached), Live: live,
-			Events: recorder, Clock: clock.RealClock{}, Log: log,
-		}
-		if err := r.SetupWithManager(mgr); err != nil {
+	var controllers []interface{ SetupWithManager(ctrl.Manager) error }
+	if duties.Settings != config.Off {
+		controllers = append(controllers, &rollout.Reconciler{
+			Profile: profile, Applies: duties.Settings == config.Apply, VolumeNetworks: duties.ServesVolumeNetworks(), Settle: c.Networks.Settle.Duration,
+			Client: mgr.GetClient(), Cached: cached, Live: live, Events: recorder, Clock: clock.RealClock{}, Log: log,
+		})
+	}
+	if duties.Services == config.On {
+		controllers = append(controllers, &volumes.Reconciler{
+			Profile: profile, ClusterDomain: c.ClusterDomain,
+			Client: mgr.GetClient(), Live: live, Pods: mgr.GetAPIReader(), Events: recorder, Clock: clock.RealClock{}, Log: log,
+		})
+	}
+	if duties.Endpoints != config.Off {
+		controllers = append(controllers, &endpoints.Reconciler{
+			Profile: profile, Classic: duties.Endpoints == config.On,
+			Client: mgr.GetClient(), Cached: cached, Events: recorder, Clock: clock.RealClock{}, Log: log,
+		})
+	}
+	if duties.Workloads == config.On || duties.Remount == config.On {
+		controllers = append(controllers, &workloads.Reconciler{
+			Profile: profile, DeadMounts: duties.Workloads == config.On, OnRequest: duties.Remount == config.On,
+			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Cached: cached, Events: recorder, Clock: clock.RealClock{}, Log: log,
+		})
+	}
+	for _, controller := range controllers {
+		if err := controller.SetupWithManager(mgr); err != nil {
 			return err
 		}
-	}
-	if p.Duties.Services == config.On {
-		r := &volumes.Reconciler{
-			Profile: profile, ClusterDomain: c.ClusterDomain,
-			Client: mgr.GetClient(), Live: live, Events: recorder, Log: log,
-		}
-		return r.SetupWithManager(mgr)
 	}
 	return nil
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -52,6 +51,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	if resumed, err := r.resumeReplacing(ctx); resumed || err != nil {
+		return ctrl.Result{}, err
+	}
 	values, facts, err := r.gather(ctx, r.Cached, record)
 	if err != nil {
 		return ctrl.Result{}, r.orReportInvalid(ctx, values, err)
@@ -77,6 +79,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	return ctrl.Result{RequeueAfter: step.After}, nil
 }
 
+// resumeReplacing ends what was begun with a Service before a crash or a
+// change of leader. The cache may be behind: then there is a Service already.
+func (r *Reconciler) resumeReplacing(ctx context.Context) (resumed bool, _ error) {
+	rollout, err := r.Cached.RolloutObject(ctx)
+	if err != nil || rollout.Status.Replacing == "" {
+		return false, err
+	}
+	return true, r.finishReplacing(ctx)
+}
+
 // gather reads the values in force and the facts.
 func (r *Reconciler) gather(ctx context.Context, reader *cluster.Reader, record settings.Record) (settings.Values, settings.Rollout, error) {
 	own, system, err := reader.Values(ctx)
@@ -90,20 +102,6 @@ func (r *Reconciler) gather(ctx context.Context, reader *cluster.Reader, record 
 		err = r.gatherRequests(ctx, reader, &facts)
 	}
 	return values, facts, err
-}
-
-// gatherRequests adds what volumes ask for. Whether a network exists is looked up
-// live, and only while there is one that clients are not built with yet: to watch
-// a kind that may not be installed would keep the controller from starting.
-func (r *Reconciler) gatherRequests(ctx context.Context, reader *cluster.Reader, facts *settings.Rollout) error {
-	if err := reader.AddRequests(ctx, facts); err != nil || len(facts.NewNetworks()) == 0 {
-		return err
-	}
-	var err error
-	if facts.Networks, err = r.Live.Networks(ctx); meta.IsNoMatchError(err) {
-		return nil // without Multus there is no network
-	}
-	return err
 }
 
 // stepLive decides on fresh facts and does what they call for.

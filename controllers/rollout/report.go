@@ -39,6 +39,7 @@ func (r *Reconciler) reportRollout(ctx context.Context, facts settings.Rollout, 
 		rollout.Status.Message += "; " + step.Volumes.Message
 	}
 	rollout.Status.Blockers = apiBlockers(slices.Concat(step.Blockers, step.Volumes.Blockers))
+	rollout.Status.OutOfLine = apiOutOfLine(settings.FindOutOfLine(facts))
 	if equality.Semantic.DeepEqual(before, &rollout.Status) {
 		return nil
 	}
@@ -49,12 +50,20 @@ func (r *Reconciler) reportRollout(ctx context.Context, facts settings.Rollout, 
 	return nil
 }
 
-// maxBlockers is the limit of the API type.
-const maxBlockers = 64
+// maxListed is the limit of the lists in the API types.
+const maxListed = 64
+
+func apiOutOfLine(found []settings.OutOfLine) []v1alpha1.OutOfLine {
+	var list []v1alpha1.OutOfLine
+	for _, o := range found[:min(len(found), maxListed)] {
+		list = append(list, v1alpha1.OutOfLine{Kind: string(o.Kind), Name: o.Name, Message: o.Message})
+	}
+	return list
+}
 
 func apiBlockers(blockers []settings.Blocker) []v1alpha1.Blocker {
 	var list []v1alpha1.Blocker
-	for _, b := range blockers[:min(len(blockers), maxBlockers)] {
+	for _, b := range blockers[:min(len(blockers), maxListed)] {
 		list = append(list, v1alpha1.Blocker{Kind: string(b.Kind), Name: b.Name, Nodes: b.Nodes, Workloads: b.Workloads, Message: b.Message})
 	}
 	return list

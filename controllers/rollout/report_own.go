@@ -27,7 +27,11 @@ func (r *Reconciler) reportOwn(ctx context.Context, values settings.Values, step
 			continue
 		}
 		before := setting.Status.DeepCopy()
-		r.fill(setting, value, step)
+		told := step
+		if settings.AtOnce(setting.Name) {
+			told = settings.Step{Applied: true, Phase: settings.PhaseApplied, Message: "in force"}
+		}
+		r.fill(setting, value, told)
 		if equality.Semantic.DeepEqual(before, &setting.Status) {
 			continue
 		}

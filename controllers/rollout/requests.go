@@ -1,18 +1,44 @@
 package rollout
 
 import (
+	"context"
 	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
+	"github.com/fairlead-io/fairlead/cluster"
+	"github.com/fairlead-io/fairlead/settings"
 	"github.com/fairlead-io/fairlead/storage"
 )
+
+// gatherRequests adds what volumes ask for. Whether a network exists is looked up
+// live, and only while there is one that clients are not built with yet: to watch
+// a kind that may not be installed would keep the controller from starting.
+func (r *Reconciler) gatherRequests(ctx context.Context, reader *cluster.Reader, facts *settings.Rollout) error {
+	if err := reader.AddRequests(ctx, facts); err != nil || len(facts.NewNetworks()) == 0 {
+		return err
+	}
+	var err error
+	if facts.Networks, err = r.Live.Networks(ctx); meta.IsNoMatchError(err) {
+		return nil // without Multus there is no network
+	}
+	return err
+}
+
+// requestOf is what is asked for one volume.
+func (r *Reconciler) requestOf(ctx context.Context, volume string) (storage.Request, error) {
+	if !r.VolumeNetworks {
+		return storage.Request{}, nil
+	}
+	return r.Live.Request(ctx, volume)
+}
 
 // watchRequests brings an event for whatever may change what volumes ask for. A
 // cluster has many claims and PersistentVolumes; few events of them say anything new.

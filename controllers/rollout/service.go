@@ -3,7 +3,9 @@ package rollout
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	corev1 "k8s.io/api/core/v1"
@@ -12,50 +14,118 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/cluster"
 	"github.com/fairlead-io/fairlead/mutators"
 	"github.com/fairlead-io/fairlead/settings"
 	"github.com/fairlead-io/fairlead/storage"
 )
 
-// replaceService makes the Service of a detached volume anew, since a cluster
-// IP can't be changed. Should Fairlead crash in between, the storage system
-// creates the Service when it next attaches the volume, as it does for a new one.
+// replaceService brings the Service of a detached volume to where it is due. A
+// headless one that stays headless is changed in place. A cluster IP can't be
+// changed, so the Service is deleted and created anew; what it was is written
+// down first, so that after a crash in between the next reconcile creates it,
+// whoever does it.
 func (r *Reconciler) replaceService(ctx context.Context, seen storage.Service, record settings.Record, request storage.Request) error {
 	old, err := r.Live.ServiceObject(ctx, seen.Name)
 	if err != nil {
 		return err
 	}
+	if string(old.UID) != seen.UID || old.ResourceVersion != seen.ResourceVersion {
+		return apierrors.NewConflict(corev1.Resource("services"), seen.Name, errServiceMoved)
+	}
 	fresh, err := renewed(old, record, request)
 	if err != nil {
+		return err
+	}
+	if old.Spec.ClusterIP == corev1.ClusterIPNone && fresh.Spec.ClusterIP == corev1.ClusterIPNone {
+		before := old.DeepCopy()
+		old.Annotations, old.Spec.Selector = fresh.Annotations, fresh.Spec.Selector
+		if err := r.Client.Patch(ctx, old, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+			return fmt.Errorf("changing Service %s: %w", seen.Name, err)
+		}
+		r.Log.Info("changed the network of a detached volume's Service", "service", seen.Name, "network", fresh.Annotations[storage.NetworkAnnotation])
+		return nil
+	}
+	if err := r.intend(ctx, old); err != nil {
 		return err
 	}
 	uid, version := types.UID(seen.UID), seen.ResourceVersion
 	if err := r.Client.Delete(ctx, old, client.Preconditions{UID: &uid, ResourceVersion: &version}); err != nil {
 		return fmt.Errorf("replacing Service %s: %w", seen.Name, err)
 	}
-	if err := r.Client.Create(ctx, fresh); err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("replacing Service %s: %w", seen.Name, err)
-	}
-	r.Log.Info("replaced the Service of a detached volume", "service", seen.Name, "network", fresh.Annotations[storage.NetworkAnnotation])
-	return nil
+	return r.finishReplacing(ctx)
 }
 
-// renewed is the Service as the storage system would create it today: what was
-// recorded and allocated is gone, and the same rule as in the webhook has
-// shaped it, so that a webhook that is away does not matter.
-func renewed(old *corev1.Service, record settings.Record, request storage.Request) (*corev1.Service, error) {
-	fresh := &corev1.Service{
+var errServiceMoved = errors.New("the Service is not the one that was decided upon")
+
+// intend writes down what the Service is that is about to be deleted.
+func (r *Reconciler) intend(ctx context.Context, old *corev1.Service) error {
+	text, err := json.Marshal(kept(old))
+	if err != nil {
+		return fmt.Errorf("keeping Service %s: %w", old.Name, err)
+	}
+	return r.writeRecord(ctx, func(status *v1alpha1.NetworkRolloutStatus) error {
+		status.Replacing = string(text)
+		return nil
+	})
+}
+
+// finishReplacing creates the Service that was written down, unless there is one
+// again, and forgets it. Where it goes follows from the record as it is stored.
+func (r *Reconciler) finishReplacing(ctx context.Context) error {
+	return r.writeRecord(ctx, func(status *v1alpha1.NetworkRolloutStatus) error {
+		if status.Replacing == "" {
+			return nil
+		}
+		var old corev1.Service
+		if err := json.Unmarshal([]byte(status.Replacing), &old); err != nil {
+			return fmt.Errorf("reading status.replacing of NetworkRollout %s: %w", r.Profile.Name, err)
+		}
+		record, err := cluster.RecordOf(&v1alpha1.NetworkRollout{Status: *status})
+		if err != nil && !errors.Is(err, cluster.ErrNotRecorded) {
+			return err
+		}
+		request, err := r.requestOf(ctx, old.Labels[r.Profile.VolumeLabel])
+		if err != nil {
+			return err
+		}
+		fresh, err := renewed(&old, record, request)
+		if err != nil {
+			return err
+		}
+		switch err := r.Client.Create(ctx, fresh); {
+		case err == nil:
+			r.Log.Info("replaced the Service of a detached volume", "service", old.Name, "network", fresh.Annotations[storage.NetworkAnnotation])
+		case !apierrors.IsAlreadyExists(err): // the storage system's, or the old one that was not deleted yet
+			return fmt.Errorf("replacing Service %s: %w", old.Name, err)
+		}
+		status.Replacing = ""
+		return nil
+	})
+}
+
+// kept is what of a Service outlives its replacement: what is allocated does not.
+func kept(old *corev1.Service) *corev1.Service {
+	return &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: old.Namespace, Name: old.Name, Labels: old.Labels,
-			Annotations: map[string]string{}, OwnerReferences: old.OwnerReferences,
+			Annotations: maps.Clone(old.Annotations), OwnerReferences: old.OwnerReferences,
 		},
 		Spec: corev1.ServiceSpec{
 			Type: old.Spec.Type, Ports: old.Spec.Ports, Selector: old.Spec.Selector,
 			SessionAffinity: old.Spec.SessionAffinity, PublishNotReadyAddresses: old.Spec.PublishNotReadyAddresses,
 		},
 	}
-	for key, value := range old.Annotations {
-		fresh.Annotations[key] = value
+}
+
+// renewed is the Service as the storage system would create it today: what was
+// recorded and allocated is gone, and the same rule as in the webhook has
+// shaped it, so that a webhook that is away does not matter.
+func renewed(old *corev1.Service, record settings.Record, request storage.Request) (*corev1.Service, error) {
+	fresh := kept(old)
+	if fresh.Annotations == nil {
+		fresh.Annotations = map[string]string{}
 	}
 	if text, ok := fresh.Annotations[storage.SelectorAnnotation]; ok && len(fresh.Spec.Selector) == 0 {
 		if err := json.Unmarshal([]byte(text), &fresh.Spec.Selector); err != nil {

@@ -1,5 +1,5 @@
 // Package volumes keeps each shared volume's objects in line with its Service,
 // also those that were written while the webhooks were away: the endpoint is
-// corrected, and a server pod that does not ask for its Service's network is
-// told about.
+// corrected, and a server pod that its clients can't find is restarted as soon
+// as no started workload uses the volume.
 package volumes

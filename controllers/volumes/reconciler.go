@@ -3,14 +3,15 @@ package volumes
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 
 	"gomodules.xyz/jsonpatch/v2"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -30,14 +31,25 @@ type Reconciler struct {
 	ClusterDomain string
 	Client        client.Client
 	Live          *cluster.Reader
-	Events        events.EventRecorder
-	Log           *slog.Logger
+	// Pods reads pods from the API server.
+	Pods   client.Reader
+	Events events.EventRecorder
+	Clock  clock.PassiveClock
+	Log    *slog.Logger
+
+	// repairs and told are by volume. There is one worker.
+	repairs map[string]repair
+	told    map[string]string
 }
 
-// Reconcile corrects the endpoint of one volume and looks at its server.
+// Reconcile corrects the endpoint of one volume and repairs its server.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	var sm longhorn.ShareManager
 	if err := r.Client.Get(ctx, request.NamespacedName, &sm); err != nil {
+		if apierrors.IsNotFound(err) {
+			delete(r.repairs, request.Name)
+			delete(r.told, request.Name)
+		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	service, err := r.Live.Service(ctx, request.Name)
@@ -47,7 +59,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := r.correctEndpoint(ctx, &sm, service); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	return ctrl.Result{}, r.lookAtServer(ctx, &sm, service)
+	after, err := r.repairServer(ctx, &sm, service)
+	return ctrl.Result{RequeueAfter: after}, err
 }
 
 // correctEndpoint applies the webhook's own rule to an endpoint that came in without it.
@@ -71,32 +84,9 @@ func (r *Reconciler) correctEndpoint(ctx context.Context, sm *longhorn.ShareMana
 	return nil
 }
 
-// lookAtServer tells about a server pod that its clients can't reach by the
-// Service. It is not restarted: the volume may be in use by another way.
-func (r *Reconciler) lookAtServer(ctx context.Context, sm *longhorn.ShareManager, service *storage.Service) error {
-	record, err := r.Live.Record(ctx)
-	if errors.Is(err, cluster.ErrNotRecorded) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	server, err := r.Live.RunningServer(ctx, sm.Name)
-	if err != nil || server == nil {
-		return err
-	}
-	want := service.Network(record.Clients)
-	if server.Network == want {
-		return nil
-	}
-	message := fmt.Sprintf("server pod %s asks for network %q, its Service is for %q: it came up while the webhooks were away, opted out, is on the host network, or has the interface name taken; detach the volume to bring it in line", server.Pod, server.Network, want)
-	r.Log.Warn("out of line", "volume", sm.Name, "detail", message)
-	r.Events.Eventf(sm, nil, corev1.EventTypeWarning, "OutOfLine", "Look", "%s", message)
-	return nil
-}
-
 // SetupWithManager registers the controller.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	r.repairs, r.told = map[string]repair{}, map[string]string{}
 	here := predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetNamespace() == r.Profile.Namespace })
 	byLabel := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
 		volume, ok := o.GetLabels()[r.Profile.VolumeLabel]

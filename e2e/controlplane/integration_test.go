@@ -26,6 +26,7 @@ func TestControlPlane(t *testing.T) {
 	t.Run("kubectl and server are of the pinned version", func(t *testing.T) { kubectlWorks(t, first) })
 	t.Run("every CRD is served", func(t *testing.T) { crdsAreServed(t, first) })
 	t.Run("networks", func(t *testing.T) { networks(t, first) })
+	t.Run("sandboxes", func(t *testing.T) { sandboxes(t, first) })
 	t.Run("certificates", func(t *testing.T) { certificates(t, first) })
 	t.Run("volumes are attached", func(t *testing.T) { volumesAreAttached(t, first) })
 	t.Run("workloads run", func(t *testing.T) { workloadsRun(t, first) })

@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"github.com/fairlead-io/fairlead/webhook"
 )
 
 // State is what the control plane says of itself once it is ready.
@@ -49,6 +51,9 @@ func startControlPlane(ctx context.Context, root string, o Options) (*controlPla
 	args := []string{"run", "--dir", dir, "--nodes", fmt.Sprint(o.Nodes), "--until-stdin-closes"}
 	if o.ClusterDomain != "" {
 		args = append(args, "--cluster-domain", o.ClusterDomain)
+	}
+	if o.Audit {
+		args = append(args, "--audit-group", "system:serviceaccounts:"+webhook.Namespace)
 	}
 	cmd := exec.Command(binary, args...) // not by ctx: it is stopped in order, by stop
 	cmd.Stdout, cmd.Stderr = o.Out, o.Out

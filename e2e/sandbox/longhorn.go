@@ -40,6 +40,15 @@ type Volume struct {
 	Migratable bool
 	// Claim in namespace default, empty for none.
 	Claim string
+	// PersistentVolume's name where it is not the volume's, as with one made by hand.
+	PersistentVolume string
+}
+
+func (v Volume) persistentVolume() string {
+	if v.PersistentVolume != "" {
+		return v.PersistentVolume
+	}
+	return v.Name
 }
 
 // CreateVolume creates the Longhorn volume, with ShareManager, PersistentVolume and claim.
@@ -74,7 +83,7 @@ func persistentVolume(v Volume, mode corev1.PersistentVolumeAccessMode) *corev1.
 		attributes["migratable"] = "true"
 	}
 	pv := &corev1.PersistentVolume{
-		ObjectMeta: metav1.ObjectMeta{Name: v.Name},
+		ObjectMeta: metav1.ObjectMeta{Name: v.persistentVolume()},
 		Spec: corev1.PersistentVolumeSpec{
 			Capacity:    corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
 			AccessModes: []corev1.PersistentVolumeAccessMode{mode}, StorageClassName: "longhorn",
@@ -94,7 +103,7 @@ func claim(v Volume, mode corev1.PersistentVolumeAccessMode) *corev1.PersistentV
 	return &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: v.Claim},
 		Spec: corev1.PersistentVolumeClaimSpec{
-			AccessModes: []corev1.PersistentVolumeAccessMode{mode}, VolumeName: v.Name, StorageClassName: ptr.To("longhorn"),
+			AccessModes: []corev1.PersistentVolumeAccessMode{mode}, VolumeName: v.persistentVolume(), StorageClassName: ptr.To("longhorn"),
 			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
 		},
 	}

@@ -21,8 +21,6 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/utils/ptr"
-
-	"github.com/fairlead-io/fairlead/webhook"
 )
 
 // Replica is one process of Fairlead: what a Deployment says, with its volumes
@@ -53,7 +51,7 @@ func (s *Sandbox) StartReplica(ctx context.Context, deployment, name string) (*R
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("making %s: %w", dir, err)
 	}
-	kubeconfig, err := s.serviceAccountKubeconfig(ctx, d.Spec.Template.Spec.ServiceAccountName, dir)
+	kubeconfig, err := s.serviceAccountKubeconfig(ctx, d.Namespace, d.Spec.Template.Spec.ServiceAccountName, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -174,12 +172,12 @@ func (r *Replica) forget() {
 // the token, as a kubelet would.
 const tokenSeconds int64 = 30 * 24 * 3600
 
-func (s *Sandbox) serviceAccountKubeconfig(ctx context.Context, account, dir string) (string, error) {
+func (s *Sandbox) serviceAccountKubeconfig(ctx context.Context, namespace, account, dir string) (string, error) {
 	clients, err := kubernetes.NewForConfig(s.Config)
 	if err != nil {
 		return "", fmt.Errorf("building a client: %w", err)
 	}
-	token, err := clients.CoreV1().ServiceAccounts(webhook.Namespace).CreateToken(ctx, account, &authenticationv1.TokenRequest{
+	token, err := clients.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, account, &authenticationv1.TokenRequest{
 		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(tokenSeconds)},
 	}, metav1.CreateOptions{})
 	if err != nil {

@@ -27,7 +27,9 @@ type Options struct {
 	Fairlead string
 	// ControllerArgs are given to the controller beside what its Deployment says.
 	ControllerArgs []string
-	// Out is told what is done.
+	// Audit records what Fairlead asks of the API server; see ReadAudit.
+	Audit bool
+	// Out is told what is done, by more than one at a time.
 	Out io.Writer
 }
 
@@ -42,6 +44,7 @@ type Sandbox struct {
 
 	plane    *controlPlane
 	replicas []*Replica
+	dns      []*DNS
 	forward  *Forwarder
 }
 
@@ -95,6 +98,9 @@ func (s *Sandbox) Stop() error {
 	var problems []error
 	for _, r := range s.replicas {
 		problems = append(problems, r.Kill())
+	}
+	for _, d := range s.dns {
+		problems = append(problems, d.process.Kill())
 	}
 	if s.forward != nil {
 		problems = append(problems, s.forward.Close())

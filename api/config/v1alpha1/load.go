@@ -66,6 +66,14 @@ func (c *Configuration) setDefaults() {
 		or(&p.Duties.Services, On)
 		or(&p.Duties.Networks, On)
 		or(&p.Duties.VolumeNetworks, On)
+		// What follows needs the record of networks, which the settings duty keeps.
+		recorded := On
+		if p.Duties.Settings == Off {
+			recorded = Off
+		}
+		or(&p.Duties.Endpoints, recorded)
+		or(&p.Duties.Workloads, recorded)
+		or(&p.Duties.Remount, Off)
 	}
 }
 
@@ -128,7 +136,25 @@ func (c *Configuration) validate() field.ErrorList {
 		problems = append(problems, oneOf(duties.Child("services"), p.Duties.Services, On, Off)...)
 		problems = append(problems, oneOf(duties.Child("networks"), p.Duties.Networks, On, Off)...)
 		problems = append(problems, oneOf(duties.Child("volumeNetworks"), p.Duties.VolumeNetworks, On, Off)...)
+		problems = append(problems, oneOf(duties.Child("endpoints"), p.Duties.Endpoints, On, Slices, Off)...)
+		problems = append(problems, oneOf(duties.Child("workloads"), p.Duties.Workloads, On, Off)...)
+		problems = append(problems, oneOf(duties.Child("remount"), p.Duties.Remount, On, Off)...)
+		problems = append(problems, p.Duties.needRecord(duties)...)
 	}
+	return problems
+}
+
+// needRecord refuses duties that can't do without the settings duty.
+func (d Duties) needRecord(path *field.Path) field.ErrorList {
+	var problems field.ErrorList
+	needs := func(name string, on bool, what Switch) {
+		if on && d.Settings == Off {
+			problems = append(problems, field.Invalid(path.Child(name), what, "needs settings: apply or guard, which keeps the record of networks"))
+		}
+	}
+	needs("endpoints", d.Endpoints != Off, d.Endpoints)
+	needs("workloads", d.Workloads != Off, d.Workloads)
+	needs("remount", d.Remount != Off, d.Remount)
 	return problems
 }
 

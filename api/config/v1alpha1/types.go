@@ -72,6 +72,16 @@ type Duties struct {
 	// VolumeNetworks: on (volumes may have networks of their own) or off. Default on.
 	// It needs settings: apply.
 	VolumeNetworks Switch `json:"volumeNetworks,omitempty"`
+	// Endpoints: on (publish the addresses of headless Services in EndpointSlices
+	// and a classic Endpoints object), slices (in slices only) or off. Default on;
+	// off where settings is off.
+	Endpoints Switch `json:"endpoints,omitempty"`
+	// Workloads: on (restart workload pods whose mount has died) or off. Default
+	// on; off where settings is off.
+	Workloads Switch `json:"workloads,omitempty"`
+	// Remount: on (restart workload pods whose volume the storage system asks to
+	// mount anew) or off. Default off, since Longhorn does it itself.
+	Remount Switch `json:"remount,omitempty"`
 }
 
 // ServesVolumeNetworks tells whether volumes may have networks of their own: only
@@ -83,10 +93,11 @@ type Switch string
 
 // Switches.
 const (
-	Apply Switch = "apply"
-	Guard Switch = "guard"
-	On    Switch = "on"
-	Off   Switch = "off"
+	Apply  Switch = "apply"
+	Guard  Switch = "guard"
+	On     Switch = "on"
+	Slices Switch = "slices"
+	Off    Switch = "off"
 )
 
 // UnmarshalJSON also takes true and false, since YAML reads a bare on and off as those.

@@ -55,7 +55,7 @@ func (s setup) apiServer() process.Spec {
 	if s.options.ServiceCIDRs[0].Addr().Is6() {
 		advertise = netip.IPv6Loopback().String()
 	}
-	return s.spec(binaries.APIServer,
+	return s.spec(binaries.APIServer, append(s.auditFlags(),
 		"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", s.ports.APIServer),
 		"--advertise-address="+advertise,
 		// A loopback address can't be an endpoint.
@@ -83,7 +83,7 @@ func (s setup) apiServer() process.Spec {
 		"--proxy-client-key-file="+s.credentials.frontProxy.KeyFile,
 		"--allow-privileged=true",
 		"--profiling=false",
-	)
+	)...)
 }
 
 func (s setup) controllerManager() process.Spec {

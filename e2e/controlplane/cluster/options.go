@@ -23,7 +23,9 @@ type Options struct {
 	// FastNodeLoss makes a lost node NotReady after seconds rather than most
 	// of a minute.
 	FastNodeLoss bool
-	Cache        cachedir.Cache
+	// AuditGroup is the group of users whose requests are recorded; empty for none.
+	AuditGroup string
+	Cache      cachedir.Cache
 }
 
 // Defaults are the options of an ordinary cluster.
@@ -69,6 +71,7 @@ func (l layout) pki() string             { return l.path("pki") }
 func (l layout) kubeconfig() string      { return l.path("kubeconfig") }
 func (l layout) etcdData() string        { return l.path("etcd") }
 func (l layout) stages() string          { return l.path("kwok.yaml") }
+func (l layout) auditPolicy() string     { return l.path("audit.yaml") }
 func (l layout) logs() string            { return l.path("logs") }
 func (l layout) log(name string) string  { return filepath.Join(l.logs(), name+".log") }
 func (l layout) state() string           { return l.path("state.json") }

@@ -66,6 +66,9 @@ func (s starter) startEtcd(ctx context.Context, _ clients) error {
 }
 
 func (s starter) startAPIServer(ctx context.Context, c clients) error {
+	if err := s.writeAuditPolicy(); err != nil {
+		return err
+	}
 	if _, err := s.group.Start(s.apiServer()); err != nil {
 		return err
 	}

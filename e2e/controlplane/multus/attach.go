@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	netv1 "github.com/k8snetworkplumbingwg/network-attachment-definition-client/pkg/apis/k8s.cni.cncf.io/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -31,7 +32,7 @@ func (s *Simulator) attach(ctx context.Context, name cache.ObjectName) error {
 		return nil
 	}
 
-	statuses, err := s.statuses(pod)
+	statuses, left, err := s.statuses(pod)
 	if err != nil {
 		// A kubelet would fail to make the sandbox and say so in these words.
 		// Addresses that were given already are taken back, as CNI DEL does.
@@ -40,32 +41,49 @@ func (s *Simulator) attach(ctx context.Context, name cache.ObjectName) error {
 			"Failed to create pod sandbox: plugin type=\"multus\" failed (add): %v", err)
 		return err
 	}
+	if left > 0 {
+		s.queue.AddAfter(name, left)
+		return nil
+	}
 	return s.publish(ctx, pod, statuses)
 }
 
-// statuses gives addresses on every network the pod asks for, or on none.
-func (s *Simulator) statuses(pod *corev1.Pod) ([]netv1.NetworkStatus, error) {
+// statuses gives addresses on every network the pod asks for, or on none. If it
+// is too early for them, it says by how much.
+func (s *Simulator) statuses(pod *corev1.Pod) ([]netv1.NetworkStatus, time.Duration, error) {
 	elements, err := parseRequest(pod.Annotations[netv1.NetworkAttachmentAnnot], pod.Namespace)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	statuses := []netv1.NetworkStatus{defaultStatus(pod)}
+	var networks []*netv1.NetworkAttachmentDefinition
 	for _, element := range elements {
 		network, err := s.networks.NetworkAttachmentDefinitions(element.Namespace).Get(element.Name)
 		if err != nil {
-			return nil, fmt.Errorf("cannot find a network-attachment-definition (%s) in namespace (%s): %w", element.Name, element.Namespace, err)
+			return nil, 0, fmt.Errorf("cannot find a network-attachment-definition (%s) in namespace (%s): %w", element.Name, element.Namespace, err)
 		}
-		from, err := parseConfig(network.Spec.Config)
+		networks = append(networks, network)
+	}
+	late, err := delay(pod, networks)
+	if err != nil {
+		return nil, 0, err
+	}
+	if left := s.waits.left(pod.UID, late, time.Now()); left > 0 {
+		return nil, left, nil
+	}
+
+	statuses := []netv1.NetworkStatus{defaultStatus(pod)}
+	for i, element := range elements {
+		from, err := parseConfig(networks[i].Spec.Config)
 		if err != nil {
-			return nil, fmt.Errorf("network %s/%s: %w", element.Namespace, element.Name, err)
+			return nil, 0, fmt.Errorf("network %s/%s: %w", element.Namespace, element.Name, err)
 		}
 		addresses, err := s.ledger.assign(pod.UID, element.InterfaceRequest, from, element.IPRequest)
 		if err != nil {
-			return nil, fmt.Errorf("network %s/%s: %w", element.Namespace, element.Name, err)
+			return nil, 0, fmt.Errorf("network %s/%s: %w", element.Namespace, element.Name, err)
 		}
 		statuses = append(statuses, networkStatus(pod, element, addresses))
 	}
-	return statuses, nil
+	return statuses, 0, nil
 }
 
 // publish writes the annotation through the status subresource, as Multus does,
@@ -84,10 +102,13 @@ func (s *Simulator) publish(ctx context.Context, pod *corev1.Pod, statuses []net
 		return fmt.Errorf("encoding the network status of pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
 	_, err = s.client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+	if err == nil {
+		s.waits.over(pod.UID)
+	}
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		// Gone, or another pod of that name by now, which is queued by itself.
 		// Its deletion may have been seen before the addresses were given.
-		s.ledger.release(pod.UID)
+		s.release(pod.UID)
 		return nil
 	}
 	if err != nil {

@@ -2,10 +2,12 @@ package multus
 
 import (
 	"fmt"
+	"slices"
 
 	netv1 "github.com/k8snetworkplumbingwg/network-attachment-definition-client/pkg/apis/k8s.cni.cncf.io/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/cache"
@@ -43,9 +45,9 @@ func (s *Simulator) podAdded(object any) {
 	if !ok {
 		return
 	}
-	if status := pod.Annotations[netv1.NetworkStatusAnnot]; status != "" && !finished(pod) {
+	if reported(pod) && !finished(pod) {
 		// A status that can't be read was written by someone else.
-		if had, err := interfacesIn(status); err == nil {
+		if had, err := interfacesIn(pod.Annotations[netv1.NetworkStatusAnnot]); err == nil {
 			s.ledger.adopt(pod.UID, had)
 		}
 	}
@@ -64,10 +66,13 @@ func (s *Simulator) podUpdated(before, after any) {
 	// A watch that was interrupted may show a pod and its successor of the same
 	// name as one update.
 	if old.UID != pod.UID {
-		s.ledger.release(old.UID)
+		s.release(old.UID)
+	} else if reported(old) && !reported(pod) {
+		// Its sandbox is gone; the next one is attached anew.
+		s.ledger.renew(pod.UID)
 	}
 	if finished(pod) {
-		s.ledger.release(pod.UID)
+		s.release(pod.UID)
 	}
 	s.enqueue(pod)
 }
@@ -77,8 +82,14 @@ func (s *Simulator) podDeleted(object any) {
 		object = unseen.Obj
 	}
 	if pod, ok := object.(*corev1.Pod); ok {
-		s.ledger.release(pod.UID)
+		s.release(pod.UID)
 	}
+}
+
+// release forgets a pod that will never have a network again.
+func (s *Simulator) release(pod types.UID) {
+	s.ledger.release(pod)
+	s.waits.over(pod)
 }
 
 func (s *Simulator) enqueue(pod *corev1.Pod) {
@@ -104,12 +115,27 @@ func (s *Simulator) retryWaiting() {
 // host network there is nothing to attach to, and Multus does nothing at all.
 func waiting(pod *corev1.Pod) bool {
 	return pod.Annotations[netv1.NetworkAttachmentAnnot] != "" &&
-		pod.Annotations[netv1.NetworkStatusAnnot] == "" &&
+		!reported(pod) &&
 		!pod.Spec.HostNetwork &&
+		!sandboxDied(pod) &&
 		pod.Spec.NodeName != "" &&
 		pod.Status.Phase == corev1.PodRunning &&
 		pod.Status.PodIP != "" &&
 		pod.DeletionTimestamp == nil
+}
+
+// reported tells whether a status says something. Multus leaves an empty list
+// when it has detached a sandbox.
+func reported(pod *corev1.Pod) bool {
+	status := pod.Annotations[netv1.NetworkStatusAnnot]
+	return status != "" && status != "[]"
+}
+
+// sandboxDied tells whether a pod has lost its sandbox and has no other yet.
+func sandboxDied(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReadyToStartContainers && c.Status == corev1.ConditionFalse
+	})
 }
 
 func finished(pod *corev1.Pod) bool {

@@ -16,13 +16,15 @@ type ledger struct {
 	mu   sync.Mutex
 	pods map[types.UID]interfaces
 	uses map[netip.Addr]int
+	// former are the addresses of a pod's earlier sandbox.
+	former map[types.UID][]netip.Addr
 }
 
 // interfaces are one pod's addresses by interface.
 type interfaces map[string][]netip.Addr
 
 func newLedger() *ledger {
-	return &ledger{pods: map[types.UID]interfaces{}, uses: map[netip.Addr]int{}}
+	return &ledger{pods: map[types.UID]interfaces{}, uses: map[netip.Addr]int{}, former: map[types.UID][]netip.Addr{}}
 }
 
 // assign returns the addresses of one interface of a pod. Those that the pod
@@ -55,7 +57,7 @@ func (l *ledger) assign(pod types.UID, interfaceName string, from addressing, re
 		if len(pool) == 0 || hasFamily(given, pool[0].subnet.Addr()) {
 			continue
 		}
-		address, ok := l.firstFree(pool, result)
+		address, ok := l.firstFree(pool, result, l.former[pod])
 		if !ok {
 			return nil, fmt.Errorf("no address is left in %s", pool[0].subnet)
 		}
@@ -65,13 +67,19 @@ func (l *ledger) assign(pod types.UID, interfaceName string, from addressing, re
 	return result, nil
 }
 
-func (l *ledger) firstFree(pool []addressRange, pending []netip.Addr) (netip.Addr, bool) {
+// firstFree gives a former address only if there is no other: host-local and
+// whereabouts seldom give a pod's new sandbox what the old one had, and a test
+// should see that it has changed.
+func (l *ledger) firstFree(pool []addressRange, pending, former []netip.Addr) (netip.Addr, bool) {
 	free := func(address netip.Addr) bool {
 		return l.uses[address] == 0 && !slices.Contains(pending, address)
 	}
-	for _, candidate := range pool {
-		if address, ok := candidate.next(free); ok {
-			return address, true
+	other := func(address netip.Addr) bool { return free(address) && !slices.Contains(former, address) }
+	for _, fits := range []func(netip.Addr) bool{other, free} {
+		for _, candidate := range pool {
+			if address, ok := candidate.next(fits); ok {
+				return address, true
+			}
 		}
 	}
 	return netip.Addr{}, false
@@ -88,10 +96,27 @@ func (l *ledger) adopt(pod types.UID, had interfaces) {
 	}
 }
 
-// release gives back everything a pod has.
+// release gives back everything a pod has, for good.
 func (l *ledger) release(pod types.UID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.giveBack(pod)
+	delete(l.former, pod)
+}
+
+// renew gives back what a pod's sandbox had, and remembers it for the next one.
+func (l *ledger) renew(pod types.UID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var had []netip.Addr
+	for _, addresses := range l.pods[pod] {
+		had = append(had, addresses...)
+	}
+	l.giveBack(pod)
+	l.former[pod] = had
+}
+
+func (l *ledger) giveBack(pod types.UID) {
 	for _, addresses := range l.pods[pod] {
 		for _, address := range addresses {
 			// Counted, because an address that two pods asked for is free only

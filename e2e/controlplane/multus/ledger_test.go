@@ -151,3 +151,38 @@ func TestAdoptedAddressesAreNotGivenAgain(t *testing.T) {
 		t.Errorf("addresses are %q, %v; want the next one", texts(got), err)
 	}
 }
+
+func TestANewSandboxGetsOtherAddressesIfThereAreAny(t *testing.T) {
+	ledger := newLedger()
+	// Two host addresses beside the gateway's.
+	from := mustParse(t, `{"type":"host-local","subnet":"10.1.0.0/29","rangeEnd":"10.1.0.3"}`)
+	for _, want := range []string{"10.1.0.2", "10.1.0.3", "10.1.0.2"} {
+		got, err := ledger.assign("pod", "net1", from, nil)
+		if err != nil || texts(got) != want {
+			t.Errorf("addresses are %q, %v; want %s", texts(got), err, want)
+		}
+		ledger.renew("pod")
+	}
+	if got, err := ledger.assign("other", "net1", from, nil); err != nil || texts(got) != "10.1.0.2" {
+		t.Errorf("another pod gets %q, %v; want what was given back", texts(got), err)
+	}
+	if got, err := ledger.assign("third", "net1", from, nil); err != nil || texts(got) != "10.1.0.3" {
+		t.Errorf("a third pod gets %q, %v", texts(got), err)
+	}
+	ledger.release("third")
+	ledger.release("other")
+	if got, err := ledger.assign("pod", "net1", from, []string{"10.1.0.2"}); err != nil || texts(got) != "10.1.0.2" {
+		t.Errorf("asked for, it is %q, %v; want it as before", texts(got), err)
+	}
+}
+
+func TestAFormerAddressIsBetterThanNone(t *testing.T) {
+	ledger := newLedger()
+	from := mustParse(t, `{"type":"host-local","subnet":"10.1.0.0/29","rangeEnd":"10.1.0.2"}`)
+	for range 2 {
+		if got, err := ledger.assign("pod", "net1", from, nil); err != nil || texts(got) != "10.1.0.2" {
+			t.Errorf("addresses are %q, %v; want the only one", texts(got), err)
+		}
+		ledger.renew("pod")
+	}
+}

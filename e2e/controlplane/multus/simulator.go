@@ -45,6 +45,7 @@ type Simulator struct {
 	events   record.EventRecorder
 	queue    workqueue.TypedRateLimitingInterface[cache.ObjectName]
 	ledger   *ledger
+	waits    *waits
 }
 
 // Run simulates until the context ends. nodeSelector is the label by which
@@ -84,6 +85,7 @@ func Run(ctx context.Context, config *rest.Config, nodeSelector string) error {
 		queue: workqueue.NewTypedRateLimitingQueue(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](firstRetry, lastRetry)),
 		ledger: newLedger(),
+		waits:  newWaits(),
 	}
 	registered, err := simulator.follow(podFactory.Core().V1().Pods().Informer(), nodeFactory.Core().V1().Nodes().Informer(), networks.Informer())
 	if err != nil {

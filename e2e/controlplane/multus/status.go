@@ -49,12 +49,12 @@ func networkStatus(pod *corev1.Pod, element netv1.NetworkSelectionElement, addre
 	return status
 }
 
-// macOf makes a locally administered address that stays the same for the
-// lifetime of the pod.
+// macOf makes a locally administered address that stays the same as long as the
+// pod's address does, which is the lifetime of its sandbox.
 func macOf(pod *corev1.Pod, interfaceName string) string {
 	hash := fnv.New64a()
 	// Writing to a hash can't fail.
-	_, _ = fmt.Fprintf(hash, "%s/%s", pod.UID, interfaceName)
+	_, _ = fmt.Fprintf(hash, "%s/%s/%s", pod.UID, pod.Status.PodIP, interfaceName)
 	sum := hash.Sum(nil)
 	return fmt.Sprintf("0a:58:%02x:%02x:%02x:%02x", sum[0], sum[1], sum[2], sum[3])
 }

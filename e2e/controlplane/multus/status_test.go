@@ -72,12 +72,16 @@ func TestOnlyPodsThatMultusWouldAttachAreWaiting(t *testing.T) {
 	}{
 		"running and asking":  {func(*corev1.Pod) {}, true},
 		"asks for nothing":    {func(p *corev1.Pod) { p.Annotations = nil }, false},
-		"has its status":      {func(p *corev1.Pod) { p.Annotations[netv1.NetworkStatusAnnot] = "[]" }, false},
+		"has its status":      {func(p *corev1.Pod) { p.Annotations[netv1.NetworkStatusAnnot] = `[{"name":"cbr0"}]` }, false},
+		"detached":            {func(p *corev1.Pod) { p.Annotations[netv1.NetworkStatusAnnot] = "[]" }, true},
 		"on the host network": {func(p *corev1.Pod) { p.Spec.HostNetwork = true }, false},
 		"not scheduled":       {func(p *corev1.Pod) { p.Spec.NodeName = "" }, false},
 		"pending":             {func(p *corev1.Pod) { p.Status.Phase = corev1.PodPending }, false},
-		"without an address":  {func(p *corev1.Pod) { p.Status.PodIP = "" }, false},
-		"being deleted":       {func(p *corev1.Pod) { p.DeletionTimestamp = &now }, false},
+		"without a sandbox": {func(p *corev1.Pod) {
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReadyToStartContainers, Status: corev1.ConditionFalse}}
+		}, false},
+		"without an address": {func(p *corev1.Pod) { p.Status.PodIP = "" }, false},
+		"being deleted":      {func(p *corev1.Pod) { p.DeletionTimestamp = &now }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := runningPod()

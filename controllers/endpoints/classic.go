@@ -1,0 +1,163 @@
+//lint:file-ignore SA1019 this file is for the readers of the deprecated API
+
+package endpoints
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/cluster"
+	"github.com/fairlead-io/fairlead/storage"
+)
+
+// Somebody else who writes other addresses over ours this often, in a row with
+// no longer break than that, has the classic object left to him. The slices go
+// on being right.
+const (
+	maxOverwritten = 3
+	overwrittenGap = 10 * time.Minute
+)
+
+// overwritten is what is known of one Service's classic object.
+type overwritten struct {
+	service types.UID
+	// read and wrote are the versions that the last write was based on and led to:
+	// any other is somebody else's.
+	read, wrote string
+	subsets     []corev1.EndpointSubset
+	times       int
+	last        time.Time
+}
+
+// syncClassic writes the Endpoints object. Longhorn creates one for each share
+// manager, and fills those that name a ShareManager as their owner; taking that
+// over, owner included, is what keeps the two from writing in turns.
+func (r *Reconciler) syncClassic(ctx context.Context, service *corev1.Service, published []storage.Published) error {
+	key := client.ObjectKeyFromObject(service)
+	want := classic(service, published)
+	var have corev1.Endpoints
+	err := r.Client.Get(ctx, key, &have)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading Endpoints %s: %w", key.Name, err)
+	}
+	if err != nil {
+		if len(want.Subsets) == 0 {
+			return nil
+		}
+		if err := r.Client.Create(ctx, want); err != nil {
+			return fmt.Errorf("writing Endpoints %s: %w", key.Name, err)
+		}
+		r.wroteClassic(service, "", want)
+		return nil
+	}
+	if sameClassic(&have, want) || r.stoodDown(service, &have, want) {
+		return nil
+	}
+	updated := have.DeepCopy()
+	updated.Labels = labelled(have.Labels, want.Labels)
+	updated.OwnerReferences, updated.Subsets = want.OwnerReferences, want.Subsets
+	if err := r.Client.Update(ctx, updated); err != nil {
+		return fmt.Errorf("writing Endpoints %s: %w", key.Name, err)
+	}
+	r.wroteClassic(service, have.ResourceVersion, updated)
+	return nil
+}
+
+func (r *Reconciler) wroteClassic(service *corev1.Service, read string, written *corev1.Endpoints) {
+	o := r.overwritten[service.Name]
+	if o == nil || o.service != service.UID {
+		o = &overwritten{service: service.UID}
+		r.overwritten[service.Name] = o
+	}
+	o.read, o.wrote, o.subsets = read, written.ResourceVersion, written.Subsets
+}
+
+// stoodDown tells whether the object is left to somebody else who keeps writing
+// other addresses.
+func (r *Reconciler) stoodDown(service *corev1.Service, have, want *corev1.Endpoints) bool {
+	o := r.overwritten[service.Name]
+	if o == nil || o.service != service.UID {
+		return false
+	}
+	if o.times >= maxOverwritten {
+		return true
+	}
+	others := have.ResourceVersion != o.read && have.ResourceVersion != o.wrote
+	if !others || !equality.Semantic.DeepEqual(o.subsets, want.Subsets) || equality.Semantic.DeepEqual(have.Subsets, want.Subsets) {
+		return false
+	}
+	now := r.Clock.Now()
+	if now.Sub(o.last) > overwrittenGap {
+		o.times = 0
+	}
+	o.last = now
+	if o.times++; o.times < maxOverwritten {
+		return false
+	}
+	r.Log.Warn("standing down", "endpoints", service.Name, "why", "another controller writes other addresses")
+	r.Events.Eventf(service, nil, corev1.EventTypeWarning, "StandingDown", "Publish",
+		"another controller keeps writing other addresses to Endpoints %s: Fairlead leaves it alone. Its EndpointSlices are right; say \"endpoints: slices\" in the configuration if nobody reads the classic object", service.Name)
+	return true
+}
+
+// classic is what the Endpoints object should be. Source: proposal "Storage
+// Network For RWX Volume", Kubernetes Endpoint Controller.
+func classic(service *corev1.Service, published []storage.Published) *corev1.Endpoints {
+	e := &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{
+		Namespace: service.Namespace, Name: service.Name, OwnerReferences: owner(service),
+		Labels: map[string]string{
+			// The slices are published already: mirrored they would be there twice.
+			discoveryv1.LabelSkipMirror: "true",
+			corev1.IsHeadlessService:    "",
+			cluster.EndpointsManagedBy:  cluster.SliceManager,
+		},
+	}}
+	subset := corev1.EndpointSubset{}
+	for _, p := range published {
+		subset.Addresses = append(subset.Addresses, corev1.EndpointAddress{
+			IP: p.Address.String(), NodeName: ptr.To(p.Node), TargetRef: target(service.Namespace, p),
+		})
+	}
+	for _, port := range service.Spec.Ports {
+		subset.Ports = append(subset.Ports, corev1.EndpointPort{
+			Name: port.Name, Protocol: port.Protocol, Port: portNumber(port), AppProtocol: port.AppProtocol,
+		})
+	}
+	if len(subset.Addresses) > 0 {
+		e.Subsets = []corev1.EndpointSubset{subset}
+	}
+	return e
+}
+
+func sameClassic(have, want *corev1.Endpoints) bool {
+	return maps.Equal(have.Labels, labelled(have.Labels, want.Labels)) &&
+		equality.Semantic.DeepEqual(have.Subsets, want.Subsets) &&
+		equality.Semantic.DeepEqual(have.OwnerReferences, want.OwnerReferences)
+}
+
+// deleteClassic takes back an Endpoints object that was published here.
+func (r *Reconciler) deleteClassic(ctx context.Context, name string) error {
+	var have corev1.Endpoints
+	err := r.Client.Get(ctx, client.ObjectKey{Namespace: r.Profile.Namespace, Name: name}, &have)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading Endpoints %s: %w", name, err)
+	}
+	if err != nil || have.Labels[cluster.EndpointsManagedBy] != cluster.SliceManager {
+		return nil
+	}
+	if err := r.Client.Delete(ctx, &have, client.Preconditions{UID: &have.UID}); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("taking back Endpoints %s: %w", name, err)
+	}
+	r.Log.Info("took back", "endpoints", name)
+	return nil
+}

@@ -1,0 +1,66 @@
+package endpoints
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+)
+
+// SetupWithManager registers the controller. What is published is watched too,
+// so that what somebody else changes or deletes is put right.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	r.overwritten = map[string]*overwritten{}
+	byLabel := func(key string) handler.EventHandler {
+		return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
+			return named(o.GetNamespace(), o.GetLabels()[key])
+		})
+	}
+	here := builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetNamespace() == r.Profile.Namespace }))
+	err := ctrl.NewControllerManagedBy(mgr).Named("endpoints-"+r.Profile.Name).
+		For(&corev1.Service{}, here).
+		Watches(&corev1.Pod{}, byLabel(r.Profile.VolumeLabel), here).
+		Watches(&discoveryv1.EndpointSlice{}, byLabel(discoveryv1.LabelServiceName), here).
+		//lint:ignore SA1019 for the readers of the deprecated API
+		Watches(&corev1.Endpoints{}, &handler.EnqueueRequestForObject{}, here).
+		Watches(&v1alpha1.NetworkRollout{}, handler.EnqueueRequestsFromMapFunc(r.unrecorded), here).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("setting up the endpoints controller: %w", err)
+	}
+	return nil
+}
+
+func named(namespace, name string) []reconcile.Request {
+	if name == "" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}}
+}
+
+// unrecorded are the headless Services whose network is not their own: it
+// follows the clients'.
+func (r *Reconciler) unrecorded(ctx context.Context, _ client.Object) []reconcile.Request {
+	services, err := r.Cached.Services(ctx)
+	if err != nil {
+		r.Log.Error("could not look for Services without a network of their own", "error", err)
+		return nil
+	}
+	var requests []reconcile.Request
+	for _, s := range services {
+		if s.Headless() && s.Recorded.IsZero() {
+			requests = append(requests, named(s.Namespace, s.Name)...)
+		}
+	}
+	return requests
+}

@@ -1,0 +1,154 @@
+package volumes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/cluster"
+	"github.com/fairlead-io/fairlead/cluster/longhorn"
+	"github.com/fairlead-io/fairlead/mutators"
+	"github.com/fairlead-io/fairlead/settings"
+	"github.com/fairlead-io/fairlead/storage"
+)
+
+// repair is what was tried for a volume.
+type repair struct {
+	times int
+	next  time.Time
+}
+
+const (
+	// inUseRetry is how soon a server is looked at again whose volume is in use.
+	inUseRetry = 30 * time.Second
+	// firstRetry doubles with each restart that did not help: the webhooks may be away.
+	firstRetry = time.Minute
+)
+
+// repairServer restarts a server pod that is not on its Service's network: its
+// clients look for it there, and find nobody. That is safe while no workload
+// that was started uses the volume. Where a restart would change nothing, it
+// says why instead.
+func (r *Reconciler) repairServer(ctx context.Context, sm *longhorn.ShareManager, service *storage.Service) (time.Duration, error) {
+	record, err := r.Live.Record(ctx)
+	if errors.Is(err, cluster.ErrNotRecorded) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	r.tellFixed(sm, service, record)
+	server, err := r.Live.RunningServer(ctx, sm.Name)
+	if err != nil || server == nil {
+		return 0, err
+	}
+	want := service.Network(record.Clients)
+	if server.Network == want {
+		delete(r.repairs, sm.Name)
+		return 0, nil
+	}
+	pod, result, err := r.asCreatedNow(ctx, server, service, record)
+	if err != nil || pod == nil {
+		return 0, err
+	}
+	wrong := fmt.Sprintf("server pod %s asks for network %q, its Service is for %q", server.Pod, server.Network, want)
+	if result.Outcome != mutators.Mutated {
+		r.tell(sm, "OutOfLine", fmt.Sprintf("%s: %s: %s", wrong, result.Reason, result.Detail))
+		return 0, nil
+	}
+	user, err := r.startedWorkload(ctx, sm.Name, record.Clients)
+	if err != nil {
+		return 0, err
+	}
+	if user != "" {
+		r.tell(sm, "OutOfLine", fmt.Sprintf("%s; it is restarted when no started workload uses the volume: pod %s does", wrong, user))
+		return inUseRetry, nil
+	}
+	return r.restartServer(ctx, sm, pod, wrong)
+}
+
+// asCreatedNow is what the webhook would do to the pod if it were created now.
+func (r *Reconciler) asCreatedNow(ctx context.Context, server *storage.Server, service *storage.Service, record settings.Record) (*corev1.Pod, mutators.Result, error) {
+	var pod corev1.Pod
+	err := r.Pods.Get(ctx, client.ObjectKey{Namespace: r.Profile.Namespace, Name: server.Pod}, &pod)
+	if err != nil || string(pod.UID) != server.UID {
+		return nil, mutators.Result{}, client.IgnoreNotFound(err)
+	}
+	var view mutators.ServerPod
+	view.Metadata.Labels = pod.Labels
+	view.Metadata.Annotations = &mutators.PodAnnotations{
+		Networks: pod.Annotations[storage.NetworksAnnotation], OptOut: pod.Annotations[storage.OptOutAnnotation],
+	}
+	view.Spec.HostNetwork = pod.Spec.HostNetwork
+	return &pod, mutators.MutateServerPod(view, pod.Namespace, service, record), nil
+}
+
+// startedWorkload names a pod that uses the volume and may have it mounted.
+func (r *Reconciler) startedWorkload(ctx context.Context, volume string, applied storage.Attachment) (string, error) {
+	volumes, err := r.Live.Volumes(ctx)
+	if err != nil {
+		return "", err
+	}
+	for _, v := range volumes {
+		if v.Name != volume {
+			continue
+		}
+		for _, node := range v.Nodes {
+			pods, err := cluster.PodsOn(ctx, r.Pods, node)
+			if err != nil {
+				return "", err
+			}
+			for i := range pods {
+				w, err := r.Live.Workload(ctx, &pods[i], applied)
+				if err != nil {
+					return "", err
+				}
+				if !w.Mounted.IsZero() && w.Uses(volume) {
+					return w.Namespace + "/" + w.Name, nil
+				}
+			}
+		}
+	}
+	return "", nil
+}
+
+func (r *Reconciler) restartServer(ctx context.Context, sm *longhorn.ShareManager, pod *corev1.Pod, wrong string) (time.Duration, error) {
+	before := r.repairs[sm.Name]
+	if wait := before.next.Sub(r.Clock.Now()); wait > 0 {
+		return wait, nil
+	}
+	uid := pod.UID
+	if err := r.Client.Delete(ctx, pod, client.Preconditions{UID: &uid}); err != nil {
+		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+			return 0, nil
+		}
+		return 0, fmt.Errorf("restarting server pod %s: %w", pod.Name, err)
+	}
+	wait := firstRetry << min(before.times, 4) // 16 minutes at most
+	r.repairs[sm.Name] = repair{times: before.times + 1, next: r.Clock.Now().Add(wait)}
+	r.Log.Info("restarted a server pod", "volume", sm.Name, "pod", pod.Name, "why", wrong)
+	r.Events.Eventf(sm, nil, corev1.EventTypeNormal, "Repaired", "Restart", "restarted: %s, and no started workload uses the volume", wrong)
+	return 0, nil
+}
+
+// tellFixed says that a volume stays off the network for its Service's sake.
+func (r *Reconciler) tellFixed(sm *longhorn.ShareManager, service *storage.Service, record settings.Record) {
+	if service.Fixed && !record.Servers.IsZero() {
+		r.tell(sm, "NotClusterIP", fmt.Sprintf("Service %s is not of type ClusterIP, so it can't be headless: it is left alone, and the volume stays off network %s", service.Name, record.Servers))
+	}
+}
+
+// tell says something once, until there is something else to say of the volume.
+func (r *Reconciler) tell(sm *longhorn.ShareManager, reason, message string) {
+	if r.told[sm.Name] == message {
+		return
+	}
+	r.told[sm.Name] = message
+	r.Log.Warn("out of line", "volume", sm.Name, "detail", message)
+	r.Events.Eventf(sm, nil, corev1.EventTypeWarning, reason, "Look", "%s", message)
+}

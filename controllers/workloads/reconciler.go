@@ -1,0 +1,217 @@
+package workloads
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/cluster"
+	"github.com/fairlead-io/fairlead/settings"
+	"github.com/fairlead-io/fairlead/storage"
+)
+
+// Reconciler restarts workloads of one profile. A request names a node.
+type Reconciler struct {
+	Profile storage.Profile
+	// DeadMounts: workloads whose mount has died are restarted.
+	DeadMounts bool
+	// OnRequest: so are those whose volume the storage system asks to mount anew.
+	OnRequest bool
+	Client    client.Client
+	// Live reads from the API server.
+	Live   client.Reader
+	Cached *cluster.Reader
+	Events events.EventRecorder
+	Clock  clock.PassiveClock
+	Log    *slog.Logger
+
+	// nodes is what is known of each node. There is one worker.
+	nodes   map[string]*node
+	metrics *metrics
+	// requested are nodes where a volume has asked to be mounted anew.
+	requested sync.Map
+}
+
+// node is what was found on a node, for one network namespace of its client.
+type node struct {
+	client    string
+	namespace storage.NetworkNamespace
+	policy    string
+	// candidates are the pods of the first list, by UID: only they can have been
+	// mounted by a client before.
+	candidates map[string]bool
+	// told are the verdicts that an event was written for, by the pod's UID.
+	told map[string]string
+	// settled: nothing is left to do until something changes.
+	settled bool
+}
+
+// leftDead is how soon a node is looked at again where a mount is dead and its
+// pod may not be restarted: that may have been changed on the pod.
+const leftDead = time.Minute
+
+// Reconcile looks at one node.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	policy, err := r.policy(ctx)
+	if errors.Is(err, cluster.ErrNotRecorded) {
+		return ctrl.Result{}, nil // the record is an event
+	}
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	clients, err := r.Cached.ClientsOn(ctx, request.Name)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if len(clients) == 0 {
+		r.forget(request.Name)
+	}
+	ready := readyClient(clients, policy.Applied)
+	if ready == nil {
+		return ctrl.Result{}, nil // a restart would find nobody to mount; its readiness is an event
+	}
+	namespace := ready.Sandbox.Namespace(ready.Recorded)
+	if err := r.remember(ctx, *ready, namespace); err != nil {
+		return ctrl.Result{}, err
+	}
+	n := r.node(request.Name, *ready, namespace, policy)
+	if n.settled {
+		return ctrl.Result{}, nil
+	}
+	pods, err := cluster.PodsOn(ctx, r.Live, request.Name)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if n.candidates == nil {
+		n.candidates = map[string]bool{}
+		for i := range pods {
+			n.candidates[string(pods[i].UID)] = true
+		}
+	}
+	after, err := r.restart(ctx, request.Name, n, policy, pods)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	n.settled = after == 0
+	return ctrl.Result{RequeueAfter: after}, nil
+}
+
+// policy gathers what does not depend on the node.
+func (r *Reconciler) policy(ctx context.Context) (storage.Restarts, error) {
+	record, err := r.Cached.Record(ctx)
+	if err != nil {
+		return storage.Restarts{}, err
+	}
+	own, system, err := r.Cached.Values(ctx)
+	if err != nil {
+		return storage.Restarts{}, err
+	}
+	values := settings.Resolve(own, system, r.Profile.Name)
+	return storage.Restarts{
+		Driver: r.Profile.Driver,
+		// A value that is neither is off: nobody's pod is restarted by a slip of the pen.
+		Enabled:   values[settings.AutoDeletePod].Text == "true",
+		Blacklist: settings.Kinds(values[settings.AutoDeletePodBlacklist].Text),
+		Applied:   record.Clients, DeadMounts: r.DeadMounts, OnRequest: r.OnRequest, Now: r.Clock.Now(),
+	}, nil
+}
+
+// node is what is known of the node with this namespace of its client.
+func (r *Reconciler) node(name string, c storage.Client, namespace storage.NetworkNamespace, policy storage.Restarts) *node {
+	n := r.nodes[name]
+	if n == nil || n.client != c.UID || !n.namespace.Since.Equal(namespace.Since) {
+		n = &node{client: c.UID, namespace: namespace, told: map[string]string{}}
+		r.nodes[name] = n
+	}
+	_, requested := r.requested.LoadAndDelete(name)
+	if key := policyKey(policy); n.policy != key || requested {
+		n.policy, n.settled = key, false
+	}
+	return n
+}
+
+func (r *Reconciler) forget(name string) {
+	delete(r.nodes, name)
+	r.requested.Delete(name)
+	r.metrics.left(name, nil)
+}
+
+// readyClient is the client that mounts on its node now, or nil while there is
+// none that could.
+func readyClient(clients []storage.Client, applied storage.Attachment) *storage.Client {
+	for i := range clients {
+		c := &clients[i]
+		// Off the network the roll-out is at it; not reported, Multus is late.
+		onNetwork := applied.IsZero() || c.Network == applied && c.Reported
+		if c.Ready && !c.Terminating && onNetwork {
+			return c
+		}
+	}
+	return nil
+}
+
+// restart evicts what is dead, as far as it is due, and returns when to look
+// again. What fails for one pod does not keep the others.
+func (r *Reconciler) restart(ctx context.Context, name string, n *node, policy storage.Restarts, pods []corev1.Pod) (time.Duration, error) {
+	var again soonest
+	var problems []error
+	budget := perNode - countInFlight(pods, policy.Now)
+	left := map[string]int{}
+	for i := range pods {
+		pod := &pods[i]
+		w, err := r.Cached.Workload(ctx, pod, policy.Applied)
+		if err != nil {
+			problems = append(problems, err)
+			continue
+		}
+		v := storage.Judge(w, n.since(w), policy)
+		r.note(pod, v)
+		again.in(v.After)
+		switch {
+		case v.State == storage.Unsure:
+			r.tell(n, pod, v)
+		case v.State != storage.Dead || v.After > 0:
+		case !v.Restart:
+			r.tell(n, pod, v)
+			left[v.Reason]++
+			again.in(leftDead)
+		case budget <= 0:
+			again.in(pace)
+		default:
+			budget--
+			after, err := r.evict(ctx, n, pod, w, v, policy)
+			if err != nil {
+				problems = append(problems, err)
+			}
+			again.in(after)
+		}
+	}
+	r.metrics.left(name, left)
+	return again.at, errors.Join(problems...)
+}
+
+// since is the namespace to judge a pod by: what came after the first list was
+// mounted in the one that is there now.
+func (n *node) since(w storage.Workload) storage.NetworkNamespace {
+	if n.candidates[w.UID] {
+		return n.namespace
+	}
+	return storage.NetworkNamespace{}
+}
+
+// soonest of several times to look again.
+type soonest struct{ at time.Duration }
+
+func (s *soonest) in(after time.Duration) {
+	if after > 0 && (s.at == 0 || after < s.at) {
+		s.at = after
+	}
+}

@@ -1,0 +1,125 @@
+package workloads
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	controllermetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/cluster/longhorn"
+)
+
+// SetupWithManager registers the controller.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	r.nodes = map[string]*node{}
+	var err error
+	if r.metrics, err = newMetrics(controllermetrics.Registry, r.Profile.Name); err != nil {
+		return fmt.Errorf("setting up the workloads controller: %w", err)
+	}
+	isClient := labels.SelectorFromSet(r.Profile.ClientLabels)
+	clients := predicate.NewPredicateFuncs(func(o client.Object) bool {
+		return o.GetNamespace() == r.Profile.Namespace && isClient.Matches(labels.Set(o.GetLabels()))
+	})
+	here := predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetNamespace() == r.Profile.Namespace })
+	everywhere := handler.EnqueueRequestsFromMapFunc(r.allNodes)
+	b := ctrl.NewControllerManagedBy(mgr).Named("workloads-"+r.Profile.Name).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
+			pod, ok := o.(*corev1.Pod)
+			if !ok {
+				return nil
+			}
+			return onNode(pod.Spec.NodeName)
+		}), builder.WithPredicates(clients)).
+		// What is in force may change for all nodes at once. It is little work
+		// where nothing that matters has.
+		Watches(&v1alpha1.Setting{}, everywhere, builder.WithPredicates(here, predicate.GenerationChangedPredicate{})).
+		Watches(&longhorn.Setting{}, everywhere, builder.WithPredicates(here, valueChanged{})).
+		Watches(&v1alpha1.NetworkRollout{}, everywhere, builder.WithPredicates(here, recordChanged{}))
+	if r.OnRequest {
+		b = b.Watches(&longhorn.Volume{}, handler.EnqueueRequestsFromMapFunc(r.nodesOf), builder.WithPredicates(here, remountRequested{}))
+	}
+	if err := b.Complete(r); err != nil {
+		return fmt.Errorf("setting up the workloads controller: %w", err)
+	}
+	return nil
+}
+
+func onNode(name string) []reconcile.Request {
+	if name == "" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: name}}}
+}
+
+// allNodes are those that a client runs on.
+func (r *Reconciler) allNodes(ctx context.Context, _ client.Object) []reconcile.Request {
+	clients, err := r.Cached.Clients(ctx)
+	if err != nil {
+		r.Log.Error("could not look for nodes", "error", err)
+		return nil
+	}
+	var requests []reconcile.Request
+	for _, c := range clients {
+		requests = append(requests, onNode(c.Node)...)
+	}
+	return requests
+}
+
+// nodesOf are the nodes that a volume is attached to, which are looked at again
+// though their clients are the same.
+func (r *Reconciler) nodesOf(ctx context.Context, o client.Object) []reconcile.Request {
+	volumes, err := r.Cached.Volumes(ctx)
+	if err != nil {
+		r.Log.Error("could not look for the nodes of a volume", "volume", o.GetName(), "error", err)
+		return nil
+	}
+	var requests []reconcile.Request
+	for _, v := range volumes {
+		if v.Name != o.GetName() {
+			continue
+		}
+		for _, n := range v.Nodes {
+			r.requested.Store(n, true)
+			requests = append(requests, onNode(n)...)
+		}
+	}
+	return requests
+}
+
+// valueChanged passes changes of a setting's value.
+type valueChanged struct{ predicate.Funcs }
+
+func (valueChanged) Update(e event.UpdateEvent) bool {
+	before, ok := e.ObjectOld.(*longhorn.Setting)
+	after, is := e.ObjectNew.(*longhorn.Setting)
+	return ok && is && before.Value != after.Value
+}
+
+// recordChanged passes changes of the network that clients are on.
+type recordChanged struct{ predicate.Funcs }
+
+func (recordChanged) Update(e event.UpdateEvent) bool {
+	before, ok := e.ObjectOld.(*v1alpha1.NetworkRollout)
+	after, is := e.ObjectNew.(*v1alpha1.NetworkRollout)
+	return ok && is && (before.Status.Recorded != after.Status.Recorded || before.Status.Clients.Network != after.Status.Clients.Network)
+}
+
+// remountRequested passes new requests to remount.
+type remountRequested struct{ predicate.Funcs }
+
+func (remountRequested) Update(e event.UpdateEvent) bool {
+	before, ok := e.ObjectOld.(*longhorn.Volume)
+	after, is := e.ObjectNew.(*longhorn.Volume)
+	return ok && is && before.Status.RemountRequestedAt != after.Status.RemountRequestedAt
+}

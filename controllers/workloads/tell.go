@@ -1,0 +1,67 @@
+package workloads
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/storage"
+)
+
+// remember keeps the client's network namespace on its pod, so that a new one
+// is known as such after a restart of this controller too.
+func (r *Reconciler) remember(ctx context.Context, c storage.Client, namespace storage.NetworkNamespace) error {
+	if c.Recorded.String() == namespace.String() || c.Network.IsZero() {
+		return nil
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": c.UID, "annotations": map[string]string{storage.NamespaceAnnotation: namespace.String()},
+	}})
+	if err != nil {
+		return fmt.Errorf("noting the network namespace of pod %s: %w", c.Pod, err)
+	}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.Profile.Namespace, Name: c.Pod}}
+	err = r.Client.Patch(ctx, pod, client.RawPatch(types.MergePatchType, patch))
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil // another pod by now, which is an event
+	}
+	if err != nil {
+		return fmt.Errorf("noting the network namespace of pod %s: %w", c.Pod, err)
+	}
+	return nil
+}
+
+// tell says on the pod what is left to its owner to do, once.
+func (r *Reconciler) tell(n *node, pod *corev1.Pod, v storage.Verdict) {
+	if n.told[string(pod.UID)] == v.Reason {
+		return
+	}
+	n.told[string(pod.UID)] = v.Reason
+	reason := "DeadMount"
+	if v.State == storage.Unsure {
+		reason = "MountUnsure"
+	}
+	r.Log.Warn("left alone", "namespace", pod.Namespace, "pod", pod.Name, "node", pod.Spec.NodeName, "state", v.State, "reason", v.Reason, "detail", v.Detail)
+	r.Events.Eventf(pod, nil, corev1.EventTypeWarning, reason, "Judge", "%s", v.Detail)
+}
+
+// note makes every verdict visible, also those that change nothing.
+func (r *Reconciler) note(pod *corev1.Pod, v storage.Verdict) {
+	if v.Reason == storage.ReasonOtherDriver {
+		return // most pods of a cluster
+	}
+	r.metrics.judged(v)
+	r.Log.Debug("judged", "namespace", pod.Namespace, "pod", pod.Name, "node", pod.Spec.NodeName, "state", v.State, "reason", v.Reason, "detail", v.Detail)
+}
+
+// policyKey changes when pods have to be judged anew. The time is no part of it.
+func policyKey(p storage.Restarts) string {
+	return fmt.Sprint(p.Enabled, strings.Join(p.Blacklist, ";"), p.Applied, p.OnRequest)
+}

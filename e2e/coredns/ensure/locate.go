@@ -1,0 +1,66 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+// locate names the binary that belongs to the sources here. The readable part of
+// its folder is for people who clean up; the hash, over all that decides what the
+// binary is, makes it exact.
+func locate() (binary, version string, err error) {
+	base, err := cache()
+	if err != nil {
+		return "", "", err
+	}
+	hash := sha256.New()
+	for _, name := range []string{"go.mod", "main.go"} {
+		content, err := os.ReadFile(name)
+		if err != nil {
+			return "", "", fmt.Errorf("reading the sources of CoreDNS (run this in e2e/coredns): %w", err)
+		}
+		fmt.Fprintf(hash, "%s %d\n%s", name, len(content), content)
+		if name == "go.mod" {
+			version = required(string(content), "github.com/coredns/coredns")
+		}
+	}
+	if version == "" {
+		return "", "", errors.New("go.mod requires no version of CoreDNS")
+	}
+	// A Go version built with experiments reads "go1.26.0 X:name".
+	goVersion := strings.NewReplacer(" ", "-", ":", "-").Replace(runtime.Version())
+	key := fmt.Sprintf("%s-%s-%s-%s-%s", version, goVersion, runtime.GOOS, runtime.GOARCH, hex.EncodeToString(hash.Sum(nil))[:8])
+	return filepath.Join(base, "coredns", key, "coredns"), version, nil
+}
+
+// required reads a version from a go.mod.
+func required(goMod, module string) string {
+	for line := range strings.Lines(goMod) {
+		fields := strings.Fields(strings.TrimPrefix(line, "require "))
+		if len(fields) >= 2 && fields[0] == module {
+			return fields[1]
+		}
+	}
+	return ""
+}
+
+// cache is the folder that the control plane is kept in, too (e2e/controlplane/cachedir).
+func cache() (string, error) {
+	if dir := os.Getenv("FAIRLEAD_CACHE"); dir != "" {
+		return filepath.Abs(dir)
+	}
+	if dir := os.Getenv("XDG_CACHE_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "fairlead"), nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", fmt.Errorf("finding the cache folder (set FAIRLEAD_CACHE to name one): %w", err)
+	}
+	return filepath.Join(home, ".cache", "fairlead"), nil
+}

@@ -1,0 +1,103 @@
+package sandbox
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+// DNS is a CoreDNS that answers for the cluster's domain, as pods would ask it.
+type DNS struct {
+	// Address is where it listens, UDP and TCP.
+	Address string
+	// Log is the file of what it prints.
+	Log string
+
+	process *Replica // kept like a process of Fairlead
+}
+
+// corefile is the part of kubeadm's that is about the cluster's domain. There,
+// too, nothing but the TTL keeps its answers; here nothing does.
+const corefile = `%s:%s {
+    bind %s
+    errors
+    kubernetes {
+        kubeconfig %q
+        ttl 0
+    }
+}
+`
+
+// StartDNS starts CoreDNS under a service account with its usual rights, and
+// waits until it answers. It ends with the sandbox.
+func (s *Sandbox) StartDNS(ctx context.Context) (*DNS, error) {
+	binary, err := s.ensureCoreDNS(ctx)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp(s.Dir, "coredns-")
+	if err != nil {
+		return nil, fmt.Errorf("making a folder for CoreDNS: %w", err)
+	}
+	if err := s.applySeed(ctx, "coredns"); err != nil {
+		return nil, err
+	}
+	kubeconfig, err := s.serviceAccountKubeconfig(ctx, "kube-system", "coredns", dir)
+	if err != nil {
+		return nil, err
+	}
+	host, port, err := freeDNSPort()
+	if err != nil {
+		return nil, err
+	}
+	config := filepath.Join(dir, "Corefile")
+	if err := os.WriteFile(config, fmt.Appendf(nil, corefile, s.State.ClusterDomain, port, host, kubeconfig), 0o644); err != nil {
+		return nil, fmt.Errorf("writing the Corefile: %w", err)
+	}
+	d := &DNS{Address: net.JoinHostPort(host, port), Log: filepath.Join(dir, "log")}
+	d.process = &Replica{Name: "coredns", Log: d.Log, exited: make(chan struct{}), cancel: func() {}, remove: func() {}}
+	if err := d.process.start(binary, []string{"-conf", config}, nil); err != nil {
+		return nil, err
+	}
+	s.dns = append(s.dns, d)
+	return d, d.waitAnswers(ctx, "no-such-service.default.svc."+s.State.ClusterDomain)
+}
+
+// waitAnswers waits until CoreDNS says that there is no such name. That is what
+// it knows last: until it has read all it watches, such a name is an error.
+func (d *DNS) waitAnswers(ctx context.Context, noSuchName string) error {
+	var last error
+	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		select {
+		case <-d.process.exited:
+			return false, errReplicaExited
+		default:
+			_, last = d.Lookup(ctx, noSuchName)
+			return last == nil, nil
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for CoreDNS: %w; last answer: %v\n%s", err, last, d.process.tail())
+	}
+	return nil
+}
+
+// freeDNSPort finds a loopback port that is free for UDP as well as TCP.
+func freeDNSPort() (host, port string, err error) {
+	packets, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		return "", "", fmt.Errorf("finding a free port: %w", err)
+	}
+	defer packets.Close()
+	listener, err := net.Listen("tcp", packets.LocalAddr().String())
+	if err != nil {
+		return freeDNSPort() // another one: the first is still taken
+	}
+	defer listener.Close()
+	return net.SplitHostPort(listener.Addr().String())
+}

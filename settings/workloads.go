@@ -1,0 +1,48 @@
+package settings
+
+import (
+	"errors"
+	"regexp"
+	"strings"
+)
+
+// The settings that say which workloads may be restarted when their mount has
+// died. Source: Longhorn; they are no danger zone: nothing restarts when they
+// change, and they are in force at once.
+const (
+	AutoDeletePod          Name = "auto-delete-pod-when-volume-detached-unexpectedly"
+	AutoDeletePodBlacklist Name = "blacklist-for-auto-delete-pod-when-volume-detached-unexpectedly"
+)
+
+func workloadFamily() []Definition {
+	const affects = "workload pods whose mount has died, from the next one on"
+	return []Definition{
+		{Name: AutoDeletePod, Default: "true", Parse: parseBool, Since: "1.1", Affects: affects, AtOnce: true},
+		{Name: AutoDeletePodBlacklist, Default: "apps/ReplicaSet;apps/DaemonSet", Parse: parseKinds, Since: "1.10", Affects: affects, AtOnce: true},
+	}
+}
+
+var errNotKinds = errors.New(`must be <group>/<Kind> of controllers, separated by ";", like apps/StatefulSet;apps/DaemonSet, or "" for none`)
+
+// kindForm is <group>/<Kind>; the core group has no name.
+var kindForm = regexp.MustCompile(`^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?/[A-Z][A-Za-z0-9]*$`)
+
+func parseKinds(value string) error {
+	for _, kind := range Kinds(value) {
+		if !kindForm.MatchString(kind) {
+			return errNotKinds
+		}
+	}
+	return nil
+}
+
+// Kinds reads a list of <group>/<Kind>, separated by semicolons.
+func Kinds(value string) []string {
+	var kinds []string
+	for kind := range strings.SplitSeq(value, ";") {
+		if kind = strings.TrimSpace(kind); kind != "" {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds
+}

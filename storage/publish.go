@@ -1,0 +1,56 @@
+package storage
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+)
+
+// Published is one address under which a volume's clients find its server.
+type Published struct {
+	Address netip.Addr
+	// Pod that has the address, and the node that it runs on.
+	Pod, UID, Node string
+}
+
+// Publish returns the addresses of a headless Service, sorted: those that
+// Multus reports for the volume's own network and interface on server pods that
+// are Ready and not terminating. The pod's own address is never a stand-in: no
+// address is better than one that leaves the storage network in silence.
+// fallback is the network of a Service that has none recorded; see Service.Network.
+//
+// Where two pods have one address, as with a fixed one that moves, the newer pod
+// has it.
+//
+// Source: proposal "Storage Network For RWX Volume", Kubernetes endpoint
+// controller, which takes any pod with the label, and the pod IP where Multus is late.
+func Publish(service Service, servers []Server, fallback Attachment) []Published {
+	network := service.Network(fallback)
+	servers = slices.SortedFunc(slices.Values(servers), func(a, b Server) int {
+		return cmp.Or(b.Created.Compare(a.Created), cmp.Compare(a.UID, b.UID))
+	})
+	var published []Published
+	for _, server := range servers {
+		if server.Volume != service.Volume || !server.Ready || server.Terminating {
+			continue
+		}
+		addresses, err := AddressesOn(server.Reported, network)
+		if err != nil {
+			continue // half of what is reported may be all that is wrong
+		}
+		for _, address := range addresses {
+			address = address.Unmap()
+			taken := func(p Published) bool { return p.Address == address }
+			if !publishable(address) || slices.ContainsFunc(published, taken) {
+				continue
+			}
+			published = append(published, Published{Address: address, Pod: server.Pod, UID: server.UID, Node: server.Node})
+		}
+	}
+	slices.SortFunc(published, func(a, b Published) int { return a.Address.Compare(b.Address) })
+	return published
+}
+
+// publishable leaves out what no other node could reach, and what the API
+// refuses in an EndpointSlice: loopback, link-local and multicast addresses.
+func publishable(a netip.Addr) bool { return a.IsGlobalUnicast() && a.Zone() == "" }

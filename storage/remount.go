@@ -1,0 +1,186 @@
+package storage
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Restarts says which workloads may be restarted.
+type Restarts struct {
+	// Driver is the CSI driver of the profile.
+	Driver string
+	// Enabled: the setting auto-delete-pod-when-volume-detached-unexpectedly is on.
+	Enabled bool
+	// Blacklist are kinds of controllers, <group>/<Kind>, whose pods are left alone.
+	Blacklist []string
+	// Applied is the network that clients are on, as it is applied; zero is the
+	// cluster network, where mounts live in the node's own network namespace.
+	Applied Attachment
+	// DeadMounts are looked for.
+	DeadMounts bool
+	// OnRequest: the storage system's requests to remount are answered.
+	OnRequest bool
+	Now       time.Time
+}
+
+// MountState says what is known of a workload's mounts.
+type MountState string
+
+// States of mounts.
+const (
+	// NotOurs: no volume whose mount dies with a client.
+	NotOurs MountState = "not ours"
+	// NotYet: not known to be mounted; looked at again.
+	NotYet MountState = "not mounted yet"
+	Alive  MountState = "alive"
+	// Unsure: mounted about the time when the namespace began. It may have been by the client before.
+	Unsure MountState = "unsure"
+	// Dead: mounted in a network namespace that is gone.
+	Dead MountState = "dead"
+)
+
+// Verdict on one workload.
+type Verdict struct {
+	State MountState
+	// Restart the workload. Where a dead mount is not to be restarted, Reason says why not.
+	Restart bool
+	// Reason in a few words, the same for all pods: a metric label.
+	Reason string
+	// Detail is a sentence for people.
+	Detail string
+	// After is when to look again though nothing has happened; 0 is never.
+	After time.Duration
+}
+
+// Reasons of verdicts.
+const (
+	ReasonTerminating      = "already terminating"
+	ReasonOtherDriver      = "volume of another driver"
+	ReasonNotShared        = "not an RWX volume"
+	ReasonMigratable       = "migratable volume"
+	ReasonClusterNetwork   = "volume on the cluster network"
+	ReasonNotApplied       = "network not applied"
+	ReasonNotStarted       = "no container has started yet"
+	ReasonStartedAfter     = "started after the client"
+	ReasonStartedAbout     = "started about when the client did"
+	ReasonNoController     = "no controller"
+	ReasonOff              = "setting off"
+	ReasonBlacklisted      = "kind blacklisted"
+	ReasonLeftAlone        = "opted out"
+	ReasonDeadMount        = "dead mount"
+	ReasonRemountRequested = "remount requested"
+	ReasonNotRequested     = "no remount requested"
+)
+
+// remountDelay keeps requests that come in quick succession from restarting a
+// pod for each: remountRequestDelayDuration of longhorn-manager.
+const remountDelay = 5 * time.Second
+
+// startingUp is how soon a pod that has yet to mount its volumes is looked at again.
+const startingUp = 5 * time.Second
+
+// Judge decides about one workload on a node whose Ready client has the network
+// namespace. A mount is dead when it was made before that namespace began,
+// whatever became of the one before: deleted, force-deleted, crashed or made
+// anew within the same pod.
+//
+// Source: proposal "Storage Network For RWX Volume", Kubernetes Pod Controller;
+// the auto-delete settings are Longhorn's.
+func Judge(w Workload, namespace NetworkNamespace, r Restarts) Verdict {
+	if w.Terminating {
+		return Verdict{State: NotOurs, Reason: ReasonTerminating}
+	}
+	if volume, after := requested(w, r); volume != "" {
+		return r.restart(w, Verdict{State: Dead, Reason: ReasonRemountRequested, After: after,
+			Detail: fmt.Sprintf("the storage system asks to mount volume %s anew", volume)})
+	}
+	if !r.DeadMounts {
+		return Verdict{State: NotOurs, Reason: ReasonNotRequested}
+	}
+	volumes, reason := atStake(w, r)
+	switch {
+	case len(volumes) == 0:
+		return Verdict{State: NotOurs, Reason: reason}
+	case r.Applied.IsZero():
+		return Verdict{State: NotOurs, Reason: ReasonNotApplied}
+	case w.Began.After(namespace.Since):
+		return Verdict{State: Alive, Reason: ReasonStartedAfter}
+	case w.Mounted.IsZero():
+		return Verdict{State: NotYet, Reason: ReasonNotStarted, After: startingUp}
+	case w.Mounted.Before(namespace.Since):
+		return r.restart(w, Verdict{State: Dead, Reason: ReasonDeadMount, Detail: fmt.Sprintf(
+			"volume %s was mounted before %s, when the network of the CSI plugin pod on its node was made anew: its NFS mount does not answer",
+			strings.Join(volumes, ", "), namespace.Since.UTC().Format(time.RFC3339))})
+	case w.Restarted:
+		return Verdict{State: Alive, Reason: ReasonStartedAfter}
+	}
+	return Verdict{State: Unsure, Reason: ReasonStartedAbout, Detail: fmt.Sprintf(
+		"volume %s was mounted about %s, when the network of the CSI plugin pod on its node was made anew; if it does not answer, delete the pod",
+		strings.Join(volumes, ", "), namespace.Since.UTC().Format(time.RFC3339))}
+}
+
+// restart adds whether the pod may be restarted, or why not.
+func (r Restarts) restart(w Workload, v Verdict) Verdict {
+	refuse := func(reason, why string) Verdict {
+		v.Reason, v.Detail, v.After = reason, v.Detail+"; "+why, 0
+		return v
+	}
+	switch {
+	case w.Owner.IsZero():
+		return refuse(ReasonNoController, "the pod has no controller that would make it anew: delete and create it yourself")
+	case !r.Enabled:
+		return refuse(ReasonOff, "setting auto-delete-pod-when-volume-detached-unexpectedly is off: delete the pod, or turn it on")
+	case slices.Contains(r.Blacklist, w.Owner.GroupKind()):
+		return refuse(ReasonBlacklisted, fmt.Sprintf("%s is in blacklist-for-auto-delete-pod-when-volume-detached-unexpectedly: delete the pod yourself", w.Owner.GroupKind()))
+	case w.OptOut:
+		return refuse(ReasonLeftAlone, fmt.Sprintf("annotation %s keeps Fairlead off: delete the pod yourself", OptOutAnnotation))
+	}
+	v.Restart = v.After == 0
+	return v
+}
+
+// atStake are the volumes whose mounts live in the client's network namespace,
+// or the reason why there is none.
+func atStake(w Workload, r Restarts) (volumes []string, reason string) {
+	reason = ReasonOtherDriver
+	for _, m := range w.Mounts {
+		switch {
+		case m.Driver != r.Driver:
+		case m.Migratable:
+			reason = ReasonMigratable
+		case !m.Shared:
+			reason = ReasonNotShared
+		case m.Network.IsZero():
+			reason = ReasonClusterNetwork
+		default:
+			volumes = append(volumes, m.Volume)
+		}
+	}
+	slices.Sort(volumes)
+	return slices.Compact(volumes), reason
+}
+
+// requested is the volume that is to be mounted anew, and how long that has to
+// wait. As Longhorn has it: the pod began before the request, of any access mode.
+func requested(w Workload, r Restarts) (volume string, after time.Duration) {
+	if !r.OnRequest || w.Began.IsZero() {
+		return "", 0
+	}
+	for _, m := range w.Mounts {
+		if m.Driver == r.Driver && w.Began.Before(m.RemountRequested) {
+			return m.Volume, max(0, m.RemountRequested.Add(remountDelay).Sub(r.Now))
+		}
+	}
+	return "", 0
+}
+
+// GroupKind is <group>/<Kind>, as Longhorn's blacklist has it; the core group is "".
+func (o Owner) GroupKind() string {
+	group, _, found := strings.Cut(o.APIVersion, "/")
+	if !found {
+		group = "" // "v1"
+	}
+	return group + "/" + o.Kind
+}

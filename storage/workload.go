@@ -1,0 +1,51 @@
+package storage
+
+import (
+	"slices"
+	"time"
+)
+
+// Workload is a pod that uses volumes of a profile.
+type Workload struct {
+	Namespace, Name, UID string
+	// Owner is the pod's controller.
+	Owner Owner
+	// OptOut keeps Fairlead off the pod.
+	OptOut      bool
+	Terminating bool
+	// Began is when the kubelet took the pod on: its volumes were mounted later.
+	Began time.Time
+	// Mounted is when its volumes were mounted at the latest: its sandbox was made,
+	// or a container was started, only after that. Zero: not known to be mounted yet.
+	Mounted time.Time
+	// Restarted: a container runs not for the first time. The node may have been
+	// booted since, and the volumes mounted anew with it.
+	Restarted bool
+	Mounts    []Mount
+}
+
+// Uses tells whether the workload uses the volume.
+func (w Workload) Uses(volume string) bool {
+	return slices.ContainsFunc(w.Mounts, func(m Mount) bool { return m.Volume == volume })
+}
+
+// Owner is the controller that makes a pod anew.
+type Owner struct {
+	APIVersion, Kind, Name, UID string
+}
+
+// IsZero tells that the pod has no controller.
+func (o Owner) IsZero() bool { return o == Owner{} }
+
+// Mount is one volume of a workload.
+type Mount struct {
+	Volume string
+	// Driver is the CSI driver of the volume, "" where it has none.
+	Driver string
+	// Shared: an NFS mount of the client. Neither RWO nor migratable.
+	Shared, Migratable bool
+	// Network of the volume; zero is the cluster network.
+	Network Attachment
+	// RemountRequested is when the storage system asked for a remount.
+	RemountRequested time.Time
+}
