@@ -5,6 +5,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
@@ -56,6 +57,8 @@ func ControllerCache(profiles []storage.Profile) (cache.Options, error) {
 			&discoveryv1.EndpointSlice{}:  {Namespaces: inNamespaces(profiles), Label: labels.SelectorFromSet(labels.Set{discoveryv1.LabelManagedBy: SliceManager})},
 			&appsv1.DaemonSet{}:           {Namespaces: daemonSets},
 			&corev1.PersistentVolume{}:    {Transform: slimPersistentVolume},
+			claimMetadata():               {Transform: slimMetadata},
+			&storagev1.StorageClass{}:     {Transform: slimStorageClass},
 			&storagev1.VolumeAttachment{}: {Transform: slimVolumeAttachment},
 		},
 	}, nil
@@ -94,10 +97,11 @@ func slimStatuses(statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
 
 func slimPersistentVolume(object any) (any, error) {
 	if pv, ok := object.(*corev1.PersistentVolume); ok {
-		pv.ManagedFields, pv.Annotations, pv.Labels = nil, nil, nil
-		slim := corev1.PersistentVolumeSpec{AccessModes: pv.Spec.AccessModes}
-		if claim := pv.Spec.ClaimRef; claim != nil {
-			slim.ClaimRef = &corev1.ObjectReference{Namespace: claim.Namespace, Name: claim.Name}
+		pv.ManagedFields, pv.Labels = nil, nil
+		pv.Annotations = volumeAnnotations(pv.Annotations)
+		slim := corev1.PersistentVolumeSpec{AccessModes: pv.Spec.AccessModes, StorageClassName: pv.Spec.StorageClassName}
+		if ref := pv.Spec.ClaimRef; ref != nil {
+			slim.ClaimRef = &corev1.ObjectReference{Namespace: ref.Namespace, Name: ref.Name, UID: ref.UID}
 		}
 		if csi := pv.Spec.CSI; csi != nil {
 			slim.CSI = &corev1.CSIPersistentVolumeSource{Driver: csi.Driver, VolumeHandle: csi.VolumeHandle}
@@ -109,6 +113,47 @@ func slimPersistentVolume(object any) (any, error) {
 		pv.Status = corev1.PersistentVolumeStatus{Phase: pv.Status.Phase}
 	}
 	return object, nil
+}
+
+// claimMetadata stands for the claims of the cluster, which are many: only their metadata is read.
+func claimMetadata() *metav1.PartialObjectMetadata {
+	var claim metav1.PartialObjectMetadata
+	claim.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(storage.ClaimKind))
+	return &claim
+}
+
+func slimMetadata(object any) (any, error) {
+	if o, ok := object.(*metav1.PartialObjectMetadata); ok {
+		o.ObjectMeta = metav1.ObjectMeta{
+			Namespace: o.Namespace, Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion,
+			Annotations: volumeAnnotations(o.Annotations),
+		}
+	}
+	return object, nil
+}
+
+func slimStorageClass(object any) (any, error) {
+	if c, ok := object.(*storagev1.StorageClass); ok {
+		return &storagev1.StorageClass{
+			ObjectMeta:  metav1.ObjectMeta{Name: c.Name, UID: c.UID, ResourceVersion: c.ResourceVersion, Annotations: volumeAnnotations(c.Annotations)},
+			Provisioner: c.Provisioner,
+		}, nil
+	}
+	return object, nil
+}
+
+// volumeAnnotations are those that ask for a network for one volume; nil when there is none.
+func volumeAnnotations(annotations map[string]string) map[string]string {
+	var kept map[string]string
+	for _, key := range storage.VolumeAnnotations() {
+		if value, ok := annotations[key]; ok {
+			if kept == nil {
+				kept = map[string]string{}
+			}
+			kept[key] = value
+		}
+	}
+	return kept
 }
 
 func slimVolumeAttachment(object any) (any, error) {

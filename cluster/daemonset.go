@@ -36,6 +36,9 @@ func (r *Reader) DaemonSet(ctx context.Context) (settings.DaemonSet, error) {
 	template := ds.Spec.Template
 	network, err := storage.ManagedAttachment(template.Annotations[storage.NetworksAnnotation], ds.Namespace, r.profile.Interfaces())
 	facts.Found, facts.Network, facts.Unreadable = true, network, err != nil
+	if facts.VolumeNetworks, err = storage.VolumeAttachments(template.Annotations[storage.NetworksAnnotation], ds.Namespace); err != nil {
+		facts.Unreadable = true
+	}
 	facts.HostNetwork = template.Spec.HostNetwork
 	facts.OptOut = template.Annotations[storage.OptOutAnnotation] == "true"
 	facts.Paused = paused(ds)

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"reflect"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -76,7 +77,7 @@ func TestDaemonSetFacts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := readerOver(t, clientDaemonSet(test.change)).DaemonSet(t.Context())
-			if err != nil || got != test.want {
+			if err != nil || !reflect.DeepEqual(got, test.want) {
 				t.Fatalf("got  %+v, %v\nwant %+v", got, err, test.want)
 			}
 		})
@@ -85,7 +86,7 @@ func TestDaemonSetFacts(t *testing.T) {
 
 func TestNoDaemonSet(t *testing.T) {
 	got, err := readerOver(t).DaemonSet(t.Context())
-	if want := (settings.DaemonSet{Name: "longhorn-csi-plugin"}); err != nil || got != want {
+	if want := (settings.DaemonSet{Name: "longhorn-csi-plugin"}); err != nil || !reflect.DeepEqual(got, want) {
 		t.Fatalf("got %+v, %v", got, err)
 	}
 }

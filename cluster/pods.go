@@ -39,16 +39,22 @@ func (r *Reader) clientsOf(pods []corev1.Pod) []storage.Client {
 	for i := range pods {
 		pod := &pods[i]
 		network := r.managedNetwork(pod)
-		addresses, err := storage.ReportedAddresses(pod.Annotations, network)
-		clients = append(clients, storage.Client{
+		client := storage.Client{
 			Pod: pod.Name, UID: string(pod.UID), Node: pod.Spec.NodeName,
-			Network:     network,
-			Revision:    pod.Labels[templateGenerationLabel],
-			Reported:    err == nil && len(addresses) > 0,
-			Ready:       Ready(pod),
-			Terminating: pod.DeletionTimestamp != nil,
-			Sandbox:     sandboxOf(pod), Recorded: recordedNamespace(pod),
-		})
+			Network:        network,
+			VolumeNetworks: volumeNetworks(pod),
+			Revision:       pod.Labels[templateGenerationLabel],
+			Reported:       reported(pod, network),
+			Ready:          Ready(pod),
+			Terminating:    pod.DeletionTimestamp != nil,
+			Sandbox:        sandboxOf(pod), Recorded: recordedNamespace(pod),
+		}
+		for _, a := range client.VolumeNetworks {
+			if reported(pod, a) {
+				client.VolumeNetworksReported = append(client.VolumeNetworksReported, a)
+			}
+		}
+		clients = append(clients, client)
 	}
 	return clients
 }
@@ -105,10 +111,36 @@ func (r *Reader) serverOf(pod *corev1.Pod) storage.Server {
 	return storage.Server{
 		Pod: pod.Name, UID: string(pod.UID), Node: pod.Spec.NodeName,
 		Volume:   pod.Labels[r.profile.VolumeLabel],
-		Network:  r.managedNetwork(pod),
+		Network:  r.serverNetwork(pod),
 		Reported: reported, Ready: Ready(pod), Terminating: pod.DeletionTimestamp != nil,
 		Created: pod.CreationTimestamp.Time,
 	}
+}
+
+// serverNetwork is the network that the volume is reached on: its own before
+// that of all, which the storage system may have added by itself.
+func (r *Reader) serverNetwork(pod *corev1.Pod) storage.Attachment {
+	if own := volumeNetworks(pod); len(own) > 0 {
+		return own[0]
+	}
+	return r.managedNetwork(pod)
+}
+
+// volumeNetworks are the networks of single volumes that the pod asks for.
+func volumeNetworks(pod *corev1.Pod) []storage.Attachment {
+	if pod.Spec.HostNetwork {
+		return nil
+	}
+	networks, err := storage.VolumeAttachments(pod.Annotations[storage.NetworksAnnotation], pod.Namespace)
+	if err != nil {
+		return nil
+	}
+	return networks
+}
+
+func reported(pod *corev1.Pod, network storage.Attachment) bool {
+	addresses, err := storage.ReportedAddresses(pod.Annotations, network)
+	return err == nil && len(addresses) > 0
 }
 
 // managedNetwork is the network that the pod asks for. One that can't be read

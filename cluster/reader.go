@@ -21,15 +21,16 @@ import (
 type Reader struct {
 	profile storage.Profile
 	objects client.Reader
-	// persistentVolumes may be a cache even where objects is live: what is read
-	// of a PersistentVolume (driver, handle, access modes) never changes.
-	persistentVolumes client.Reader
+	// provisioned may be a cache even where objects is live: what gates read of a
+	// PersistentVolume (driver, handle, access modes) never changes, and no gate
+	// goes by what annotations ask for.
+	provisioned client.Reader
 }
 
 // NewReader returns a reader over a cache or, for decisions that deny or
 // disrupt, over the API server.
-func NewReader(profile storage.Profile, objects, persistentVolumes client.Reader) *Reader {
-	return &Reader{profile: profile, objects: objects, persistentVolumes: persistentVolumes}
+func NewReader(profile storage.Profile, objects, provisioned client.Reader) *Reader {
+	return &Reader{profile: profile, objects: objects, provisioned: provisioned}
 }
 
 // RolloutKey is where the record of a profile is kept.
@@ -76,10 +77,28 @@ func RecordOf(rollout *v1alpha1.NetworkRollout) (settings.Record, error) {
 		return settings.Record{}, fmt.Errorf("status.servers.network of NetworkRollout %s: %w", rollout.Name, err)
 	}
 	record := settings.Record{Clients: clients, Servers: servers}
+	if record.VolumeClients, err = attachmentsOf(rollout.Status.Clients.VolumeNetworks); err != nil {
+		return settings.Record{}, fmt.Errorf("status.clients.volumeNetworks of NetworkRollout %s: %w", rollout.Name, err)
+	}
+	if record.VolumeServers, err = attachmentsOf(rollout.Status.Servers.VolumeNetworks); err != nil {
+		return settings.Record{}, fmt.Errorf("status.servers.volumeNetworks of NetworkRollout %s: %w", rollout.Name, err)
+	}
 	if since := rollout.Status.Servers.Since; since != nil {
 		record.ServersSince = since.Time
 	}
 	return record, nil
+}
+
+func attachmentsOf(texts []string) ([]storage.Attachment, error) {
+	var attachments []storage.Attachment
+	for _, text := range texts {
+		a, err := storage.ParseAttachment(text)
+		if err != nil {
+			return nil, fmt.Errorf("%q: %w", text, err)
+		}
+		attachments = append(attachments, a)
+	}
+	return storage.InOrder(attachments), nil
 }
 
 // Values reads the settings, Fairlead's own and the storage system's apart.

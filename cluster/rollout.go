@@ -11,7 +11,7 @@ import (
 // follows from. values are those in force. A value that is not well formed
 // comes back as an error of settings.SharedVolumeNetwork.
 func (r *Reader) Rollout(ctx context.Context, values settings.Values, record settings.Record, now time.Time) (settings.Rollout, error) {
-	facts := settings.Rollout{Record: record, Now: now}
+	facts := settings.Rollout{Record: record, Now: now, MountsFromHost: r.profile.MountsFromHost}
 	var err error
 	if facts.Desired, err = settings.SharedVolumeNetwork(values, r.profile); err != nil {
 		return facts, err

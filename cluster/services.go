@@ -55,9 +55,22 @@ func (r *Reader) ServiceOf(s *corev1.Service) storage.Service {
 	return storage.Service{
 		Namespace: s.Namespace, Name: s.Name, Volume: s.Labels[r.profile.VolumeLabel],
 		UID: string(s.UID), ResourceVersion: s.ResourceVersion,
-		ClusterIP: s.Spec.ClusterIP, Recorded: recorded,
+		ClusterIP: s.Spec.ClusterIP, Recorded: recorded, Identity: identityOf(s),
 		OptOut:  s.Annotations[storage.OptOutAnnotation] == "true",
 		Fixed:   s.Spec.Type != "" && s.Spec.Type != corev1.ServiceTypeClusterIP,
 		Selects: len(s.Spec.Selector) > 0,
 	}
+}
+
+// identityOf leaves out what can't be read, as if it had never been recorded.
+func identityOf(s *corev1.Service) storage.Identity {
+	addresses, err := storage.ParseAddresses(s.Annotations[storage.AddressesAnnotation])
+	if err != nil {
+		addresses = ""
+	}
+	mac, err := storage.ParseMAC(s.Annotations[storage.MACAnnotation])
+	if err != nil {
+		mac = ""
+	}
+	return storage.Identity{Addresses: addresses, MAC: mac}
 }

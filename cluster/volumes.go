@@ -124,7 +124,7 @@ func slimVolume(pv *corev1.PersistentVolume) persistentVolume {
 
 func (r *Reader) persistentVolumesByName(ctx context.Context) (map[string]persistentVolume, error) {
 	var list corev1.PersistentVolumeList
-	if err := r.persistentVolumes.List(ctx, &list); err != nil {
+	if err := r.provisioned.List(ctx, &list); err != nil {
 		return nil, fmt.Errorf("listing PersistentVolumes: %w", err)
 	}
 	byName := make(map[string]persistentVolume, len(list.Items))

@@ -47,7 +47,7 @@ func PodsOn(ctx context.Context, live client.Reader, node string) ([]corev1.Pod,
 }
 
 // Workload gathers what is to be known of a pod that may use volumes of the
-// profile. persistentVolumes is the cache with ClaimIndex. applied is the network
+// profile. provisioned is the cache with ClaimIndex. applied is the network
 // that clients are on.
 func (r *Reader) Workload(ctx context.Context, pod *corev1.Pod, applied storage.Attachment) (storage.Workload, error) {
 	w := storage.Workload{
@@ -91,7 +91,7 @@ func claims(pod *corev1.Pod) []string {
 // which is the PersistentVolume's name only where that was made for the claim.
 func (r *Reader) mount(ctx context.Context, namespace, claim string, applied storage.Attachment) (storage.Mount, error) {
 	var list corev1.PersistentVolumeList
-	if err := r.persistentVolumes.List(ctx, &list, client.MatchingFields{ClaimIndex: namespace + "/" + claim}); err != nil {
+	if err := r.provisioned.List(ctx, &list, client.MatchingFields{ClaimIndex: namespace + "/" + claim}); err != nil {
 		return storage.Mount{}, fmt.Errorf("looking for the volume of claim %s/%s: %w", namespace, claim, err)
 	}
 	// A volume that is Released still names the claim of that name that was there before.

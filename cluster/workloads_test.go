@@ -55,7 +55,7 @@ func indexed(t *testing.T, objects ...client.Object) *fake.ClientBuilder {
 }
 
 // bound is a PersistentVolume of a claim in namespace default.
-func bound(name, handle, claim string, change ...func(*corev1.PersistentVolume)) *corev1.PersistentVolume {
+func boundVolume(name, handle, claim string, change ...func(*corev1.PersistentVolume)) *corev1.PersistentVolume {
 	pv := persistentVolumeOf(name, handle, corev1.ReadWriteMany, nil)
 	pv.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "default", Name: claim}
 	pv.Status.Phase = corev1.VolumeBound
@@ -278,59 +278,59 @@ func TestWhatAWorkloadMounts(t *testing.T) {
 		pod     func(*corev1.Pod)
 		want    []storage.Mount
 	}{
-		"an RWX volume on its network": {objects: []client.Object{bound("v", "v", "data"), headless}, want: []storage.Mount{rwx}},
+		"an RWX volume on its network": {objects: []client.Object{boundVolume("v", "v", "data"), headless}, want: []storage.Mount{rwx}},
 		"Longhorn bug: a static PV is found by its handle, not by its name": {
-			objects: []client.Object{bound("pv-by-hand", "v", "data"), headless, serviceOf("pv-by-hand", "10.43.0.1", storage.Attachment{})},
+			objects: []client.Object{boundVolume("pv-by-hand", "v", "data"), headless, serviceOf("pv-by-hand", "10.43.0.1", storage.Attachment{})},
 			want:    []storage.Mount{rwx},
 		},
 		"a Released PV names the claim of that name that was there before": {
-			objects: []client.Object{bound("a-before", "before", "data", phase(corev1.VolumeReleased)), bound("v", "v", "data"), headless},
+			objects: []client.Object{boundVolume("a-before", "before", "data", phase(corev1.VolumeReleased)), boundVolume("v", "v", "data"), headless},
 			want:    []storage.Mount{rwx},
 		},
 		"only a Released PV": {
-			objects: []client.Object{bound("before", "before", "data", phase(corev1.VolumeReleased))}, want: []storage.Mount{{}},
+			objects: []client.Object{boundVolume("before", "before", "data", phase(corev1.VolumeReleased))}, want: []storage.Mount{{}},
 		},
 		"a claim that is not bound":                     {want: []storage.Mount{{}}},
-		"a claim of that name in another namespace":     {objects: []client.Object{bound("v", "v", "data", func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.Namespace = "other" })}, want: []storage.Mount{{}}},
-		"a PV that is no CSI volume":                    {objects: []client.Object{bound("v", "v", "data", func(pv *corev1.PersistentVolume) { pv.Spec.CSI = nil })}, want: []storage.Mount{{}}},
+		"a claim of that name in another namespace":     {objects: []client.Object{boundVolume("v", "v", "data", func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.Namespace = "other" })}, want: []storage.Mount{{}}},
+		"a PV that is no CSI volume":                    {objects: []client.Object{boundVolume("v", "v", "data", func(pv *corev1.PersistentVolume) { pv.Spec.CSI = nil })}, want: []storage.Mount{{}}},
 		"an ephemeral volume inline, without a claim":   {pod: func(pod *corev1.Pod) { pod.Spec.Volumes = nil }},
-		"a PV without access modes is not taken as RWX": {objects: []client.Object{bound("v", "v", "data", func(pv *corev1.PersistentVolume) { pv.Spec.AccessModes = nil }), headless}, want: with(func(m *storage.Mount) { m.Shared = false })},
+		"a PV without access modes is not taken as RWX": {objects: []client.Object{boundVolume("v", "v", "data", func(pv *corev1.PersistentVolume) { pv.Spec.AccessModes = nil }), headless}, want: with(func(m *storage.Mount) { m.Shared = false })},
 		"a generic ephemeral volume": {
-			objects: []client.Object{bound("v", "v", "web-0-scratch"), headless},
+			objects: []client.Object{boundVolume("v", "v", "web-0-scratch"), headless},
 			pod: func(pod *corev1.Pod) {
 				pod.Spec.Volumes = []corev1.Volume{{Name: "scratch", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}}}
 			},
 			want: []storage.Mount{rwx},
 		},
 		"RWX beside RWO, in the pod's order": {
-			objects: []client.Object{bound("own", "own", "own", rwo), bound("v", "v", "data"), headless},
+			objects: []client.Object{boundVolume("own", "own", "own", rwo), boundVolume("v", "v", "data"), headless},
 			pod:     func(pod *corev1.Pod) { pod.Spec.Volumes = nil; uses("own", "data")(pod) },
 			want:    []storage.Mount{{Volume: "own", Driver: driver}, rwx},
 		},
 		"an RWX volume of another driver, of the same handle": {
-			objects: []client.Object{bound("v", "v", "data", func(pv *corev1.PersistentVolume) { pv.Spec.CSI.Driver = "efs.csi.aws.com" }), headless, volume("v", "rwo", "attached", "node-1")},
+			objects: []client.Object{boundVolume("v", "v", "data", func(pv *corev1.PersistentVolume) { pv.Spec.CSI.Driver = "efs.csi.aws.com" }), headless, volume("v", "rwo", "attached", "node-1")},
 			want:    []storage.Mount{{Volume: "v", Driver: "efs.csi.aws.com", Shared: true}},
 		},
 		"migratable, says the PV": {
-			objects: []client.Object{bound("v", "v", "data", func(pv *corev1.PersistentVolume) {
+			objects: []client.Object{boundVolume("v", "v", "data", func(pv *corev1.PersistentVolume) {
 				pv.Spec.CSI.VolumeAttributes = map[string]string{"migratable": "true"}
 			}), headless},
 			want: with(func(m *storage.Mount) { m.Shared, m.Migratable = false, true }),
 		},
 		"Longhorn's volume knows better than a PV by hand: it is RWO": {
-			objects: []client.Object{bound("v", "v", "data"), headless, volume("v", "rwo", "attached", "node-1")},
+			objects: []client.Object{boundVolume("v", "v", "data"), headless, volume("v", "rwo", "attached", "node-1")},
 			want:    with(func(m *storage.Mount) { m.Shared = false }),
 		},
 		"Longhorn's volume knows better: it is RWX": {
-			objects: []client.Object{bound("v", "v", "data", rwo), headless, volume("v", "rwx", "attached", "node-1")}, want: []storage.Mount{rwx},
+			objects: []client.Object{boundVolume("v", "v", "data", rwo), headless, volume("v", "rwx", "attached", "node-1")}, want: []storage.Mount{rwx},
 		},
 		"Longhorn's volume knows better: it is migratable": {
-			objects: []client.Object{bound("v", "v", "data"), headless, volume("v", "rwx", "attached", "node-1", func(v *longhorn.Volume) { v.Spec.Migratable = true })},
+			objects: []client.Object{boundVolume("v", "v", "data"), headless, volume("v", "rwx", "attached", "node-1", func(v *longhorn.Volume) { v.Spec.Migratable = true })},
 			want:    with(func(m *storage.Mount) { m.Shared, m.Migratable = false, true }),
 		},
 		"Longhorn's volume knows better: it is not migratable": {
 			objects: []client.Object{
-				bound("v", "v", "data", func(pv *corev1.PersistentVolume) {
+				boundVolume("v", "v", "data", func(pv *corev1.PersistentVolume) {
 					pv.Spec.CSI.VolumeAttributes = map[string]string{"migratable": "true"}
 				}),
 				headless, volume("v", "rwx", "attached", "node-1"),
@@ -338,20 +338,20 @@ func TestWhatAWorkloadMounts(t *testing.T) {
 			want: []storage.Mount{rwx},
 		},
 		"a remount is requested": {
-			objects: []client.Object{bound("v", "v", "data"), headless, volume("v", "rwx", "attached", "node-1", func(v *longhorn.Volume) { v.Status.RemountRequestedAt = "2026-01-01T12:00:20Z" })},
+			objects: []client.Object{boundVolume("v", "v", "data"), headless, volume("v", "rwx", "attached", "node-1", func(v *longhorn.Volume) { v.Status.RemountRequestedAt = "2026-01-01T12:00:20Z" })},
 			want:    with(func(m *storage.Mount) { m.RemountRequested = at(20).Time }),
 		},
 		"a request that can't be read is none": {
-			objects: []client.Object{bound("v", "v", "data"), headless, volume("v", "rwx", "attached", "node-1", func(v *longhorn.Volume) { v.Status.RemountRequestedAt = "soon" })},
+			objects: []client.Object{boundVolume("v", "v", "data"), headless, volume("v", "rwx", "attached", "node-1", func(v *longhorn.Volume) { v.Status.RemountRequestedAt = "soon" })},
 			want:    []storage.Mount{rwx},
 		},
-		"no Service": {objects: []client.Object{bound("v", "v", "data")}, want: with(func(m *storage.Mount) { m.Network = storage.Attachment{} })},
+		"no Service": {objects: []client.Object{boundVolume("v", "v", "data")}, want: with(func(m *storage.Mount) { m.Network = storage.Attachment{} })},
 		"a Service with a cluster IP": {
-			objects: []client.Object{bound("v", "v", "data"), serviceOf("v", "10.43.0.1", netTwo)},
+			objects: []client.Object{boundVolume("v", "v", "data"), serviceOf("v", "10.43.0.1", netTwo)},
 			want:    with(func(m *storage.Mount) { m.Network = storage.Attachment{} }),
 		},
 		"a headless Service without a record follows the clients": {
-			objects: []client.Object{bound("v", "v", "data"), serviceOf("v", corev1.ClusterIPNone, storage.Attachment{})},
+			objects: []client.Object{boundVolume("v", "v", "data"), serviceOf("v", corev1.ClusterIPNone, storage.Attachment{})},
 			want:    with(func(m *storage.Mount) { m.Network = netOne }),
 		},
 	} {
@@ -370,7 +370,7 @@ func TestWhatAWorkloadMounts(t *testing.T) {
 }
 
 func TestSlimPersistentVolumesAreFoundByTheirClaim(t *testing.T) {
-	slim, err := slimPersistentVolume(bound("pv-by-hand", "v", "data"))
+	slim, err := slimPersistentVolume(boundVolume("pv-by-hand", "v", "data"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -387,7 +387,7 @@ func TestAWorkloadWhoseVolumesCantBeReadIsAnError(t *testing.T) {
 	outage := errors.New("no route to host")
 	for name, kind := range map[string]client.Object{"the volume": &longhorn.Volume{}, "the Service": &corev1.Service{}} {
 		t.Run(name, func(t *testing.T) {
-			c := indexed(t, bound("v", "v", "data")).WithInterceptorFuncs(interceptor.Funcs{
+			c := indexed(t, boundVolume("v", "v", "data")).WithInterceptorFuncs(interceptor.Funcs{
 				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 					if reflect.TypeOf(o) == reflect.TypeOf(kind) {
 						return outage

@@ -143,7 +143,7 @@ func TestRepair(t *testing.T) {
 			"Server share-manager-pvc-used asks for the cluster network, its Service is for " + network + "; restarted when no started workload uses volume pvc-used",
 			"ShareManager pvc-used OutOfLine server pod share-manager-pvc-used asks for network \"\"",
 			"pod default/used-0 does",
-			"Service pvc-port is for the cluster network, servers are on " + network + "; left alone, since it is not of type ClusterIP",
+			"Service pvc-port is for the cluster network, its server would be on " + network + " now; left alone, since it is not of type ClusterIP",
 			"ShareManager pvc-port NotClusterIP Service pvc-port is not of type ClusterIP",
 			"ShareManager pvc-idle Repaired",
 		} {

@@ -1,6 +1,11 @@
 package mutators
 
-import "github.com/fairlead-io/fairlead/storage"
+import (
+	"slices"
+
+	"github.com/fairlead-io/fairlead/settings"
+	"github.com/fairlead-io/fairlead/storage"
+)
 
 // ClientTemplate is the view of the DaemonSet of the client pods.
 type ClientTemplate struct {
@@ -12,21 +17,24 @@ type ClientTemplate struct {
 	} `json:"spec"`
 }
 
-// MutateClientTemplate keeps the clients' network in the DaemonSet's template
+// MutateClientTemplate keeps the clients' networks in the DaemonSet's template
 // when the storage system writes the template anew, so that the pods need not
 // be restarted for it.
 //
-// On an update it only keeps what the template had: adding the network to a
+// On an update it only keeps what the template had: adding a network to a
 // template that is yet without would let Kubernetes restart every client, with
 // no look at what is attached. That is the controller's to do.
 //
 // Objects: the profile's client DaemonSet; writes by Fairlead's own controller are not sent here.
-// Condition: the clients' network is recorded.
+// Condition: a network of clients is recorded.
 // Source: proposal "Storage Network For RWX Volume", CNI annotation.
-func MutateClientTemplate(ds ClientTemplate, old *ClientTemplate, namespace string, clients storage.Attachment) Result {
-	t := ds.Spec.Template
-	if old != nil && !asks(old.Spec.Template.Metadata, namespace, clients) {
-		return unchanged(ReasonNotRolledOut, "the template was not on the network before")
+func MutateClientTemplate(ds ClientTemplate, old *ClientTemplate, namespace string, record settings.Record) Result {
+	t, networks := ds.Spec.Template, clientNetworks(record)
+	if old != nil {
+		networks = slices.DeleteFunc(networks, func(p storage.Placement) bool { return !asks(old.Spec.Template.Metadata, namespace, p.Network) })
+		if len(networks) == 0 {
+			return unchanged(ReasonNotRolledOut, "the template was not on the network before")
+		}
 	}
-	return addNetwork("/spec/template/metadata", t.Metadata, t.Spec, namespace, clients, "clients are on it")
+	return addNetworks("/spec/template/metadata", t.Metadata, t.Spec, namespace, networks, "clients are on it")
 }

@@ -13,6 +13,7 @@ import (
 
 var (
 	storageNet = storage.Attachment{Network: storage.Network{Namespace: "kube-system", Name: "storage-net"}, Interface: "lhnet1"}
+	teamNet    = storage.VolumeAttachment(storage.Network{Namespace: "team-x", Name: "nfs"})
 	backupNet  = storage.Attachment{Network: storage.Network{Namespace: "kube-system", Name: "backup-net"}, Interface: "lhnet2"}
 )
 
@@ -31,6 +32,9 @@ func (want ruling) check(t *testing.T, got Result) {
 	}
 	if have != want {
 		t.Fatalf("got  %+v\nwant %+v", have, want)
+	}
+	if got.Warnings != nil {
+		t.Fatalf("warnings that nobody expects: %q", got.Warnings)
 	}
 	if (got.Outcome == Mutated) != (len(got.Patch) > 0) {
 		t.Fatalf("%s with %d operations", got.Outcome, len(got.Patch))

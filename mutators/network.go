@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/fairlead-io/fairlead/storage"
 )
@@ -34,30 +35,67 @@ func asks(meta Metadata, namespace string, network storage.Attachment) bool {
 	return err == nil && slices.Contains(selections, network)
 }
 
-// addNetwork merges the network into the networks annotation under the metadata at path.
-func addNetwork(path string, meta Metadata, spec PodSpec, namespace string, network storage.Attachment, why string) Result {
+// addNetworks merges the networks into the networks annotation under the metadata
+// at path. One that can't be added keeps no other off: it is told.
+func addNetworks(path string, meta Metadata, spec PodSpec, namespace string, places []storage.Placement, why string) Result {
 	annotations := PodAnnotations{}
 	if meta.Annotations != nil {
 		annotations = *meta.Annotations
 	}
 	switch {
-	case network.IsZero():
+	case len(places) == 0:
 		return unchanged(ReasonNoNetwork, why)
 	case annotations.OptOut == "true":
-		return skipped(ReasonOptOut, fmt.Sprintf("annotation %s keeps network %s off", storage.OptOutAnnotation, network))
+		return skipped(ReasonOptOut, fmt.Sprintf("annotation %s keeps network %s off", storage.OptOutAnnotation, named(places)))
 	case spec.HostNetwork:
-		return skipped(ReasonHostNetwork, fmt.Sprintf("Multus adds no interface to pods on the host network; set hostNetwork to false to join %s", network))
+		return skipped(ReasonHostNetwork, fmt.Sprintf("Multus adds no interface to pods on the host network; set hostNetwork to false to join %s", named(places)))
 	}
-	merged, err := storage.AddNetwork(annotations.Networks, namespace, network)
+	merged := annotations.Networks
+	var added []storage.Placement
+	var failed []Result
+	for _, p := range places {
+		more, err := storage.AddPlacement(merged, namespace, p)
+		if err != nil {
+			failed = append(failed, cannotAdd(p, err))
+		} else if more != merged {
+			merged, added = more, append(added, p)
+		}
+	}
+	switch {
+	case len(added) > 0:
+		result := mutated(ReasonNetworkAdded, named(added)+": "+why, annotate(path, meta.Annotations != nil, storage.NetworksAnnotation, merged))
+		return result.but(failed...)
+	case len(failed) > 0:
+		return failed[0].but(failed[1:]...)
+	}
+	return unchanged(ReasonAsItShouldBe, "asks for "+named(places))
+}
+
+func cannotAdd(p storage.Placement, err error) Result {
 	if clash := (*storage.ClashError)(nil); errors.As(err, &clash) {
-		return skipped(ReasonClash, fmt.Sprintf("%v; give it another interface name so that %s can have it", clash, network))
+		return skipped(ReasonClash, fmt.Sprintf("%v; give it another interface name so that %s can have it", clash, p.Network))
 	}
-	if err != nil {
-		return skipped(ReasonUnreadable, fmt.Sprintf("annotation %s: %v", storage.NetworksAnnotation, err))
+	if errors.Is(err, storage.ErrOtherIdentity) {
+		return skipped(ReasonOtherAddresses, fmt.Sprintf("network %s %v; take them away so that the volume keeps its own", p.Network, err))
 	}
-	if merged == annotations.Networks {
-		return unchanged(ReasonAsItShouldBe, "asks for "+network.String())
+	return skipped(ReasonUnreadable, fmt.Sprintf("annotation %s: %v", storage.NetworksAnnotation, err))
+}
+
+func named(places []storage.Placement) string {
+	names := make([]string, len(places))
+	for i, p := range places {
+		names[i] = p.Network.String()
 	}
-	return mutated(ReasonNetworkAdded, fmt.Sprintf("%s: %s", network, why),
-		annotate(path, meta.Annotations != nil, storage.NetworksAnnotation, merged))
+	return strings.Join(names, ", ")
+}
+
+// joining are the networks, without the cluster network, which needs no asking for.
+func joining(networks ...storage.Attachment) []storage.Placement {
+	places := make([]storage.Placement, 0, len(networks))
+	for _, n := range networks {
+		if !n.IsZero() {
+			places = append(places, storage.Placement{Network: n})
+		}
+	}
+	return places
 }

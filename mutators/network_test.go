@@ -83,7 +83,7 @@ func TestClientPod(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			test.want.check(t, MutateClientPod(view[ClientPod](t, test.pod), "longhorn-system", test.clients))
+			test.want.check(t, MutateClientPod(view[ClientPod](t, test.pod), "longhorn-system", settings.Record{Clients: test.clients}))
 		})
 	}
 }
@@ -122,7 +122,7 @@ func TestClientTemplate(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			test.want.check(t, MutateClientTemplate(view[ClientTemplate](t, test.daemonSet), nil, "longhorn-system", storageNet))
+			test.want.check(t, MutateClientTemplate(view[ClientTemplate](t, test.daemonSet), nil, "longhorn-system", settings.Record{Clients: storageNet}))
 		})
 	}
 }
@@ -173,13 +173,15 @@ func TestPodPatchesAreMinimalAndIdempotent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		network := rapid.SampledFrom([]storage.Attachment{{}, storageNet, backupNet}).Draw(t, "network")
 		pod := genPod(t)
-		checkMinimal(t, pod, func(p ClientPod) Result { return MutateClientPod(p, "longhorn-system", network) }, annotation)
+		checkMinimal(t, pod, func(p ClientPod) Result {
+			return MutateClientPod(p, "longhorn-system", settings.Record{Clients: network})
+		}, annotation)
 		checkMinimal(t, pod, func(p ServerPod) Result {
 			return MutateServerPod(p, "longhorn-system", nil, settings.Record{Servers: network})
 		}, annotation)
 		daemonSet := map[string]any{"metadata": map[string]any{"name": "csi"}, "spec": map[string]any{"paused": true, "template": pod}}
 		checkMinimal(t, daemonSet, func(ds ClientTemplate) Result {
-			return MutateClientTemplate(ds, nil, "longhorn-system", network)
+			return MutateClientTemplate(ds, nil, "longhorn-system", settings.Record{Clients: network})
 		}, append([]string{"spec", "template"}, annotation...))
 	})
 }
@@ -217,10 +219,10 @@ func TestClientTemplateUpdateOnlyKeepsTheNetwork(t *testing.T) {
 	without := view[ClientTemplate](t, `{"spec":{"template":{"metadata":{}}}}`)
 	on := view[ClientTemplate](t, `{"spec":{"template":{"metadata":{"annotations":{"k8s.v1.cni.cncf.io/networks":"kube-system/storage-net@lhnet1"}}}}}`)
 	// Adding it here would have Kubernetes restart every client, attached volumes or not.
-	if got := MutateClientTemplate(without, &without, "longhorn-system", storageNet); got.Outcome != Unchanged || got.Reason != ReasonNotRolledOut {
+	if got := MutateClientTemplate(without, &without, "longhorn-system", settings.Record{Clients: storageNet}); got.Outcome != Unchanged || got.Reason != ReasonNotRolledOut {
 		t.Errorf("a template that was not on the network: %+v", got)
 	}
-	if got := MutateClientTemplate(without, &on, "longhorn-system", storageNet); got.Outcome != Mutated {
+	if got := MutateClientTemplate(without, &on, "longhorn-system", settings.Record{Clients: storageNet}); got.Outcome != Mutated {
 		t.Errorf("a template that was on the network: %+v", got)
 	}
 }

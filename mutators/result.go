@@ -28,6 +28,8 @@ type Result struct {
 	// Detail names the things the reason speaks of.
 	Detail string
 	Patch  []jsonpatch.Operation
+	// Warnings are told to the user beside that.
+	Warnings []string
 }
 
 // Reasons.
@@ -42,6 +44,8 @@ const (
 	ReasonOptOut           = "opted out"
 	ReasonHostNetwork      = "on the host network"
 	ReasonClash            = "interface name taken"
+	ReasonOtherAddresses   = "asks for other addresses"
+	ReasonVolumeWaits      = "volume waits for its network"
 	ReasonUnreadable       = "networks annotation unreadable"
 	ReasonNotClusterIP     = "not a ClusterIP Service"
 	ReasonFixedAddress     = "fixed cluster IP"
@@ -59,6 +63,14 @@ func skipped(reason, detail string) Result {
 
 func mutated(reason, detail string, patch ...jsonpatch.Operation) Result {
 	return Result{Outcome: Mutated, Reason: reason, Detail: detail, Patch: patch}
+}
+
+// but tells of what else was not done.
+func (r Result) but(others ...Result) Result {
+	for _, o := range others {
+		r.Warnings = append(r.Warnings, o.Reason+": "+o.Detail)
+	}
+	return r
 }
 
 // pointer escapes a key for a JSON pointer (RFC 6901, section 3).

@@ -16,21 +16,21 @@ type ServerPod struct {
 	Spec PodSpec `json:"spec"`
 }
 
-// MutateServerPod adds the volume's network to its server pod as it is created.
-// The network is the one that the volume's Service has recorded, so that the
-// two agree whatever the settings say by now. Only a volume without a Service
+// MutateServerPod adds the volume's network to its server pod as it is created,
+// with the addresses that are fixed for it there. Both are what the volume's
+// Service has recorded, so that the two agree whatever is asked for by now. Only a volume without a Service
 // takes what servers are on.
 //
 // Objects: pods with the profile's server labels, in its namespace.
-// Source: proposal "Storage Network For RWX Volume", CNI annotation; longhorn#9272.
+// Source: proposal "Storage Network For RWX Volume", CNI annotation; longhorn#9272, harvester#10047.
 func MutateServerPod(pod ServerPod, namespace string, service *storage.Service, record settings.Record) Result {
-	network, why := record.Servers, "servers are on it, and the volume has no Service yet"
+	places, why := joining(record.Servers), "servers are on it, and the volume has no Service yet"
 	if service != nil {
-		network = service.Network(record.Clients)
-		why = fmt.Sprintf("Service %s has it recorded", service.Name)
-		if network.IsZero() {
-			why = fmt.Sprintf("Service %s has a cluster IP", service.Name)
+		place := service.Placement(record.Clients)
+		places, why = []storage.Placement{place}, fmt.Sprintf("Service %s has it recorded", service.Name)
+		if place.Network.IsZero() {
+			places, why = nil, fmt.Sprintf("Service %s has a cluster IP", service.Name)
 		}
 	}
-	return addNetwork("/metadata", pod.Metadata.Metadata, pod.Spec, namespace, network, why)
+	return addNetworks("/metadata", pod.Metadata.Metadata, pod.Spec, namespace, places, why)
 }

@@ -3,9 +3,11 @@ package mutators
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 
 	"gomodules.xyz/jsonpatch/v2"
 
+	"github.com/fairlead-io/fairlead/settings"
 	"github.com/fairlead-io/fairlead/storage"
 )
 
@@ -26,17 +28,49 @@ type Service struct {
 
 // MutateService makes the Service of a shared volume headless as it is created,
 // takes its selector away (kube-proxy and the selector know nothing of Multus
-// networks), and records the network: the one value that server pod, endpoint
-// and slices of this volume derive from.
+// networks), and records the network, with what is fixed for the server there:
+// the one value that server pod, endpoint and slices of this volume derive from.
 //
 // Objects: Services with the profile's volume label, in its namespace.
-// Condition: servers are on a network. A volume whose server runs already keeps that server's network.
-// Source: proposal "Storage Network For RWX Volume", Service.
-func MutateService(service Service, running *storage.Server, servers storage.Attachment) Result {
-	network, why := servers, "servers are on it"
-	if running != nil {
-		network, why = running.Network, fmt.Sprintf("server pod %s runs on it", running.Pod)
+// Condition: servers are on a network, the volume's own or that of all. A volume whose server runs already keeps that server's network.
+// Source: proposal "Storage Network For RWX Volume", Service; longhorn#13695.
+func MutateService(service Service, running *storage.Server, record settings.Record, request storage.Request) Result {
+	place, ready := record.Place(request)
+	why := "servers are on it"
+	if ready && place.Network.ForVolumes() {
+		why = request.Source + " asks for it"
 	}
+	if running != nil {
+		if running.Network != place.Network {
+			place = storage.Placement{Network: running.Network}
+		}
+		ready, why = true, fmt.Sprintf("server pod %s runs on it", running.Pod)
+	}
+	result := makeHeadless(service, place, why)
+	if ready && request.Problem == "" {
+		return result
+	}
+	return result.waiting(request, place)
+}
+
+// waiting tells that the volume is not where it asks to be, and when it will be.
+func (r Result) waiting(request storage.Request, place storage.Placement) Result {
+	meanwhile := "the cluster network"
+	if !place.Network.IsZero() {
+		meanwhile = place.Network.Network.String()
+	}
+	detail := fmt.Sprintf("%s asks for network %s, which not every CSI plugin pod is on yet; the volume stays on %s until they are and it is detached", request.Source, request.Network, meanwhile)
+	if request.Problem != "" {
+		detail = fmt.Sprintf("%s; the volume stays on %s", request.Problem, meanwhile)
+	}
+	if r.Outcome == Unchanged {
+		return skipped(ReasonVolumeWaits, detail)
+	}
+	return r.but(skipped(ReasonVolumeWaits, detail))
+}
+
+func makeHeadless(service Service, place storage.Placement, why string) Result {
+	network := place.Network
 	annotations, spec := service.Metadata.Annotations, service.Spec
 	switch {
 	case network.IsZero():
@@ -48,7 +82,7 @@ func MutateService(service Service, running *storage.Server, servers storage.Att
 	case spec.ClusterIP != "" && spec.ClusterIP != storage.ClusterIPNone:
 		return skipped(ReasonFixedAddress, fmt.Sprintf("cluster IP %s was asked for; the volume stays off network %s", spec.ClusterIP, network))
 	}
-	patch := recordNetwork(annotations, network, spec.Selector)
+	patch := recordPlacement(annotations, place, spec.Selector)
 	reason := ReasonRecorded
 	if spec.ClusterIP != storage.ClusterIPNone {
 		reason = ReasonHeadless
@@ -66,25 +100,31 @@ func MutateService(service Service, running *storage.Server, servers storage.Att
 	return mutated(reason, fmt.Sprintf("%s: %s", network, why), patch...)
 }
 
-// recordNetwork writes the record, and keeps the selector for the day that the
+// recordPlacement writes the record, and keeps the selector for the day that the
 // Service gets a cluster IP again.
-func recordNetwork(annotations map[string]string, network storage.Attachment, selector map[string]string) []jsonpatch.Operation {
-	want := map[string]string{}
-	if annotations[storage.NetworkAnnotation] != network.String() {
-		want[storage.NetworkAnnotation] = network.String()
+func recordPlacement(annotations map[string]string, place storage.Placement, selector map[string]string) []jsonpatch.Operation {
+	want := map[string]string{
+		storage.NetworkAnnotation:   place.Network.String(),
+		storage.AddressesAnnotation: place.Identity.Addresses,
+		storage.MACAnnotation:       place.Identity.MAC,
 	}
 	if len(selector) > 0 {
-		text, err := json.Marshal(selector)
-		if err == nil && annotations[storage.SelectorAnnotation] != string(text) {
+		if text, err := json.Marshal(selector); err == nil {
 			want[storage.SelectorAnnotation] = string(text)
 		}
 	}
-	if annotations == nil && len(want) > 0 {
+	if annotations == nil {
+		maps.DeleteFunc(want, func(_, value string) bool { return value == "" })
 		return []jsonpatch.Operation{jsonpatch.NewOperation("add", "/metadata/annotations", want)}
 	}
 	var patch []jsonpatch.Operation
-	for _, key := range []string{storage.NetworkAnnotation, storage.SelectorAnnotation} {
-		if value, ok := want[key]; ok {
+	for _, key := range []string{storage.NetworkAnnotation, storage.AddressesAnnotation, storage.MACAnnotation, storage.SelectorAnnotation} {
+		value, wanted := want[key]
+		have, there := annotations[key]
+		switch {
+		case wanted && value == "" && there:
+			patch = append(patch, jsonpatch.NewOperation("remove", "/metadata/annotations/"+pointer.Replace(key), nil))
+		case value != "" && have != value:
 			patch = append(patch, annotate("/metadata", true, key, value))
 		}
 	}

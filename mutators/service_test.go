@@ -5,6 +5,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/fairlead-io/fairlead/settings"
 	"github.com/fairlead-io/fairlead/storage"
 )
 
@@ -18,6 +19,7 @@ func TestService(t *testing.T) {
 		service string
 		running *storage.Server
 		servers storage.Attachment
+		request storage.Request
 		want    ruling
 	}{
 		"Longhorn's own": {
@@ -65,6 +67,16 @@ func TestService(t *testing.T) {
 			service: `{"metadata":{"annotations":{"fairlead.io/opt-out":"true"}},"spec":{}}`, servers: storageNet,
 			want: ruling{Skipped, ReasonOptOut, "annotation fairlead.io/opt-out keeps the volume off network kube-system/storage-net@lhnet1", ""},
 		},
+		"fixed addresses on the network of all": {
+			service: `{"metadata":{"annotations":{}},"spec":{"clusterIP":"None"}}`, servers: storageNet,
+			request: storage.Request{Identity: storage.Identity{Addresses: "10.0.0.9/24", MAC: "02:00:00:00:00:01"}},
+			want: ruling{Mutated, ReasonRecorded, onIt, `[` + record + `,{"op":"add","path":"/metadata/annotations/fairlead.io~1addresses","value":"10.0.0.9/24"},` +
+				`{"op":"add","path":"/metadata/annotations/fairlead.io~1mac","value":"02:00:00:00:00:01"}]`},
+		},
+		"addresses that are no longer fixed": {
+			service: `{"metadata":{"annotations":{"fairlead.io/network":"kube-system/storage-net@lhnet1","fairlead.io/addresses":"10.0.0.9/24"}},"spec":{"clusterIP":"None"}}`, servers: storageNet,
+			want: ruling{Mutated, ReasonRecorded, onIt, `[{"op":"remove","path":"/metadata/annotations/fairlead.io~1addresses"}]`},
+		},
 		"not a ClusterIP Service": {
 			service: `{"spec":{"type":"LoadBalancer"}}`, servers: storageNet,
 			want: ruling{Skipped, ReasonNotClusterIP, "a Service of type LoadBalancer can't be headless; the volume stays off network kube-system/storage-net@lhnet1", ""},
@@ -75,7 +87,7 @@ func TestService(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			test.want.check(t, MutateService(view[Service](t, test.service), test.running, test.servers))
+			test.want.check(t, MutateService(view[Service](t, test.service), test.running, settings.Record{Servers: test.servers}, test.request))
 		})
 	}
 }
@@ -99,8 +111,12 @@ func TestServicePatchesAreMinimalAndIdempotent(t *testing.T) {
 			metadata["annotations"] = annotations
 		}
 		network := rapid.SampledFrom([]storage.Attachment{{}, storageNet, backupNet}).Draw(t, "network")
-		checkMinimal(t, map[string]any{"metadata": metadata, "spec": spec}, func(s Service) Result { return MutateService(s, nil, network) },
+		identity := rapid.SampledFrom([]storage.Identity{{}, {Addresses: "10.0.0.9/24"}, {MAC: "02:00:00:00:00:01"}}).Draw(t, "fixed")
+		checkMinimal(t, map[string]any{"metadata": metadata, "spec": spec}, func(s Service) Result {
+			return MutateService(s, nil, settings.Record{Servers: network}, storage.Request{Identity: identity})
+		},
 			[]string{"metadata", "annotations", storage.NetworkAnnotation}, []string{"metadata", "annotations", storage.SelectorAnnotation},
+			[]string{"metadata", "annotations", storage.AddressesAnnotation}, []string{"metadata", "annotations", storage.MACAnnotation},
 			[]string{"spec", "clusterIP"}, []string{"spec", "clusterIPs"}, []string{"spec", "selector"})
 	})
 }

@@ -10,7 +10,7 @@ func Adopt(d DaemonSet) Record {
 	if !d.Found || d.Unreadable {
 		return Record{}
 	}
-	return Record{Clients: d.Network, Servers: storage.Attachment{}}
+	return Record{Clients: d.Network, Servers: storage.Attachment{}, VolumeClients: d.VolumeNetworks}
 }
 
 // Observe returns the record that a cluster shows whose storage system rolls
@@ -18,7 +18,7 @@ func Adopt(d DaemonSet) Record {
 func Observe(r Rollout) Record {
 	seen := Record{Clients: r.DaemonSet.Network, ServersSince: r.Now}
 	r.Record = seen
-	if r.DaemonSet.Found && r.DaemonSet.Observed && len(r.outdated()) == 0 && len(r.unready(!seen.Clients.IsZero())) == 0 {
+	if r.DaemonSet.Found && r.DaemonSet.Observed && len(r.outdated()) == 0 && len(r.unready(seen.Clients)) == 0 {
 		seen.Servers = seen.Clients
 	}
 	return seen

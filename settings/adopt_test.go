@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"reflect"
 	"testing"
 
 	"github.com/fairlead-io/fairlead/storage"
@@ -17,7 +18,7 @@ func TestAdoptTakesClientsFromTheTemplateAndNoServers(t *testing.T) {
 		"one that can't be read": {daemonSet: DaemonSet{Found: true, Network: netOne, Unreadable: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := Adopt(test.daemonSet); got != test.want {
+			if got := Adopt(test.daemonSet); !reflect.DeepEqual(got, test.want) {
 				t.Fatalf("got %+v, want %+v", got, test.want)
 			}
 		})
@@ -52,7 +53,7 @@ func TestObserveLetsServersFollowOnceEveryClientIsThere(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := atRest(netOne)
 			test.but(&r)
-			if got := Observe(r); got != test.want {
+			if got := Observe(r); !reflect.DeepEqual(got, test.want) {
 				t.Fatalf("got %+v, want %+v", got, test.want)
 			}
 		})

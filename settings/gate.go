@@ -18,6 +18,8 @@ const (
 	BlockedByClient    BlockerKind = "Client"
 	BlockedByDaemonSet BlockerKind = "DaemonSet"
 	BlockedByTime      BlockerKind = "Time"
+	BlockedByNetwork   BlockerKind = "Network"
+	BlockedByRequest   BlockerKind = "Request"
 )
 
 // Blocker is one concrete thing that keeps a setting from being applied.

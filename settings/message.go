@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/fairlead-io/fairlead/storage"
 )
 
 // listed is how many names a message spells out before it counts the rest. An
@@ -87,6 +89,36 @@ func PendingWarning(blockers []Blocker, restarts int) string {
 // RollingWarning is the same for a change that is applied at once.
 func RollingWarning(restarts int) string {
 	return fmt.Sprintf("accepted; no RWX volume is attached, so it is applied now: %s", restartPhrase(restarts))
+}
+
+// JoiningWarning is what somebody reads who asks for a network that servers may
+// not be on yet: what restarts, and what that waits for.
+func JoiningWarning(n storage.Network, r Rollout) string {
+	if problems := r.daemonSetProblems(true); len(problems) > 0 {
+		return fmt.Sprintf("accepted; network %s can't be joined yet: %s", n, problems[0].Message)
+	}
+	if r.unreachable() {
+		return fmt.Sprintf("accepted; network %s can't be joined yet: %s", n, chooseNetworkFirst)
+	}
+	busy, everywhere := busyNodes(r.Volumes)
+	restarts, waits := 0, []string{}
+	for _, c := range r.Clients {
+		if slices.Contains(c.VolumeNetworks, storage.VolumeAttachment(n)) {
+			continue
+		}
+		restarts++
+		if volumes := append(slices.Clone(everywhere), busy[c.Node]...); len(volumes) > 0 {
+			waits = append(waits, fmt.Sprintf("%s (%s)", c.Node, volumes[0]))
+		}
+	}
+	message := fmt.Sprintf("accepted; %s to join network %s, each when no RWX volume is attached on its node", restartPhrase(restarts), n)
+	if restarts == 0 {
+		message = fmt.Sprintf("accepted; CSI plugin pods are just joining network %s", n)
+	}
+	if len(waits) > 0 {
+		message += "; waiting now: " + FirstOf(waits)
+	}
+	return message
 }
 
 func restartPhrase(restarts int) string {

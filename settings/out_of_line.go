@@ -22,20 +22,28 @@ type OutOfLine struct {
 func FindOutOfLine(r Rollout) []OutOfLine {
 	var found []OutOfLine
 	for _, c := range r.Clients {
-		if c.Network != r.Record.Clients && !c.Terminating && !r.DaemonSet.OptOut {
+		if c.Terminating || r.DaemonSet.OptOut {
+			continue
+		}
+		if c.Network != r.Record.Clients {
 			found = append(found, OutOfLine{BlockedByClient, c.Pod, fmt.Sprintf(
 				"asks for %s instead of %s; restarted when no RWX volume is attached on %s", describe(c.Network), describe(r.Record.Clients), c.Node)})
+		} else if lacks := difference(r.Record.VolumeClients, c.VolumeNetworks); len(lacks) > 0 {
+			found = append(found, OutOfLine{BlockedByClient, c.Pod, fmt.Sprintf(
+				"does not ask for %s; restarted when no RWX volume is attached on %s", named(lacks), c.Node)})
 		}
 	}
 	services := map[string]storage.Service{}
 	for _, s := range r.Services {
 		services[s.Volume] = s
-		network := s.Network(r.Record.Clients)
-		if network == r.Record.Servers {
-			continue
+		is, due := s.Placement(r.Record.Clients), r.Due(s.Volume)
+		switch {
+		case is.Network != due.Network:
+			found = append(found, OutOfLine{BlockedByService, s.Name, fmt.Sprintf(
+				"is for %s, its server would be on %s now; %s", describe(is.Network), describe(due.Network), r.waitsFor(s))})
+		case is != due:
+			found = append(found, OutOfLine{BlockedByService, s.Name, "is for other addresses than its volume asks for now; " + r.waitsFor(s)})
 		}
-		found = append(found, OutOfLine{BlockedByService, s.Name, fmt.Sprintf(
-			"is for %s, servers are on %s; %s", describe(network), describe(r.Record.Servers), r.waitsFor(s))})
 	}
 	for _, server := range r.Servers {
 		service, known := services[server.Volume]

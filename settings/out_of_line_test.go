@@ -49,25 +49,25 @@ func TestWhatIsOutOfLineIsFound(t *testing.T) {
 				r.Services, r.Servers = []storage.Service{service("v", clusterNet)}, []storage.Server{server("v", clusterNet)}
 				r.Volumes = []storage.Volume{{Name: "v", Shared: true}}
 			},
-			want: []OutOfLine{{BlockedByService, "v", "is for the cluster network, servers are on " + one + "; replaced when its server pod is gone"}},
+			want: []OutOfLine{{BlockedByService, "v", "is for the cluster network, its server would be on " + one + " now; replaced when its server pod is gone"}},
 		},
 		"a Service that can't be headless": {
 			but: func(r *Rollout) {
 				r.Services = []storage.Service{service("v", clusterNet)}
 				r.Services[0].Fixed = true
 			},
-			want: []OutOfLine{{BlockedByService, "v", "is for the cluster network, servers are on " + one + "; left alone, since it is not of type ClusterIP"}},
+			want: []OutOfLine{{BlockedByService, "v", "is for the cluster network, its server would be on " + one + " now; left alone, since it is not of type ClusterIP"}},
 		},
 		"a Service that opts out": {
 			but: func(r *Rollout) {
 				r.Services = []storage.Service{service("v", clusterNet)}
 				r.Services[0].OptOut = true
 			},
-			want: []OutOfLine{{BlockedByService, "v", "is for the cluster network, servers are on " + one + "; left alone, since it opts out by fairlead.io/opt-out"}},
+			want: []OutOfLine{{BlockedByService, "v", "is for the cluster network, its server would be on " + one + " now; left alone, since it opts out by fairlead.io/opt-out"}},
 		},
 		"a Service that is left on the network": {
 			but:  func(r *Rollout) { r.Record.Servers, r.Services = clusterNet, []storage.Service{service("v", netOne)} },
-			want: []OutOfLine{{BlockedByService, "v", "is for " + one + ", servers are on the cluster network; replaced when its server pod is gone"}},
+			want: []OutOfLine{{BlockedByService, "v", "is for " + one + ", its server would be on the cluster network now; replaced when its server pod is gone"}},
 		},
 		"a headless Service of the storage system's own follows the clients": {
 			but: func(r *Rollout) {
@@ -96,7 +96,7 @@ func TestWhatIsOutOfLineIsFound(t *testing.T) {
 				r.Services = []storage.Service{service("v", netOne), service("w", clusterNet)}
 				r.Servers = []storage.Server{server("w", clusterNet), server("v", netOne)}
 			},
-			want: []OutOfLine{{BlockedByService, "w", "is for the cluster network, servers are on " + one + "; replaced when its server pod is gone"}},
+			want: []OutOfLine{{BlockedByService, "w", "is for the cluster network, its server would be on " + one + " now; replaced when its server pod is gone"}},
 		},
 		"all at once, in an order that does not flicker": {
 			but: func(r *Rollout) {
@@ -108,7 +108,7 @@ func TestWhatIsOutOfLineIsFound(t *testing.T) {
 				{BlockedByClient, "csi-node-1", "asks for the cluster network instead of " + one + "; restarted when no RWX volume is attached on node-1"},
 				{BlockedByClient, "csi-node-2", "asks for the cluster network instead of " + one + "; restarted when no RWX volume is attached on node-2"},
 				{BlockedByServer, "share-manager-v", "asks for the cluster network, its Service is for " + one + "; restarted when no started workload uses volume v"},
-				{BlockedByService, "w", "is for the cluster network, servers are on " + one + "; replaced when its server pod is gone"},
+				{BlockedByService, "w", "is for the cluster network, its server would be on " + one + " now; replaced when its server pod is gone"},
 			},
 		},
 	} {

@@ -2,6 +2,7 @@ package settings
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/fairlead-io/fairlead/storage"
@@ -25,8 +26,12 @@ const (
 	RestartClients Action = "RestartClients"
 	// ResumeTemplate gives the DaemonSet its own update strategy back.
 	ResumeTemplate Action = "ResumeTemplate"
-	// ReplaceServices makes Step.Services, which is one, anew on the recorded network of servers.
+	// ReplaceServices makes Step.Services, which is one, anew where Rollout.Due says.
 	ReplaceServices Action = "ReplaceServices"
+	// RecordVolumeServers writes Step.Networks as those of single volumes that new servers may be on.
+	RecordVolumeServers Action = "RecordVolumeServers"
+	// RecordVolumeClients writes Step.Networks as those of single volumes that client pods are built with.
+	RecordVolumeClients Action = "RecordVolumeClients"
 )
 
 // Phase of a roll-out, as shown to users.
@@ -45,6 +50,7 @@ const (
 type Step struct {
 	Action   Action
 	Network  storage.Attachment
+	Networks []storage.Attachment
 	Clients  []storage.Client
 	Services []storage.Service
 
@@ -54,6 +60,8 @@ type Step struct {
 	// Message says what is waited for, or that it is applied.
 	Message  string
 	Blockers []Blocker
+	// Volumes is how far the networks of single volumes are.
+	Volumes Progress
 	// Updated client pods, of Total.
 	Updated, Total int
 	// After is when to look again though nothing has happened; 0 is never.
@@ -67,12 +75,34 @@ type Step struct {
 // that is not on it does not reach servers that are. So servers are on a
 // network only while every client is: enabling moves clients first, disabling
 // servers first, and a change from one network to another is the second
-// followed by the first.
+// followed by the first. Networks of single volumes go on where that is at rest.
 func Next(r Rollout) Step {
 	s := Step{Total: r.DaemonSet.Wanted}
-	outdated := r.outdated()
-	s.Updated = max(0, s.Total-len(outdated)-r.missing())
+	s.Updated = max(0, s.Total-len(r.outdated())-r.missing())
+	// First what keeps servers from where a client is missing.
+	if stay := r.volumeServersThatStay(); !slices.Equal(stay, r.Record.VolumeServers) {
+		return s.record(RecordVolumeServers, stay, PhaseSwitching, "new servers may be on volume networks "+named(stay))
+	}
+	if !r.settled() {
+		s = r.nextCommon(s)
+		s.Volumes = r.waiting()
+		return s
+	}
+	s.Applied, s.Phase, s.Message = true, PhaseApplied, r.appliedMessage()
+	return r.nextVolumes(s)
+}
 
+// settled: clients, servers and the Services of volumes at rest are where the settings want them.
+func (r Rollout) settled() bool {
+	if r.Record.Servers != r.Desired || r.Record.Clients != r.Desired || len(r.daemonSetBlockers()) > 0 || len(r.misplacedCommon()) > 0 {
+		return false
+	}
+	return r.untouched() || r.DaemonSet.Network == r.Desired &&
+		!slices.ContainsFunc(r.Clients, func(c storage.Client) bool { return c.Network != r.Desired })
+}
+
+// nextCommon is the next step of the network that the settings choose for all volumes.
+func (r Rollout) nextCommon(s Step) Step {
 	if r.Record.Servers != r.Desired && !r.Record.Servers.IsZero() {
 		return s.switchServers(storage.Attachment{}, "new servers go to the cluster network")
 	}
@@ -82,17 +112,14 @@ func Next(r Rollout) Step {
 	if r.Record.Clients != r.Desired {
 		return r.openGate(s)
 	}
-	if done, step := r.rollClients(s, outdated); !done {
+	if done, step := r.rollClients(s, r.outdated()); !done {
 		return step
 	}
 	if r.Record.Servers != r.Record.Clients {
 		return s.switchServers(r.Record.Clients, "every client is on the network: new servers follow")
 	}
-	if idle := r.misplacedServices(); len(idle) > 0 {
-		return s.replace(idle)
-	}
-	s.Applied, s.Phase, s.Message = true, PhaseApplied, r.appliedMessage()
-	return s
+	// The rest is settled: else one of the above would have come to it.
+	return s.replace(r.misplacedCommon())
 }
 
 func (s Step) switchServers(to storage.Attachment, message string) Step {
@@ -115,7 +142,8 @@ func (s Step) wait(phase Phase, blockers []Blocker) Step {
 func (r Rollout) appliedMessage() string {
 	var left []string
 	for _, service := range r.Services {
-		if !service.Fixed && !service.OptOut && service.Network(r.Record.Clients) != r.Record.Servers {
+		due := r.Due(service.Volume).Network
+		if !service.Fixed && !service.OptOut && due == r.Record.Servers && service.Network(r.Record.Clients) != due {
 			left = append(left, service.Volume)
 		}
 	}

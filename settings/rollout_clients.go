@@ -17,17 +17,14 @@ func (r Rollout) rollClients(s Step, outdated []storage.Client) (done bool, _ St
 		return true, s
 	}
 	s.Phase = PhaseRolling
-	s.Message = fmt.Sprintf("%d of %s on the network", s.Updated, Count(s.Total, "CSI plugin pod"))
-	if r.Record.Clients.IsZero() {
-		s.Message = fmt.Sprintf("%d of %s back on the cluster network", s.Updated, Count(s.Total, "CSI plugin pod"))
-	}
+	s.Message = fmt.Sprintf("%d of %s %s", s.Updated, Count(s.Total, "CSI plugin pod"), r.whereClientsGo())
 	if !r.DaemonSet.Network.IsZero() && r.Record.Clients.IsZero() {
 		// Somebody else put the clients on a network: they may be needed there.
 		if blockers := r.stranded(); len(blockers) > 0 {
 			return false, s.wait(PhaseWaiting, blockers)
 		}
 	}
-	if r.DaemonSet.Network != r.Record.Clients || len(outdated) > 0 && !r.DaemonSet.Paused {
+	if r.DaemonSet.Network != r.Record.Clients || !slices.Equal(r.DaemonSet.VolumeNetworks, r.Record.VolumeClients) || len(outdated) > 0 && !r.DaemonSet.Paused {
 		s.Action = UpdateTemplate
 		return false, s
 	}
@@ -41,7 +38,7 @@ func (r Rollout) rollClients(s Step, outdated []storage.Client) (done bool, _ St
 	}
 	if len(outdated) > 0 {
 		if len(blocked) == 0 {
-			blocked = r.unready(false) // they use up what may be down at a time
+			blocked = r.unready(storage.Attachment{}) // they use up what may be down at a time
 		}
 		if s.Blockers = blocked; len(blocked) > 0 {
 			s.Message += "; " + Short(blocked)
@@ -51,7 +48,7 @@ func (r Rollout) rollClients(s Step, outdated []storage.Client) (done bool, _ St
 	// Servers that are there already stay when a client is down for a while; they
 	// come only when every client is known to reach them.
 	rolling := r.DaemonSet.Paused || r.Record.Servers != r.Record.Clients
-	if waiting := r.unready(!r.Record.Clients.IsZero()); len(waiting) > 0 && rolling {
+	if waiting := r.unready(r.Record.Clients); len(waiting) > 0 && rolling {
 		s.Blockers, s.Message = waiting, s.Message+"; "+Short(waiting)
 		return false, s
 	}
@@ -62,14 +59,28 @@ func (r Rollout) rollClients(s Step, outdated []storage.Client) (done bool, _ St
 	return true, s
 }
 
-// outdated are the client pods that the recorded network did not reach. While
+func (r Rollout) whereClientsGo() string {
+	switch {
+	case r.settled() && len(r.Record.VolumeClients) > 0:
+		return "on volume networks " + named(r.Record.VolumeClients)
+	case r.settled():
+		return "of the newest template"
+	case r.Record.Clients.IsZero():
+		return "back on the cluster network"
+	}
+	return "on the network"
+}
+
+// outdated are the client pods that the recorded networks did not reach. While
 // Fairlead holds the DaemonSet's own rolling update, pods of an older template
 // count too, whatever their network: given its strategy back, the DaemonSet
-// would restart them without asking for attached volumes.
+// would restart them without asking for attached volumes. A network of single
+// volumes too many harms nobody: it goes with the older template.
 func (r Rollout) outdated() []storage.Client {
 	var pods []storage.Client
 	for _, c := range r.Clients {
-		if c.Network != r.Record.Clients || r.DaemonSet.Paused && c.Revision != r.DaemonSet.Revision {
+		lacks := len(difference(r.Record.VolumeClients, c.VolumeNetworks)) > 0
+		if c.Network != r.Record.Clients || lacks || r.DaemonSet.Paused && c.Revision != r.DaemonSet.Revision {
 			pods = append(pods, c)
 		}
 	}
@@ -150,9 +161,9 @@ func compactByName(blockers []Blocker) []Blocker {
 	return merged
 }
 
-// unready are the clients that are down, those that are missing and, where it
-// matters, those that are not known to reach the network.
-func (r Rollout) unready(reported bool) []Blocker {
+// unready are the clients that are down, those that are missing and those that
+// are not known to reach the network, if there is one to reach.
+func (r Rollout) unready(network storage.Attachment) []Blocker {
 	var blockers []Blocker
 	wait := func(c storage.Client, why string) {
 		blockers = append(blockers, Blocker{
@@ -166,8 +177,8 @@ func (r Rollout) unready(reported bool) []Blocker {
 			wait(c, "is still terminating")
 		case !c.Ready:
 			wait(c, "is not Ready")
-		case reported && !c.Reported:
-			wait(c, fmt.Sprintf("has no address yet on %s: Multus reports none", r.Record.Clients))
+		case !network.IsZero() && !c.Reaches(network):
+			wait(c, fmt.Sprintf("has no address yet on %s: Multus reports none", network))
 		}
 	}
 	if n := r.missing(); n > 0 {

@@ -12,8 +12,13 @@ type Record struct {
 	Clients storage.Attachment
 	// Servers is the network that new Services and server pods are built with.
 	Servers storage.Attachment
-	// ServersSince is when Servers was last changed.
+	// ServersSince is when Servers or VolumeServers was last changed.
 	ServersSince time.Time
+	// VolumeClients are the networks of single volumes that client pods are built
+	// with beside Clients, in order.
+	VolumeClients []storage.Attachment
+	// VolumeServers are those of them that new Services and server pods may be on, in order.
+	VolumeServers []storage.Attachment
 }
 
 // DefaultSettle is how long after a change of Record.Servers an admission that
@@ -35,6 +40,14 @@ type Rollout struct {
 	Volumes   []storage.Volume
 	Services  []storage.Service
 	Servers   []storage.Server
+
+	// MountsFromHost, of the profile: without a network for all volumes, none can
+	// be reached on its own.
+	MountsFromHost bool
+	// ClassNetworks are the networks that StorageClasses name.
+	ClassNetworks []storage.Network
+	// Networks that exist; needed only where NewNetworks has something to look up.
+	Networks []storage.Network
 }
 
 // DaemonSet is the one of the client pods.
@@ -43,6 +56,8 @@ type DaemonSet struct {
 	Found bool
 	// Network that its template asks for on the profile's interfaces.
 	Network storage.Attachment
+	// VolumeNetworks that its template asks for, in order.
+	VolumeNetworks []storage.Attachment
 	// Unreadable: the template's networks annotation can't be read.
 	Unreadable  bool
 	HostNetwork bool

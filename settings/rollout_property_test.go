@@ -2,6 +2,7 @@ package settings
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -22,6 +23,8 @@ import (
 //	4  a setting change never restarts a pod that serves or uses an attached volume
 //	6  applied only after the roll-out is complete
 //	7  any crash at any step resumes, to the end
+//
+// Volumes ask for networks of their own too, which come and go meanwhile.
 
 var (
 	networkA = storage.Attachment{Network: storage.Network{Namespace: "kube-system", Name: "a"}, Interface: "lhnet1"}
@@ -33,21 +36,23 @@ const settle = 10 * time.Second
 
 type clientPod struct {
 	storage.Client
-	uid int
+	// stripped: made from a template that the installer had taken networks off.
+	stripped bool
 }
 
 type modelVolume struct {
 	attachedTo string // "" is detached
+	request    storage.Request
 	service    *storage.Service
 	server     *storage.Server
-	// admitting is a Service on its way through admission: the network that the
-	// webhook read, and when.
+	// admitting is a Service on its way through admission: where the webhook
+	// placed it, and when it read that.
 	admitting *admission
 }
 
 type admission struct {
-	network storage.Attachment
-	read    time.Time
+	placement storage.Placement
+	read      time.Time
 }
 
 type model struct {
@@ -55,9 +60,9 @@ type model struct {
 	desired storage.Attachment
 	record  Record
 
-	template     storage.Attachment
+	template     template
 	revision     int
-	seen         storage.Attachment // template that the DaemonSet controller has seen
+	seen         template // that the DaemonSet controller has seen
 	seenRevision int
 	paused       bool
 	nodes        []string
@@ -65,14 +70,25 @@ type model struct {
 	volumes      map[string]*modelVolume
 	uids         int
 	views        []Rollout // views that a stale cache may still show
+
+	networks []storage.Network // that exist
+	class    storage.Network   // that a StorageClass names
+
+	mountsFromHost bool
+}
+
+type template struct {
+	network  storage.Attachment
+	volumes  []storage.Attachment
+	stripped bool
 }
 
 // newModel is a cluster at rest, everything on the network.
 func newModel(network storage.Attachment) *model {
 	m := &model{
-		desired: network, record: Record{Clients: network, Servers: network}, template: network, seen: network,
+		desired: network, record: Record{Clients: network, Servers: network}, template: template{network: network}, seen: template{network: network},
 		now: time.Unix(1_000_000, 0), nodes: []string{"node-1", "node-2", "node-3"},
-		clients: map[string]*clientPod{}, volumes: map[string]*modelVolume{},
+		clients: map[string]*clientPod{}, volumes: map[string]*modelVolume{}, networks: existing,
 	}
 	for _, n := range m.nodes {
 		m.newClient(n)
@@ -87,9 +103,9 @@ func newModel(network storage.Attachment) *model {
 // newClient is the DaemonSet controller making a pod from the template that it has seen.
 func (m *model) newClient(node string) {
 	m.uids++
-	m.clients[node] = &clientPod{uid: m.uids, Client: storage.Client{
+	m.clients[node] = &clientPod{stripped: m.seen.stripped, Client: storage.Client{
 		Pod: "csi-" + node, UID: fmt.Sprint(m.uids), Node: node,
-		Network: m.seen, Revision: fmt.Sprint(m.seenRevision),
+		Network: m.seen.network, VolumeNetworks: m.seen.volumes, Revision: fmt.Sprint(m.seenRevision),
 	}}
 }
 
@@ -97,10 +113,11 @@ func (m *model) view() Rollout {
 	r := Rollout{
 		Desired: m.desired, Record: m.record, Now: m.now, Settle: settle,
 		DaemonSet: DaemonSet{
-			Name: "csi", Found: true, Network: m.template, Paused: m.paused,
+			Name: "csi", Found: true, Network: m.template.network, VolumeNetworks: m.template.volumes, Paused: m.paused,
 			Observed: m.seenRevision == m.revision, Revision: fmt.Sprint(m.revision),
 			Wanted: len(m.nodes), MaxUnavailable: 1,
 		},
+		MountsFromHost: m.mountsFromHost, Networks: m.networks, ClassNetworks: []storage.Network{m.class},
 	}
 	for _, n := range m.nodes {
 		if c := m.clients[n]; c != nil {
@@ -109,7 +126,7 @@ func (m *model) view() Rollout {
 	}
 	for _, name := range m.volumeNames() {
 		v := m.volumes[name]
-		vol := storage.Volume{Name: name, Shared: true, Attached: v.attachedTo != ""}
+		vol := storage.Volume{Name: name, Shared: true, Attached: v.attachedTo != "", Request: v.request}
 		if vol.Attached {
 			vol.Nodes = []string{v.attachedTo}
 		}
@@ -164,11 +181,14 @@ func (m *model) act(t *rapid.T, stale Rollout, crash bool) Step {
 			}
 		}
 		m.record.Clients = step.Network
+	case RecordVolumeServers, RecordVolumeClients:
+		m.recordVolumes(t, step)
 	case UpdateTemplate:
-		if m.template != m.record.Clients {
+		wanted := template{network: m.record.Clients, volumes: m.record.VolumeClients}
+		if !reflect.DeepEqual(m.template, wanted) {
 			m.revision++
 		}
-		m.template, m.paused = m.record.Clients, true
+		m.template, m.paused = wanted, true
 	case ResumeTemplate:
 		m.paused = false
 	case RestartClients:
@@ -194,7 +214,7 @@ func (m *model) act(t *rapid.T, stale Rollout, crash bool) Step {
 			if crash {
 				break
 			}
-			v.service = serviceOn(s.Volume, m.record.Servers)
+			v.service = m.placed(t, s.Volume, live.Due(s.Volume))
 		}
 	}
 	if step.Applied {
@@ -203,9 +223,9 @@ func (m *model) act(t *rapid.T, stale Rollout, crash bool) Step {
 	return step
 }
 
-func serviceOn(volume string, network storage.Attachment) *storage.Service {
-	s := &storage.Service{Name: volume, Volume: volume, ClusterIP: "10.0.0.1", Recorded: network}
-	if !network.IsZero() {
+func serviceAt(volume string, p storage.Placement) *storage.Service {
+	s := &storage.Service{Name: volume, Volume: volume, ClusterIP: "10.0.0.1", Recorded: p.Network, Identity: p.Identity}
+	if !p.Network.IsZero() {
 		s.ClusterIP = storage.ClusterIPNone
 	}
 	return s
@@ -220,8 +240,8 @@ func (m *model) mustReachAll(t *rapid.T, network storage.Attachment) {
 }
 
 func (m *model) mustBeComplete(t *rapid.T) {
-	if m.record.Clients != m.desired || m.record.Servers != m.desired || m.template != m.desired {
-		t.Fatalf("invariant 6: applied, but record %+v, template %s, desired %s", m.record, m.template, m.desired)
+	if m.record.Clients != m.desired || m.record.Servers != m.desired || m.template.network != m.desired {
+		t.Fatalf("invariant 6: applied, but record %+v, template %v, desired %s", m.record, m.template, m.desired)
 	}
 	for _, c := range m.clients {
 		if c.Network != m.desired {
@@ -246,7 +266,7 @@ func (m *model) check(t *rapid.T) {
 			continue
 		}
 		for _, c := range m.clients {
-			if c.Network != v.server.Network {
+			if c.Network != v.server.Network && !v.server.Network.ForVolumes() || !c.asks(v.server.Network) {
 				t.Fatalf("invariant 1: server of %s is on %s, client on %s on %q", name, v.server.Network, c.Node, c.Network)
 			}
 		}
@@ -259,7 +279,7 @@ func (m *model) createService(name string) {
 		v.admitting = nil
 		return
 	}
-	v.service = serviceOn(name, v.admitting.network)
+	v.service = serviceAt(name, v.admitting.placement)
 	v.admitting = nil
 }
 
@@ -282,6 +302,7 @@ func (m *model) daemonSetController(t *rapid.T) {
 func TestRolloutInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := newModel(rapid.SampledFrom([]storage.Attachment{{}, networkA}).Draw(t, "applied before"))
+		m.mountsFromHost = rapid.IntRange(0, 3).Draw(t, "mounts from the host") == 3
 		volume := func() *modelVolume { return m.volumes[rapid.SampledFrom(m.volumeNames()).Draw(t, "volume")] }
 		node := func() string { return rapid.SampledFrom(m.nodes).Draw(t, "node") }
 		t.Repeat(map[string]func(*rapid.T){
@@ -307,7 +328,8 @@ func TestRolloutInvariants(t *testing.T) {
 			},
 			"admit service": func(t *rapid.T) {
 				if v := volume(); v.attachedTo != "" && v.service == nil && v.admitting == nil {
-					v.admitting = &admission{network: m.record.Servers, read: m.now}
+					placement, _ := m.record.Place(v.request)
+					v.admitting = &admission{placement: placement, read: m.now}
 				}
 			},
 			"store service": func(t *rapid.T) {
@@ -327,13 +349,13 @@ func TestRolloutInvariants(t *testing.T) {
 				for name, v := range m.volumes {
 					// The API server waits for a webhook and for its store no longer than this.
 					if v.admitting != nil && m.now.Sub(v.admitting.read) >= settle {
-						v.admitting.network = storage.Attachment{}
+						v.admitting.placement = storage.Placement{}
 						m.createService(name)
 					}
 				}
 			},
 			"client ready": func(t *rapid.T) {
-				if c := m.clients[node()]; c != nil {
+				if c := m.clients[node()]; c != nil && m.starts(c) {
 					c.Ready = true
 				}
 			},
@@ -342,6 +364,17 @@ func TestRolloutInvariants(t *testing.T) {
 					c.Reported = true
 				}
 			},
+			"multus reports networks of volumes": func(t *rapid.T) {
+				if c := m.clients[node()]; c != nil {
+					c.VolumeNetworksReported = c.VolumeNetworks
+				}
+			},
+			"ask":                      func(t *rapid.T) { volume().request = genRequest(t) },
+			"class":                    func(t *rapid.T) { m.class = rapid.SampledFrom(requestable).Draw(t, "of the class") },
+			"network comes":            func(t *rapid.T) { m.networks = existing },
+			"network goes":             func(t *rapid.T) { m.networks = existing[:rapid.IntRange(1, 2).Draw(t, "left")] },
+			"template is written anew": func(*rapid.T) { m.install() },
+			"client comes up without":  func(t *rapid.T) { m.comeUpWithout(node()) },
 			"client unready": func(t *rapid.T) {
 				if c := m.clients[node()]; c != nil {
 					c.Ready = false
@@ -372,7 +405,7 @@ func (m *model) goWell(t *rapid.T) Step {
 	step := m.act(t, m.view(), false)
 	m.daemonSetController(t)
 	for _, c := range m.clients {
-		c.Ready, c.Reported = true, !c.Network.IsZero()
+		c.Ready, c.Reported, c.VolumeNetworksReported = m.starts(c), !c.Network.IsZero(), c.VolumeNetworks
 	}
 	m.check(t)
 	return step
@@ -385,9 +418,16 @@ func (m *model) mustFinish(t *rapid.T) {
 		m.createService(name)
 		v.server, v.attachedTo = nil, ""
 	}
+	m.networks = existing
+	for n, c := range m.clients {
+		if c.stripped {
+			delete(m.clients, n) // Fairlead says so and leaves it: a restart need not help
+		}
+	}
 	for range 200 {
 		m.now = m.now.Add(time.Second)
-		if m.goWell(t).Applied {
+		if step := m.goWell(t); step.Applied && step.Action == Nothing && (step.Volumes.Phase == "" || m.unreachable() && step.Volumes.Phase == PhaseWaiting && step.After == 0) {
+			m.mustBeWhereVolumesAsk(t)
 			return
 		}
 	}

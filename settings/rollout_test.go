@@ -400,10 +400,13 @@ func TestNext(t *testing.T) {
 			},
 			want: Step{Action: ResumeTemplate, Phase: PhaseRolling, Message: "2 of 2 CSI plugin pods on the network", Updated: 2, Total: 2},
 		},
-		"rolled back: the words say so": {
+		"rolled back: applied, whoever restarts pods": {
 			start: func() Rollout { return atRest(clusterNet) },
 			but:   func(r *Rollout) { r.DaemonSet.Paused = true },
-			want:  Step{Action: ResumeTemplate, Phase: PhaseRolling, Message: "2 of 2 CSI plugin pods back on the cluster network", Updated: 2, Total: 2},
+			want: Step{
+				Action: ResumeTemplate, Applied: true, Phase: PhaseApplied, Message: "RWX volumes are on the cluster network", Updated: 2, Total: 2,
+				Volumes: Progress{Phase: PhaseRolling, Message: "2 of 2 CSI plugin pods of the newest template"},
+			},
 		},
 		"rolled: servers follow": {
 			start: func() Rollout { return atRest(netOne) },

@@ -11,7 +11,9 @@ func Longhorn() Profile {
 		ServerLabels:    map[string]string{managedBy: "longhorn-manager", component: "share-manager"},
 		ClientLabels:    map[string]string{"app": "longhorn-csi-plugin"},
 		ClientDaemonSet: "longhorn-csi-plugin",
-		VolumeLabel:     "longhorn.io/share-manager",
+		// Longhorn 1.7 and later mounts through nsmounter, in the host's namespaces, unless its RWX network setting is on.
+		MountsFromHost: true,
+		VolumeLabel:    "longhorn.io/share-manager",
 		OtherNetworkLabels: []map[string]string{
 			{managedBy: "longhorn-manager", component: "instance-manager"},
 			{managedBy: "longhorn-manager", component: "backing-image-manager"},

@@ -163,23 +163,29 @@ func ManagedAttachment(annotation, podNamespace string, interfaces []string) (At
 	return Attachment{}, nil
 }
 
-// SetManaged returns the annotation with exactly one attachment, or none when a
-// is zero, on the interface names that belong to the profile. Other selections
-// stay, though their spacing may not.
-func SetManaged(annotation, podNamespace string, interfaces []string, a Attachment) (string, error) {
+// SetManaged returns the annotation with exactly these attachments on the
+// interface names that belong to the profile and on those of single volumes'
+// networks. Other selections stay, though their spacing may not.
+func SetManaged(annotation, podNamespace string, interfaces []string, attachments ...Attachment) (string, error) {
 	selections, err := ParseSelections(annotation, podNamespace)
 	if err != nil {
 		return annotation, err
 	}
-	foreign := func(s Attachment) bool { return s == a || !slices.Contains(interfaces, s.Interface) }
-	if !slices.ContainsFunc(selections, func(s Attachment) bool { return !foreign(s) }) {
-		return AddNetwork(annotation, podNamespace, a)
+	stays := func(s Attachment) bool {
+		return slices.Contains(attachments, s) || !slices.Contains(interfaces, s.Interface) && !s.ForVolumes()
 	}
-	kept, err := filterSelections(annotation, selections, foreign)
-	if err != nil {
-		return annotation, err
+	kept := annotation
+	if slices.ContainsFunc(selections, func(s Attachment) bool { return !stays(s) }) {
+		if kept, err = filterSelections(annotation, selections, stays); err != nil {
+			return annotation, err
+		}
 	}
-	return AddNetwork(kept, podNamespace, a)
+	for _, a := range attachments {
+		if kept, err = AddNetwork(kept, podNamespace, a); err != nil {
+			return annotation, err
+		}
+	}
+	return kept, nil
 }
 
 func filterSelections(annotation string, selections []Attachment, keep func(Attachment) bool) (string, error) {

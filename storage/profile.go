@@ -15,6 +15,9 @@ type Profile struct {
 	ClientLabels map[string]string
 	// ClientDaemonSet is the name of the DaemonSet of the client pods.
 	ClientDaemonSet string
+	// MountsFromHost: while the settings choose no network for shared volumes,
+	// clients mount in the host's network namespace, whatever networks their pods have.
+	MountsFromHost bool
 	// VolumeLabel is the label, on server pods and Services, that names the volume.
 	VolumeLabel string
 	// OtherNetworkLabels select the other pods that the storage system itself
@@ -42,6 +45,10 @@ const (
 	// NetworkAnnotation on a Service records the network of its volume, as
 	// Attachment.String writes it. It is set once, when the Service is created.
 	NetworkAnnotation = "fairlead.io/network"
+	// AddressesAnnotation and MACAnnotation on a Service record, with the network,
+	// what is fixed for the volume's server there.
+	AddressesAnnotation = "fairlead.io/addresses"
+	MACAnnotation       = "fairlead.io/mac"
 	// SelectorAnnotation on a headless Service keeps the selector that it was
 	// created with, as JSON, for the day that it becomes a ClusterIP Service again.
 	SelectorAnnotation = "fairlead.io/selector"

@@ -17,6 +17,8 @@ type Volume struct {
 	Nodes []string
 	// Workloads that use it, as namespace/name of pods.
 	Workloads []string
+	// Request is what annotations ask for it.
+	Request Request
 }
 
 // Service is what rules need to know of a volume's Service.
@@ -30,6 +32,8 @@ type Service struct {
 	ClusterIP string
 	// Recorded is the network that was recorded when the Service was created.
 	Recorded Attachment
+	// Identity that was recorded with it.
+	Identity Identity
 	// OptOut: the Service keeps Fairlead's mutators off it.
 	OptOut bool
 	// Fixed: the Service is not of type ClusterIP, so it can't be headless and is left alone.
@@ -58,6 +62,22 @@ func (s Service) Network(fallback Attachment) Attachment {
 	}
 }
 
+// Placement is the network of one volume and what its server has there. The
+// zero Placement is the cluster network.
+type Placement struct {
+	Network  Attachment
+	Identity Identity
+}
+
+// Placement is the one value that a volume's server pod derives from; see Network.
+func (s Service) Placement(fallback Attachment) Placement {
+	p := Placement{Network: s.Network(fallback)}
+	if !p.Network.IsZero() && !s.Recorded.IsZero() {
+		p.Identity = s.Identity
+	}
+	return p
+}
+
 // Server is a pod that serves one shared volume.
 type Server struct {
 	Pod, UID string
@@ -79,6 +99,9 @@ type Client struct {
 	Node     string
 	// Network that the pod asks for.
 	Network Attachment
+	// VolumeNetworks that the pod asks for beside it, in order, and those of them
+	// that Multus reports an address for.
+	VolumeNetworks, VolumeNetworksReported []Attachment
 	// Revision of the DaemonSet's template that the pod was made from.
 	Revision string
 	// Reported: Multus reports an address for that network.
@@ -89,6 +112,11 @@ type Client struct {
 	// Sandbox and Recorded tell the pod's network namespace; see Sandbox.Namespace.
 	Sandbox  Sandbox
 	Recorded NetworkNamespace
+}
+
+// Reaches tells whether Multus reports an address of the client on the network.
+func (c Client) Reaches(network Attachment) bool {
+	return c.Network == network && c.Reported || slices.Contains(c.VolumeNetworksReported, network)
 }
 
 // SortVolumes orders volumes by name, so that messages don't flicker.

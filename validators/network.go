@@ -27,7 +27,11 @@ type NetworkFacts struct {
 	Services []storage.Service
 	Servers  []storage.Server
 	Clients  []storage.Client
-	Policy   Strictness
+	// Requests of volumes, by their names.
+	Requests map[string]storage.Request
+	// Classes that name networks, by their names.
+	Classes map[string]storage.Network
+	Policy  Strictness
 }
 
 // ValidateNetwork judges the change or deletion of a NetworkAttachmentDefinition:
@@ -49,7 +53,7 @@ func ValidateNetwork(network storage.Network, deleted bool, profiles []NetworkFa
 		}
 		message := fmt.Sprintf("network %s is in use by %s: %s; %s", network, facts.Profile.Name, strings.Join(uses, ", "), consequence)
 		if facts.Policy == Refuse {
-			v.Problems = append(v.Problems, field.Forbidden(field.NewPath("spec", "config"), message+". Choose another network in the settings first"))
+			v.Problems = append(v.Problems, field.Forbidden(field.NewPath("spec", "config"), message+". Choose another network first"))
 			continue
 		}
 		v.Warnings = append(v.Warnings, message)
@@ -66,7 +70,7 @@ func (f NetworkFacts) uses(network storage.Network) []string {
 	}
 	clients := 0
 	for _, c := range f.Clients {
-		if c.Network.Network == network {
+		if c.Network.Network == network || slices.Contains(c.VolumeNetworks, storage.VolumeAttachment(network)) {
 			clients++
 		}
 	}
@@ -82,6 +86,16 @@ func (f NetworkFacts) uses(network storage.Network) []string {
 	for _, s := range f.Servers {
 		if s.Network.Network == network {
 			volumes[s.Volume] = true
+		}
+	}
+	for volume, request := range f.Requests {
+		if request.Network == network {
+			volumes[volume] = true
+		}
+	}
+	for _, class := range slices.Sorted(maps.Keys(f.Classes)) {
+		if f.Classes[class] == network {
+			uses = append(uses, "StorageClass "+class)
 		}
 	}
 	if len(volumes) > 0 {

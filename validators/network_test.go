@@ -45,7 +45,7 @@ func TestNetworkInUse(t *testing.T) {
 		"refused": {
 			facts:  func(f *NetworkFacts) { inUse(f); f.Policy = Refuse },
 			reason: ReasonInUse, deleted: true,
-			problems: []string{"spec.config: Forbidden: " + users + "pods that ask for it do not start again until it is back. Choose another network in the settings first"},
+			problems: []string{"spec.config: Forbidden: " + users + "pods that ask for it do not start again until it is back. Choose another network first"},
 		},
 		"only named by a setting": {
 			facts: func(f *NetworkFacts) {
@@ -78,7 +78,7 @@ func TestNetworkInUseByEveryProfileIsToldAtOnce(t *testing.T) {
 	other := used
 	other.Profile.Name = "rook-ceph"
 	free := NetworkFacts{Profile: storage.Longhorn(), Policy: Refuse}
-	const why = "1 CSI plugin pod; pods keep the old configuration until they restart. Choose another network in the settings first"
+	const why = "1 CSI plugin pod; pods keep the old configuration until they restart. Choose another network first"
 	checkVerdict(t, ValidateNetwork(storageNet.Network, false, []NetworkFacts{used, free, other}), ReasonInUse, []string{
 		"spec.config: Forbidden: network kube-system/storage-net is in use by longhorn: " + why,
 		"spec.config: Forbidden: network kube-system/storage-net is in use by rook-ceph: " + why,

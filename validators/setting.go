@@ -129,16 +129,20 @@ func checkValue(d settings.Definition, value string, facts SettingFacts) field.E
 // hintedNetworks is how many networks a message offers.
 const hintedNetworks = 8
 
-// hint lists the networks that could have been meant.
 func (f SettingFacts) hint() string {
-	switch {
-	case !f.NetworksKnown:
+	if !f.NetworksKnown {
 		return ""
-	case len(f.Networks) == 0:
+	}
+	return hint(f.Networks)
+}
+
+// hint lists the networks that could have been meant.
+func hint(networks []storage.Network) string {
+	if len(networks) == 0 {
 		return " (this cluster has none yet)"
 	}
 	var names []string
-	for _, n := range f.Networks {
+	for _, n := range networks {
 		names = append(names, n.String())
 	}
 	slices.Sort(names)

@@ -22,6 +22,8 @@ const (
 	ReasonNotDeletable  = "can't be deleted"
 	ReasonNoSuchNetwork = "no such network"
 	ReasonInUse         = "network in use"
+	ReasonAddressTaken  = "address taken"
+	ReasonNoEffect      = "accepted, without effect"
 )
 
 // Strictness says what becomes of something questionable.

@@ -41,6 +41,9 @@ func fromMutation(r mutators.Result) Decision {
 	if r.Outcome == mutators.Skipped {
 		d.Warnings = []string{fmt.Sprintf("fairlead: left as it is, %s: %s", r.Reason, r.Detail)}
 	}
+	for _, w := range r.Warnings {
+		d.Warnings = append(d.Warnings, "fairlead: "+w)
+	}
 	return d
 }
 

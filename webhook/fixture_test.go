@@ -39,6 +39,7 @@ const (
 	shareKind      = `{"group":"longhorn.io","version":"v1beta2","kind":"ShareManager"}`
 	settingKind    = `{"group":"longhorn.io","version":"v1beta2","kind":"Setting"}`
 	ownKind        = `{"group":"fairlead.io","version":"v1alpha1","kind":"Setting"}`
+	claimKind      = `{"group":"","version":"v1","kind":"PersistentVolumeClaim"}`
 	networkKind    = `{"group":"k8s.cni.cncf.io","version":"v1","kind":"NetworkAttachmentDefinition"}`
 )
 

@@ -58,7 +58,7 @@ func Registration(profiles []storage.Profile) (*admissionregistrationv1.Mutating
 		)
 		validating.Webhooks = append(validating.Webhooks, validateSettings(p))
 	}
-	validating.Webhooks = append(validating.Webhooks, validateNetworks())
+	validating.Webhooks = append(validating.Webhooks, validateNetworks(), validateVolumeNetworks())
 	return mutating, validating
 }
 

@@ -78,7 +78,8 @@ func TestNoEntryIsSentAllOfAKind(t *testing.T) {
 			t.Errorf("%s is for every object of its kind", e.name)
 		}
 		for _, r := range e.rules {
-			if r.Scope == nil || *r.Scope != admissionregistrationv1.NamespacedScope {
+			ofCluster := len(r.Resources) == 1 && slices.Contains([]string{"persistentvolumes", "storageclasses"}, r.Resources[0])
+			if r.Scope == nil || (*r.Scope == admissionregistrationv1.ClusterScope) != ofCluster || *r.Scope == admissionregistrationv1.AllScopes {
 				t.Errorf("%s is for objects of the cluster", e.name)
 			}
 			for _, word := range slices.Concat(r.APIGroups, r.APIVersions, r.Resources) {
@@ -87,9 +88,14 @@ func TestNoEntryIsSentAllOfAKind(t *testing.T) {
 				}
 			}
 			if slices.ContainsFunc(r.Resources, func(kind string) bool {
-				return slices.Contains([]string{"namespaces", "nodes", "persistentvolumeclaims"}, kind)
+				return slices.Contains([]string{"namespaces", "nodes"}, kind)
 			}) {
 				t.Errorf("%s: %v may keep a cluster from booting", e.name, r.Resources)
+			}
+			// Claims: only those that ask for something, and never in the way (longhorn#12578).
+			if slices.Contains(r.Resources, "persistentvolumeclaims") &&
+				(*e.failurePolicy != admissionregistrationv1.Ignore || len(e.conditions) != 1 || !strings.Contains(e.conditions[0].Expression, storage.VolumeNetworkAnnotation)) {
+				t.Errorf("%s may keep a cluster from booting: %+v", e.name, e.conditions)
 			}
 			pods := slices.Contains(r.Resources, "pods") && slices.Contains(r.APIGroups, "")
 			if pods && (e.objects == nil || len(e.objects.MatchLabels) == 0 || !e.mutating) {

@@ -22,13 +22,18 @@ const (
 	entryShareManagers  = "sharemanagers"
 	entrySettings       = "settings"
 	entryNetworks       = "networks"
+	entryVolumeNetworks = "volume-networks"
 )
 
 func mutatePath(profile, entry string) string   { return "/mutate/" + profile + "/" + entry }
 func validatePath(profile, entry string) string { return "/validate/" + profile + "/" + entry }
 
-// networksPath has no profile: a network may be used by several.
-const networksPath = "/validate/" + entryNetworks
+// These have no profile: a network may be used by several, and which one a claim
+// is of is not written on it.
+const (
+	networksPath       = "/validate/" + entryNetworks
+	volumeNetworksPath = "/validate/" + entryVolumeNetworks
+)
 
 // routes registers rules.
 type routes struct {
@@ -41,7 +46,7 @@ type routes struct {
 func NewRouter(c *config.Configuration, profiles []Profile, metrics *Metrics, log *slog.Logger) http.Handler {
 	r := routes{chi.NewRouter(), metrics, log}
 	r.Use(recoverer(log))
-	var told []Profile
+	var told, asked []Profile
 	for _, p := range profiles {
 		pods, services := p.Duties.Pods == config.On, p.Duties.Services == config.On
 		serve(r, mutatePath(p.Name, entryClientPods), pods, p.clientPods())
@@ -53,8 +58,12 @@ func NewRouter(c *config.Configuration, profiles []Profile, metrics *Metrics, lo
 		if p.Duties.Networks == config.On {
 			told = append(told, p)
 		}
+		if p.Duties.ServesVolumeNetworks() {
+			asked = append(asked, p)
+		}
 	}
 	serve(r, networksPath, len(told) > 0, networks(told, c.Networks.InUse))
+	serve(r, volumeNetworksPath, len(asked) > 0, volumeNetworks(asked, c.Networks.Missing))
 	return r
 }
 

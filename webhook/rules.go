@@ -34,7 +34,7 @@ func (p Profile) clientPods() rule[mutators.ClientPod] {
 		decide: func(_ context.Context, r *Request[mutators.ClientPod]) (Decision, error) {
 			// A moment old will do: the template carries the network too, and
 			// the controller restarts a pod that came without.
-			return fromMutation(mutators.MutateClientPod(*r.Object, r.Namespace, p.Record().Clients)), nil
+			return fromMutation(mutators.MutateClientPod(*r.Object, r.Namespace, p.Record())), nil
 		},
 	}
 }
@@ -48,7 +48,7 @@ func (p Profile) clientTemplate() rule[mutators.ClientTemplate] {
 			if err != nil {
 				return Decision{}, err
 			}
-			return fromMutation(mutators.MutateClientTemplate(*r.Object, r.OldObject, r.Namespace, record.Clients)), nil
+			return fromMutation(mutators.MutateClientTemplate(*r.Object, r.OldObject, r.Namespace, record)), nil
 		},
 	}
 }
@@ -89,7 +89,13 @@ func (p Profile) services() rule[mutators.Service] {
 			if err != nil {
 				return Decision{}, err
 			}
-			return fromMutation(mutators.MutateService(*r.Object, running, record.Servers)), nil
+			var request storage.Request
+			if p.Duties.ServesVolumeNetworks() {
+				if request, err = p.Live.Request(ctx, r.Object.Metadata.Labels[p.VolumeLabel]); err != nil {
+					return Decision{}, err
+				}
+			}
+			return fromMutation(mutators.MutateService(*r.Object, running, record, request)), nil
 		},
 	}
 }
@@ -218,6 +224,13 @@ func (p Profile) networkFacts(ctx context.Context, inUse config.Strictness) (val
 	}
 	if facts.Clients, err = p.Live.Clients(ctx); err != nil {
 		return facts, fmt.Errorf("who uses the network: %w", err)
+	}
+	if p.Duties.ServesVolumeNetworks() {
+		requests, err := p.Live.Requests(ctx)
+		if err != nil {
+			return facts, fmt.Errorf("who asks for the network: %w", err)
+		}
+		facts.Requests, facts.Classes = requests.ByVolume, requests.Classes
 	}
 	return facts, nil
 }

@@ -225,6 +225,7 @@ func reviewsOfEveryPath() map[string]string {
 		"/mutate/longhorn/sharemanagers":   reviewOf(shareKind, create),
 		"/validate/longhorn/settings":      settingReview(settingKind, "CREATE", "storage-network", `{"metadata":{"name":"storage-network"},"value":"x"}`),
 		networksPath:                       reviewOf(networkKind, create),
+		volumeNetworksPath:                 reviewOf(claimKind, `"namespace":"default","name":"data","operation":"CREATE","object":{"metadata":{"name":"data","annotations":{"fairlead.io/volume-network":"nfs"}}}`),
 	}
 }
 
@@ -262,7 +263,9 @@ func TestEachDutySwitchesItsOwnRules(t *testing.T) {
 	}{
 		"pods":     {func(d *config.Duties) { d.Pods = config.Off }, []string{clientPodsPath, "/mutate/longhorn/server-pods", "/mutate/longhorn/client-template"}},
 		"services": {func(d *config.Duties) { d.Services = config.Off }, []string{"/mutate/longhorn/services", "/mutate/longhorn/sharemanagers"}},
-		"settings": {func(d *config.Duties) { d.Settings = config.Off }, []string{"/validate/longhorn/settings"}},
+		// Who does not roll out the network of all does not roll out others.
+		"settings":       {func(d *config.Duties) { d.Settings = config.Off }, []string{"/validate/longhorn/settings", volumeNetworksPath}},
+		"volumeNetworks": {func(d *config.Duties) { d.VolumeNetworks = config.Off }, []string{volumeNetworksPath}},
 	}
 	for duty, test := range rulesOf {
 		h := newRig(t, fakeClient(t, onNetwork()...), func(_ *config.Configuration, p *Profile) { test.off(&p.Duties) })

@@ -47,6 +47,12 @@ type NetworkRolloutStatus struct {
 	//
 	// +optional
 	Message string `json:"message,omitempty"`
+	// Blockers are the concrete things that are waited for.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	Blockers []Blocker `json:"blockers,omitempty"`
 	// Replacing is the Service, as JSON, that is being deleted and created anew
 	// since its cluster IP can't be changed. Whoever finds it here creates it.
 	//
@@ -77,6 +83,11 @@ type ClientsRollout struct {
 	//
 	// +optional
 	Network string `json:"network"`
+	// VolumeNetworks are the networks of single volumes that client pods are built with too.
+	//
+	// +optional
+	// +listType=set
+	VolumeNetworks []string `json:"volumeNetworks,omitempty"`
 	// Updated client pods, of all that there should be.
 	//
 	// +optional
@@ -93,7 +104,13 @@ type ServersRollout struct {
 	//
 	// +optional
 	Network string `json:"network"`
-	// Since is when the network was last changed.
+	// VolumeNetworks are the networks of single volumes that Services and server
+	// pods created from now on may be on.
+	//
+	// +optional
+	// +listType=set
+	VolumeNetworks []string `json:"volumeNetworks,omitempty"`
+	// Since is when the networks were last changed.
 	//
 	// +optional
 	Since *metav1.MicroTime `json:"since,omitempty"`

@@ -68,7 +68,7 @@ const ConditionApplied = "Applied"
 
 // Blocker is one concrete thing that keeps a setting from being applied.
 type Blocker struct {
-	// Kind of the thing: Volume, Server, Service, Client, DaemonSet or Time.
+	// Kind of the thing: Volume, Server, Service, Client, DaemonSet, Network, Request or Time.
 	Kind string `json:"kind"`
 	// Name of the thing.
 	Name string `json:"name"`

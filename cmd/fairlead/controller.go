@@ -127,7 +127,7 @@ func setupProfile(mgr manager.Manager, c *config.Configuration, p config.Profile
 	var controllers []interface{ SetupWithManager(ctrl.Manager) error }
 	if duties.Settings != config.Off {
 		controllers = append(controllers, &rollout.Reconciler{
-			Profile: profile, Applies: duties.Settings == config.Apply, Settle: c.Networks.Settle.Duration,
+			Profile: profile, Applies: duties.Settings == config.Apply, VolumeNetworks: duties.ServesVolumeNetworks(), Settle: c.Networks.Settle.Duration,
 			Client: mgr.GetClient(), Cached: cached, Live: live, Events: recorder, Clock: clock.RealClock{}, Log: log,
 		})
 	}

@@ -23,12 +23,12 @@ var errUnknownAction = errors.New("unknown action")
 // do carries out one step, with what was decided upon as a precondition of the write.
 func (r *Reconciler) do(ctx context.Context, facts settings.Rollout, step settings.Step) error {
 	switch step.Action {
-	case settings.RecordServers, settings.RecordClients:
-		return r.recordStep(ctx, facts.Record, step.Action, step.Network)
+	case settings.RecordServers, settings.RecordClients, settings.RecordVolumeServers, settings.RecordVolumeClients:
+		return r.recordStep(ctx, facts.Record, step)
 	case settings.UpdateTemplate:
-		return r.updateTemplate(ctx, facts.Record.Clients)
+		return r.updateTemplate(ctx, append([]storage.Attachment{facts.Record.Clients}, facts.Record.VolumeClients...))
 	case settings.RestartClients:
-		return r.restartClients(ctx, facts.Record.Clients, step.Clients)
+		return r.restartClients(ctx, facts.Record, step.Clients)
 	case settings.ResumeTemplate:
 		return r.patchDaemonSet(ctx, func(ds *appsv1.DaemonSet) error {
 			ds.Spec.UpdateStrategy = cluster.OwnStrategy(ds)
@@ -37,7 +37,7 @@ func (r *Reconciler) do(ctx context.Context, facts settings.Rollout, step settin
 		})
 	case settings.ReplaceServices:
 		for _, s := range step.Services {
-			if err := r.replaceService(ctx, s, facts.Record.Servers); err != nil {
+			if err := r.replaceService(ctx, s, facts.Record, facts.RequestOf(s.Volume)); err != nil {
 				return err
 			}
 		}
@@ -46,12 +46,12 @@ func (r *Reconciler) do(ctx context.Context, facts settings.Rollout, step settin
 	return fmt.Errorf("%w %q", errUnknownAction, step.Action)
 }
 
-// updateTemplate brings the template to the network and, in the same write, takes
+// updateTemplate brings the template to the networks and, in the same write, takes
 // the rolling update from the DaemonSet controller, which would restart pods
 // without asking what is attached on their nodes.
-func (r *Reconciler) updateTemplate(ctx context.Context, network storage.Attachment) error {
+func (r *Reconciler) updateTemplate(ctx context.Context, networks []storage.Attachment) error {
 	return r.patchDaemonSet(ctx, func(ds *appsv1.DaemonSet) error {
-		annotation, err := storage.SetManaged(ds.Spec.Template.Annotations[storage.NetworksAnnotation], ds.Namespace, r.Profile.Interfaces(), network)
+		annotation, err := storage.SetManaged(ds.Spec.Template.Annotations[storage.NetworksAnnotation], ds.Namespace, r.Profile.Interfaces(), networks...)
 		if err != nil {
 			return err
 		}
@@ -90,10 +90,13 @@ func (r *Reconciler) patchDaemonSet(ctx context.Context, change func(*appsv1.Dae
 	return nil
 }
 
-func (r *Reconciler) restartClients(ctx context.Context, network storage.Attachment, clients []storage.Client) error {
+func (r *Reconciler) restartClients(ctx context.Context, record settings.Record, clients []storage.Client) error {
 	where := "the cluster network"
-	if !network.IsZero() {
-		where = network.Network.String()
+	if !record.Clients.IsZero() {
+		where = record.Clients.Network.String()
+	}
+	for _, a := range record.VolumeClients {
+		where += ", " + a.Network.String()
 	}
 	for _, c := range clients {
 		uid := types.UID(c.UID)
@@ -105,8 +108,8 @@ func (r *Reconciler) restartClients(ctx context.Context, network storage.Attachm
 		if err != nil {
 			return fmt.Errorf("restarting pod %s: %w", c.Pod, err)
 		}
-		r.Log.Info("restarted a CSI plugin pod", "pod", c.Pod, "node", c.Node, "network", network.String())
-		r.Events.Eventf(pod, nil, corev1.EventTypeNormal, "Restarted", "Restart", "restarted by Fairlead to move to %s; no RWX volume is attached on %s", where, c.Node)
+		r.Log.Info("restarted a CSI plugin pod", "pod", c.Pod, "node", c.Node, "network", where)
+		r.Events.Eventf(pod, nil, corev1.EventTypeNormal, "Restarted", "Restart", "restarted by Fairlead to be on %s; no RWX volume is attached on %s", where, c.Node)
 	}
 	return nil
 }

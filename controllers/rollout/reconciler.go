@@ -24,6 +24,8 @@ type Reconciler struct {
 	// Applies is false where the storage system rolls out by itself: then the
 	// record follows what is seen, and nothing is touched.
 	Applies bool
+	// VolumeNetworks: volumes may have networks of their own.
+	VolumeNetworks bool
 	// Settle is the time that admissions on their way are given; see settings.DefaultSettle.
 	Settle time.Duration
 	Client client.Client
@@ -49,7 +51,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if resumed, err := r.resumeReplacing(ctx, record); resumed || err != nil {
+	if resumed, err := r.resumeReplacing(ctx); resumed || err != nil {
 		return ctrl.Result{}, err
 	}
 	values, facts, err := r.gather(ctx, r.Cached, record)
@@ -65,7 +67,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 			return ctrl.Result{}, r.orReportInvalid(ctx, values, err)
 		}
 	}
-	if step.Action == settings.RecordClients || step.Action == settings.RecordServers {
+	switch step.Action {
+	case settings.RecordClients, settings.RecordServers, settings.RecordVolumeClients, settings.RecordVolumeServers:
 		return ctrl.Result{}, nil // the new record is an event, and is reported then
 	}
 	if err := r.report(ctx, values, facts, step); apierrors.IsConflict(err) {
@@ -78,12 +81,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 
 // resumeReplacing ends what was begun with a Service before a crash or a
 // change of leader. The cache may be behind: then there is a Service already.
-func (r *Reconciler) resumeReplacing(ctx context.Context, record settings.Record) (resumed bool, _ error) {
+func (r *Reconciler) resumeReplacing(ctx context.Context) (resumed bool, _ error) {
 	rollout, err := r.Cached.RolloutObject(ctx)
 	if err != nil || rollout.Status.Replacing == "" {
 		return false, err
 	}
-	err = r.finishReplacing(ctx, record.Servers)
+	err = r.finishReplacing(ctx)
 	if apierrors.IsConflict(err) { // what it waits for is an event
 		r.Log.Info("stepped aside", "action", settings.ReplaceServices, "error", err.Error())
 		err = nil
@@ -100,6 +103,9 @@ func (r *Reconciler) gather(ctx context.Context, reader *cluster.Reader, record 
 	values := settings.Resolve(own, system, r.Profile.Name)
 	facts, err := reader.Rollout(ctx, values, record, r.Clock.Now())
 	facts.Settle = r.Settle
+	if err == nil && r.VolumeNetworks {
+		err = r.gatherRequests(ctx, reader, &facts)
+	}
 	return values, facts, err
 }
 
@@ -117,7 +123,7 @@ func (r *Reconciler) stepLive(ctx context.Context) (settings.Values, settings.Ro
 	if step.Action == settings.Nothing {
 		return values, facts, step, nil
 	}
-	r.Log.Info("next step", "action", step.Action, "network", step.Network.String(), "message", step.Message)
+	r.Log.Info("next step", "action", step.Action, "network", step.Network.String(), "message", step.Message, "volumes", step.Volumes.Message)
 	if err := r.do(ctx, facts, step); err != nil {
 		// Somebody else was faster: his write brings the next event.
 		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {

@@ -3,6 +3,7 @@ package rollout
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -63,6 +64,7 @@ func (r *Reconciler) adopt(ctx context.Context) error {
 		status.Servers.Since = &since
 		status.Clients.Network = record.Clients.String()
 		status.Servers.Network = record.Servers.String()
+		status.Clients.VolumeNetworks = texts(record.VolumeClients)
 		return nil
 	})
 }
@@ -88,19 +90,33 @@ func (r *Reconciler) follow(ctx context.Context, values settings.Values, facts s
 }
 
 // recordStep writes one half of the record, if it is still the one decided upon.
-func (r *Reconciler) recordStep(ctx context.Context, decidedOn settings.Record, half settings.Action, network storage.Attachment) error {
+func (r *Reconciler) recordStep(ctx context.Context, decidedOn settings.Record, step settings.Step) error {
 	return r.writeRecord(ctx, func(status *v1alpha1.NetworkRolloutStatus) error {
-		if status.Clients.Network != decidedOn.Clients.String() || status.Servers.Network != decidedOn.Servers.String() {
+		if status.Clients.Network != decidedOn.Clients.String() || status.Servers.Network != decidedOn.Servers.String() ||
+			!slices.Equal(status.Clients.VolumeNetworks, texts(decidedOn.VolumeClients)) || !slices.Equal(status.Servers.VolumeNetworks, texts(decidedOn.VolumeServers)) {
 			return apierrors.NewConflict(v1alpha1.GroupVersion.WithResource("networkrollouts").GroupResource(), r.Profile.Name, errRecordMoved)
 		}
-		if half == settings.RecordClients {
-			status.Clients.Network = network.String()
-			return nil
-		}
 		since := metav1.NewMicroTime(r.now())
-		status.Servers.Network, status.Servers.Since = network.String(), &since
+		switch step.Action {
+		case settings.RecordClients:
+			status.Clients.Network = step.Network.String()
+		case settings.RecordVolumeClients:
+			status.Clients.VolumeNetworks = texts(step.Networks)
+		case settings.RecordServers:
+			status.Servers.Network, status.Servers.Since = step.Network.String(), &since
+		case settings.RecordVolumeServers:
+			status.Servers.VolumeNetworks, status.Servers.Since = texts(step.Networks), &since
+		}
 		return nil
 	})
+}
+
+func texts(attachments []storage.Attachment) []string {
+	var list []string
+	for _, a := range attachments {
+		list = append(list, a.String())
+	}
+	return list
 }
 
 var errRecordMoved = fmt.Errorf("the record is not the one that was decided upon")

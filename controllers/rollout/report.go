@@ -3,6 +3,7 @@ package rollout
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 
@@ -31,6 +32,13 @@ func (r *Reconciler) reportRollout(ctx context.Context, facts settings.Rollout, 
 	rollout.Status.Desired = facts.Desired.String()
 	rollout.Status.Clients.Updated, rollout.Status.Clients.Total = int32(step.Updated), int32(step.Total)
 	rollout.Status.Phase, rollout.Status.Message = string(step.Phase), step.Message
+	if step.Applied && step.Volumes.Phase != "" {
+		rollout.Status.Phase = string(step.Volumes.Phase)
+	}
+	if step.Volumes.Message != "" {
+		rollout.Status.Message += "; " + step.Volumes.Message
+	}
+	rollout.Status.Blockers = apiBlockers(slices.Concat(step.Blockers, step.Volumes.Blockers))
 	rollout.Status.OutOfLine = apiOutOfLine(settings.FindOutOfLine(facts))
 	if equality.Semantic.DeepEqual(before, &rollout.Status) {
 		return nil

@@ -15,16 +15,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/cluster"
 	"github.com/fairlead-io/fairlead/mutators"
+	"github.com/fairlead-io/fairlead/settings"
 	"github.com/fairlead-io/fairlead/storage"
 )
 
-// replaceService brings the Service of a detached volume to the network of
-// servers. A headless one that stays headless is changed in place. A cluster IP
-// can't be changed, so the Service is deleted and created anew; what it was is
-// written down first, so that after a crash in between the next reconcile
-// creates it, whoever does it.
-func (r *Reconciler) replaceService(ctx context.Context, seen storage.Service, servers storage.Attachment) error {
+// replaceService brings the Service of a detached volume to where it is due. A
+// headless one that stays headless is changed in place. A cluster IP can't be
+// changed, so the Service is deleted and created anew; what it was is written
+// down first, so that after a crash in between the next reconcile creates it,
+// whoever does it.
+func (r *Reconciler) replaceService(ctx context.Context, seen storage.Service, record settings.Record, request storage.Request) error {
 	old, err := r.Live.ServiceObject(ctx, seen.Name)
 	if err != nil {
 		return err
@@ -32,7 +34,7 @@ func (r *Reconciler) replaceService(ctx context.Context, seen storage.Service, s
 	if string(old.UID) != seen.UID || old.ResourceVersion != seen.ResourceVersion {
 		return apierrors.NewConflict(corev1.Resource("services"), seen.Name, errServiceMoved)
 	}
-	fresh, err := renewed(old, servers)
+	fresh, err := renewed(old, record, request)
 	if err != nil {
 		return err
 	}
@@ -42,7 +44,7 @@ func (r *Reconciler) replaceService(ctx context.Context, seen storage.Service, s
 		if err := r.Client.Patch(ctx, old, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 			return fmt.Errorf("changing Service %s: %w", seen.Name, err)
 		}
-		r.Log.Info("changed the network of a detached volume's Service", "service", seen.Name, "network", servers.String())
+		r.Log.Info("changed the network of a detached volume's Service", "service", seen.Name, "network", fresh.Annotations[storage.NetworkAnnotation])
 		return nil
 	}
 	if err := r.intend(ctx, old); err != nil {
@@ -52,7 +54,7 @@ func (r *Reconciler) replaceService(ctx context.Context, seen storage.Service, s
 	if err := r.Client.Delete(ctx, old, client.Preconditions{UID: &uid, ResourceVersion: &version}); err != nil {
 		return fmt.Errorf("replacing Service %s: %w", seen.Name, err)
 	}
-	return r.finishReplacing(ctx, servers)
+	return r.finishReplacing(ctx)
 }
 
 var (
@@ -78,8 +80,8 @@ func (r *Reconciler) intend(ctx context.Context, old *corev1.Service) error {
 }
 
 // finishReplacing creates the Service that was written down, unless there is one
-// again, and forgets it.
-func (r *Reconciler) finishReplacing(ctx context.Context, servers storage.Attachment) error {
+// again, and forgets it. Where it goes follows from the record as it is stored.
+func (r *Reconciler) finishReplacing(ctx context.Context) error {
 	return r.writeRecord(ctx, func(status *v1alpha1.NetworkRolloutStatus) error {
 		if status.Replacing == "" {
 			return nil
@@ -88,13 +90,21 @@ func (r *Reconciler) finishReplacing(ctx context.Context, servers storage.Attach
 		if err := json.Unmarshal([]byte(status.Replacing), &old); err != nil {
 			return fmt.Errorf("reading status.replacing of NetworkRollout %s: %w", r.Profile.Name, err)
 		}
-		fresh, err := renewed(&old, servers)
+		record, err := cluster.RecordOf(&v1alpha1.NetworkRollout{Status: *status})
+		if err != nil && !errors.Is(err, cluster.ErrNotRecorded) {
+			return err
+		}
+		request, err := r.requestOf(ctx, old.Labels[r.Profile.VolumeLabel])
+		if err != nil {
+			return err
+		}
+		fresh, err := renewed(&old, record, request)
 		if err != nil {
 			return err
 		}
 		switch err := r.Client.Create(ctx, fresh); {
 		case err == nil:
-			r.Log.Info("replaced the Service of a detached volume", "service", old.Name, "network", servers.String())
+			r.Log.Info("replaced the Service of a detached volume", "service", old.Name, "network", fresh.Annotations[storage.NetworkAnnotation])
 		case !apierrors.IsAlreadyExists(err):
 			return fmt.Errorf("replacing Service %s: %w", old.Name, err)
 		default: // the storage system's, or the old one that was not deleted yet
@@ -134,7 +144,7 @@ func kept(old *corev1.Service) *corev1.Service {
 // renewed is the Service as the storage system would create it today: what was
 // recorded and allocated is gone, and the same rule as in the webhook has
 // shaped it, so that a webhook that is away does not matter.
-func renewed(old *corev1.Service, servers storage.Attachment) (*corev1.Service, error) {
+func renewed(old *corev1.Service, record settings.Record, request storage.Request) (*corev1.Service, error) {
 	fresh := kept(old)
 	if fresh.Annotations == nil {
 		fresh.Annotations = map[string]string{}
@@ -144,12 +154,13 @@ func renewed(old *corev1.Service, servers storage.Attachment) (*corev1.Service, 
 			return nil, fmt.Errorf("annotation %s of Service %s: %w", storage.SelectorAnnotation, old.Name, err)
 		}
 	}
-	delete(fresh.Annotations, storage.SelectorAnnotation)
-	delete(fresh.Annotations, storage.NetworkAnnotation)
-	return shaped(fresh, servers)
+	for _, key := range []string{storage.SelectorAnnotation, storage.NetworkAnnotation, storage.AddressesAnnotation, storage.MACAnnotation} {
+		delete(fresh.Annotations, key)
+	}
+	return shaped(fresh, record, request)
 }
 
-func shaped(service *corev1.Service, servers storage.Attachment) (*corev1.Service, error) {
+func shaped(service *corev1.Service, record settings.Record, request storage.Request) (*corev1.Service, error) {
 	data, err := json.Marshal(service)
 	if err != nil {
 		return nil, fmt.Errorf("encoding Service %s: %w", service.Name, err)
@@ -158,7 +169,7 @@ func shaped(service *corev1.Service, servers storage.Attachment) (*corev1.Servic
 	if err := json.Unmarshal(data, &view); err != nil {
 		return nil, fmt.Errorf("reading Service %s: %w", service.Name, err)
 	}
-	result := mutators.MutateService(view, nil, servers)
+	result := mutators.MutateService(view, nil, record, request)
 	if len(result.Patch) == 0 {
 		return service, nil
 	}

@@ -41,6 +41,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		b = b.Watches(kind, one, builder.WithPredicates(here))
 	}
 	b = b.Watches(&storagev1.VolumeAttachment{}, one, builder.WithPredicates(driver))
+	if r.VolumeNetworks {
+		b = r.watchRequests(b, one)
+	}
 	// Once at the start, also where there is no object yet that could bring an event.
 	b = b.WatchesRawSource(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		queue.Add(request)

@@ -65,6 +65,7 @@ func (c *Configuration) setDefaults() {
 		or(&p.Duties.Pods, On)
 		or(&p.Duties.Services, On)
 		or(&p.Duties.Networks, On)
+		or(&p.Duties.VolumeNetworks, On)
 		// What follows needs the record of networks, which the settings duty keeps.
 		recorded := On
 		if p.Duties.Settings == Off {
@@ -134,6 +135,7 @@ func (c *Configuration) validate() field.ErrorList {
 		problems = append(problems, oneOf(duties.Child("pods"), p.Duties.Pods, On, Off)...)
 		problems = append(problems, oneOf(duties.Child("services"), p.Duties.Services, On, Off)...)
 		problems = append(problems, oneOf(duties.Child("networks"), p.Duties.Networks, On, Off)...)
+		problems = append(problems, oneOf(duties.Child("volumeNetworks"), p.Duties.VolumeNetworks, On, Off)...)
 		problems = append(problems, oneOf(duties.Child("endpoints"), p.Duties.Endpoints, On, Slices, Off)...)
 		problems = append(problems, oneOf(duties.Child("workloads"), p.Duties.Workloads, On, Off)...)
 		problems = append(problems, oneOf(duties.Child("remount"), p.Duties.Remount, On, Off)...)

@@ -26,7 +26,7 @@ func defaults() *Configuration {
 		APIVersion: "config.fairlead.io/v1alpha1", Kind: "Configuration",
 		ClusterDomain: "cluster.local",
 		Networks:      Networks{Missing: Warn, InUse: Warn, Settle: settle},
-		Profiles:      []Profile{{Name: "longhorn", Namespace: "longhorn-system", Duties: Duties{Settings: Apply, Pods: On, Services: On, Networks: On, Endpoints: On, Workloads: On, Remount: Off}}},
+		Profiles:      []Profile{{Name: "longhorn", Namespace: "longhorn-system", Duties: Duties{Settings: Apply, Pods: On, Services: On, Networks: On, VolumeNetworks: On, Endpoints: On, Workloads: On, Remount: Off}}},
 	}
 }
 
@@ -87,19 +87,23 @@ func TestParse(t *testing.T) {
 		},
 		"some duties": {
 			file: profile("  duties: {settings: guard, services: \"off\"}\n"),
-			want: duties(Duties{Settings: Guard, Pods: On, Services: Off, Networks: On, Endpoints: On, Workloads: On, Remount: Off}),
+			want: duties(Duties{Settings: Guard, Pods: On, Services: Off, Networks: On, VolumeNetworks: On, Endpoints: On, Workloads: On, Remount: Off}),
 		},
 		"bare on and off, which YAML reads as booleans": {
-			file: profile("  duties:\n    settings: off\n    pods: on\n    services: off\n    networks: off\n"),
-			want: duties(Duties{Settings: Off, Pods: On, Services: Off, Networks: Off, Endpoints: Off, Workloads: Off, Remount: Off}),
+			file: profile("  duties:\n    settings: off\n    pods: on\n    services: off\n    networks: off\n    volumeNetworks: off\n"),
+			want: duties(Duties{Settings: Off, Pods: On, Services: Off, Networks: Off, VolumeNetworks: Off, Endpoints: Off, Workloads: Off, Remount: Off}),
 		},
 		"true and false": {
 			file: profile("  duties: {settings: guard, pods: true, services: false}\n"),
-			want: duties(Duties{Settings: Guard, Pods: On, Services: Off, Networks: On, Endpoints: On, Workloads: On, Remount: Off}),
+			want: duties(Duties{Settings: Guard, Pods: On, Services: Off, Networks: On, VolumeNetworks: On, Endpoints: On, Workloads: On, Remount: Off}),
 		},
 		"applying the network takes pods and services too": {
 			file:    profile("  duties: {pods: off}\n"),
 			problem: `profiles[0].duties.settings: Invalid value: "apply": applying the network takes pods and services too: switch them on, or say guard`,
+		},
+		"no networks of single volumes": {
+			file: profile("  duties: {volumeNetworks: off}\n"),
+			want: duties(Duties{Settings: Apply, Pods: On, Services: On, Networks: On, VolumeNetworks: Off, Endpoints: On, Workloads: On, Remount: Off}),
 		},
 		"a settle time of its own": {
 			file: head + "networks: {settle: 2m}\n",

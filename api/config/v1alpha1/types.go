@@ -69,6 +69,9 @@ type Duties struct {
 	Services Switch `json:"services,omitempty"`
 	// Networks: on (tell who uses a network that is changed) or off. Default on.
 	Networks Switch `json:"networks,omitempty"`
+	// VolumeNetworks: on (volumes may have networks of their own) or off. Default on.
+	// It needs settings: apply.
+	VolumeNetworks Switch `json:"volumeNetworks,omitempty"`
 	// Endpoints: on (publish the addresses of headless Services in EndpointSlices
 	// and a classic Endpoints object), slices (in slices only) or off. Default on;
 	// off where settings is off.
@@ -80,6 +83,10 @@ type Duties struct {
 	// mount anew) or off. Default off, since Longhorn does it itself.
 	Remount Switch `json:"remount,omitempty"`
 }
+
+// ServesVolumeNetworks tells whether volumes may have networks of their own: only
+// who rolls out the network of all can roll out theirs.
+func (d Duties) ServesVolumeNetworks() bool { return d.VolumeNetworks == On && d.Settings == Apply }
 
 // Switch of a duty.
 type Switch string

@@ -1,0 +1,86 @@
+package rollout
+
+import (
+	"context"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/fairlead-io/fairlead/cluster"
+	"github.com/fairlead-io/fairlead/settings"
+	"github.com/fairlead-io/fairlead/storage"
+)
+
+// gatherRequests adds what volumes ask for. Whether a network exists is looked up
+// live, and only while there is one that clients are not built with yet: to watch
+// a kind that may not be installed would keep the controller from starting.
+func (r *Reconciler) gatherRequests(ctx context.Context, reader *cluster.Reader, facts *settings.Rollout) error {
+	if err := reader.AddRequests(ctx, facts); err != nil || len(facts.NewNetworks()) == 0 {
+		return err
+	}
+	var err error
+	if facts.Networks, err = r.Live.Networks(ctx); meta.IsNoMatchError(err) {
+		return nil // without Multus there is no network
+	}
+	return err
+}
+
+// requestOf is what is asked for one volume.
+func (r *Reconciler) requestOf(ctx context.Context, volume string) (storage.Request, error) {
+	if !r.VolumeNetworks {
+		return storage.Request{}, nil
+	}
+	return r.Live.Request(ctx, volume)
+}
+
+// watchRequests brings an event for whatever may change what volumes ask for. A
+// cluster has many claims and PersistentVolumes; few events of them say anything new.
+func (r *Reconciler) watchRequests(b *builder.Builder, one handler.EventHandler) *builder.Builder {
+	driver := predicate.NewPredicateFuncs(func(o client.Object) bool {
+		switch o := o.(type) {
+		case *corev1.PersistentVolume:
+			return o.Spec.CSI != nil && o.Spec.CSI.Driver == r.Profile.Driver
+		case *storagev1.StorageClass:
+			return o.Provisioner == r.Profile.Driver
+		}
+		return false
+	})
+	return b.
+		WatchesMetadata(&corev1.PersistentVolumeClaim{}, one, builder.WithPredicates(asksAnew())).
+		Watches(&corev1.PersistentVolume{}, one, builder.WithPredicates(driver, predicate.Or[client.Object](asksAnew(), boundAnew()))).
+		Watches(&storagev1.StorageClass{}, one, builder.WithPredicates(driver, asksAnew()))
+}
+
+// asksAnew lets through what changes the annotations that ask. In the cache an
+// object has no others.
+func asksAnew() predicate.Predicate {
+	asks := func(o client.Object) bool { return storage.AsksForNetwork(o.GetAnnotations()) }
+	return predicate.Funcs{
+		CreateFunc: func(e event.CreateEvent) bool { return asks(e.Object) },
+		DeleteFunc: func(e event.DeleteEvent) bool { return asks(e.Object) },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return !maps.Equal(e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations())
+		},
+	}
+}
+
+// boundAnew lets through PersistentVolumes that come, go or change their claim:
+// claim and class may ask for them.
+func boundAnew() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		old, ok := e.ObjectOld.(*corev1.PersistentVolume)
+		pv, also := e.ObjectNew.(*corev1.PersistentVolume)
+		if !ok || !also {
+			return false
+		}
+		was, is := old.Spec.ClaimRef, pv.Spec.ClaimRef
+		return (was == nil) != (is == nil) || was != nil && *was != *is || old.Spec.StorageClassName != pv.Spec.StorageClassName
+	}}
+}

@@ -1,0 +1,156 @@
+package settings
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fairlead-io/fairlead/storage"
+)
+
+// Progress is how far the networks of single volumes are. The zero Progress is:
+// nothing to tell.
+type Progress struct {
+	Phase    Phase
+	Message  string
+	Blockers []Blocker
+}
+
+// chooseNetworkFirst is why no volume has a network of its own where all are on the cluster network.
+const chooseNetworkFirst = "the settings choose no network for RWX volumes, so CSI plugin pods mount from the host's network, where no other is reached: choose one first"
+
+// missingNetworkRetry is when to look again for a network that does not exist
+// yet: its kind may be missing too, so there is nothing to watch.
+const missingNetworkRetry = 30 * time.Second
+
+// nextVolumes goes on with the networks of single volumes where the network of
+// all is at rest. What the settings are told stays: they are applied.
+func (r Rollout) nextVolumes(s Step) Step {
+	s.Volumes = r.waiting()
+	if ready := r.volumeServersReady(); !slices.Equal(ready, r.Record.VolumeServers) {
+		return s.record(RecordVolumeServers, ready, PhaseSwitching, "every CSI plugin pod is there: new servers may be on volume networks "+named(ready))
+	}
+	// Before any restart: a volume at rest must not come up where a client is missing.
+	if idle := r.misplacedServices(); len(idle) > 0 {
+		replaced := s.replace(idle)
+		s.Action, s.Services = replaced.Action, replaced.Services
+		return s.tell(PhaseSwitching, replaced.Message, nil)
+	}
+	due, settling := r.volumeClientsDue()
+	if problems := r.daemonSetProblems(true); len(due) > 0 && len(problems) > 0 {
+		return s.tell(PhaseWaiting, Short(problems), problems)
+	}
+	if !slices.Equal(due, r.Record.VolumeClients) {
+		return s.record(RecordVolumeClients, due, PhaseRolling, "CSI plugin pods are built with volume networks "+named(due))
+	}
+	if done, rolled := r.rollClients(Step{Updated: s.Updated, Total: s.Total}, r.outdated()); !done {
+		s.Action, s.Clients = rolled.Action, rolled.Clients
+		s = s.tell(rolled.Phase, rolled.Message, rolled.Blockers)
+	} else if unready := r.notReaching(); len(unready) > 0 {
+		s = s.tell(PhaseRolling, Short(unready), unready)
+	}
+	if settling > 0 && s.Action == Nothing {
+		s = s.tell(PhaseWaiting, "letting Services settle that were just admitted", nil)
+		s.After = settling
+	}
+	if s.After == 0 && len(r.missingNetworks()) > 0 {
+		s.After = missingNetworkRetry
+	}
+	return s
+}
+
+// notReaching are the clients that keep servers from the first network that is not theirs yet.
+func (r Rollout) notReaching() []Blocker {
+	for _, a := range difference(r.Record.VolumeClients, r.Record.VolumeServers) {
+		if slices.Contains(r.asked(), a) {
+			return r.unready(a)
+		}
+	}
+	return nil
+}
+
+func (s Step) record(action Action, networks []storage.Attachment, phase Phase, message string) Step {
+	s.Action, s.Networks = action, networks
+	return s.tell(phase, message, nil)
+}
+
+// tell puts what is being done, and what it waits for, before what volumes wait for.
+func (s Step) tell(phase Phase, message string, blockers []Blocker) Step {
+	s.Volumes.Phase = phase
+	s.Volumes.Message = joined(message, s.Volumes.Message)
+	s.Volumes.Blockers = slices.Concat(blockers, s.Volumes.Blockers)
+	return s
+}
+
+// waiting says which volumes are not on the network they ask for, and why.
+func (r Rollout) waiting() Progress {
+	var p Progress
+	var waits, anew []string
+	for _, v := range r.Volumes {
+		if !v.Shared {
+			continue
+		}
+		place, ready := r.Record.Place(v.Request)
+		switch {
+		case v.Request.Problem != "":
+			p.Blockers = append(p.Blockers, Blocker{Kind: BlockedByRequest, Name: v.Name, Message: v.Request.Problem})
+			waits = append(waits, fmt.Sprintf("%s has a request that can't be read: %s", v.Name, v.Request.Problem))
+		case !ready:
+			waits = append(waits, fmt.Sprintf("%s for %s (%s)", v.Name, v.Request.Network, v.Request.Source))
+		case v.Attached && (place.Network.ForVolumes() || !place.Identity.IsZero()) && r.isElsewhere(v.Name, place):
+			anew = append(anew, v.Name)
+		}
+	}
+	if r.unreachable() && len(waits) > 0 {
+		p.Blockers = append(p.Blockers, Blocker{Kind: BlockedByNetwork, Name: "cluster network", Message: chooseNetworkFirst})
+	}
+	for _, n := range r.missingNetworks() {
+		p.Blockers = append(p.Blockers, Blocker{
+			Kind: BlockedByNetwork, Name: n.String(),
+			Message: fmt.Sprintf("there is no NetworkAttachmentDefinition %s: create it, or ask for another network", n),
+		})
+	}
+	if len(p.Blockers)+len(waits) > 0 {
+		p.Phase = PhaseWaiting
+	}
+	if len(waits) > 0 {
+		p.Message = "RWX volumes wait for their networks: " + FirstOf(waits)
+	}
+	for _, b := range p.Blockers {
+		if b.Kind == BlockedByNetwork {
+			p.Message = joined(p.Message, b.Message)
+		}
+	}
+	if len(anew) > 0 {
+		p.Message = joined(p.Message, "yet to be attached anew for their networks: "+FirstOf(anew))
+	}
+	return p
+}
+
+func (r Rollout) isElsewhere(volume string, place storage.Placement) bool {
+	return slices.ContainsFunc(r.Services, func(s storage.Service) bool {
+		return s.Volume == volume && s.Placement(r.Record.Clients) != place
+	})
+}
+
+// missingNetworks are those that are needed and do not exist.
+func (r Rollout) missingNetworks() []storage.Network {
+	return slices.DeleteFunc(r.NewNetworks(), func(n storage.Network) bool { return slices.Contains(r.Networks, n) })
+}
+
+func named(attachments []storage.Attachment) string {
+	var names []string
+	for _, a := range attachments {
+		names = append(names, a.Network.String())
+	}
+	if len(names) == 0 {
+		return "no more"
+	}
+	return FirstOf(names)
+}
+
+// joined writes one message after the other.
+func joined(messages ...string) string {
+	return strings.Join(slices.DeleteFunc(messages, func(m string) bool { return m == "" }), "; ")
+}

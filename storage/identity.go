@@ -1,0 +1,138 @@
+package storage
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// Identity is what the server of a volume keeps wherever it runs, so that its
+// NFS address survives a move. The zero Identity leaves it to the network's IPAM.
+type Identity struct {
+	// Addresses as ParseAddresses returns them.
+	Addresses string
+	// MAC as ParseMAC returns it.
+	MAC string
+}
+
+// IsZero tells whether nothing is fixed.
+func (i Identity) IsZero() bool { return i == Identity{} }
+
+// IPs are the addresses one by one, as Multus' field ips takes them.
+func (i Identity) IPs() []string {
+	if i.Addresses == "" {
+		return nil
+	}
+	return strings.Split(i.Addresses, ",")
+}
+
+// or takes what is not fixed here from the other.
+func (i Identity) or(other Identity) Identity {
+	if i.Addresses == "" {
+		i.Addresses = other.Addresses
+	}
+	if i.MAC == "" {
+		i.MAC = other.MAC
+	}
+	return i
+}
+
+// Shared names what both identities claim, "" when nothing. The prefix length
+// of an address makes no difference: the network would still see it twice.
+func (i Identity) Shared(other Identity) string {
+	for _, mine := range i.IPs() {
+		address, _, _ := strings.Cut(mine, "/")
+		if slices.ContainsFunc(other.IPs(), func(theirs string) bool {
+			held, _, _ := strings.Cut(theirs, "/")
+			return held == address
+		}) {
+			return "address " + address
+		}
+	}
+	if i.MAC != "" && i.MAC == other.MAC {
+		return "MAC address " + i.MAC
+	}
+	return ""
+}
+
+// Errors of values that did not parse. What follows in a message says what is wrong.
+var (
+	ErrNotAddresses = errors.New("must be one IP address of each family at most, with or without a prefix length, separated by a comma")
+	ErrNotAMAC      = errors.New("must be a unicast MAC address such as 02:00:00:00:00:01")
+)
+
+// ParseAddresses reads fixed addresses, 192.168.0.10/24,fd00::10/64, and returns
+// them as they are written everywhere else: IPv4 first, no space. "" fixes none.
+func ParseAddresses(value string) (string, error) {
+	if strings.TrimSpace(value) == "" {
+		return "", nil
+	}
+	var v4, v6 string
+	for item := range strings.SplitSeq(value, ",") {
+		item = strings.TrimSpace(item)
+		address, text, err := parseAddress(item)
+		if err != nil {
+			return "", fmt.Errorf("%w: %w", ErrNotAddresses, err)
+		}
+		family := &v6
+		if address.Is4() {
+			family = &v4
+		}
+		if *family != "" {
+			return "", fmt.Errorf("%w: %s and %s are of one family", ErrNotAddresses, *family, text)
+		}
+		*family = text
+	}
+	return strings.Join(slices.DeleteFunc([]string{v4, v6}, func(s string) bool { return s == "" }), ","), nil
+}
+
+func parseAddress(item string) (address netip.Addr, text string, err error) {
+	if strings.Contains(item, "/") {
+		prefix, err := netip.ParsePrefix(item)
+		if err != nil {
+			return address, "", fmt.Errorf("%q is not an address with a prefix length", item)
+		}
+		// RFC 3021 gives both addresses of a /31 to hosts.
+		if prefix.Addr().Is4() && prefix.Bits() < 31 && prefix.Masked().Addr() == prefix.Addr() {
+			return address, "", fmt.Errorf("%s is the network's own address", item)
+		}
+		address, text = prefix.Addr(), prefix.String()
+	} else {
+		if address, err = netip.ParseAddr(item); err != nil {
+			return address, "", fmt.Errorf("%q is not an IP address", item)
+		}
+		text = address.String()
+	}
+	switch {
+	case address.Is4In6():
+		return address, "", fmt.Errorf("%s is an IPv4 address in IPv6 form: write %s", item, address.Unmap())
+	case address.Zone() != "", address.IsLinkLocalUnicast():
+		return address, "", fmt.Errorf("%s reaches no further than its link", item)
+	case address.IsUnspecified(), address.IsLoopback(), address.IsMulticast():
+		return address, "", fmt.Errorf("%s is no address that a server can have", item)
+	}
+	return address, text, nil
+}
+
+// ParseMAC reads a fixed MAC address and returns it in lower case, with colons. "" fixes none.
+func ParseMAC(value string) (string, error) {
+	value = strings.TrimSpace(value)
+	if value == "" {
+		return "", nil
+	}
+	mac, err := net.ParseMAC(value)
+	if err != nil || len(mac) != 6 {
+		return "", fmt.Errorf("%w: %q has another form", ErrNotAMAC, value)
+	}
+	// The lowest bit of the first byte marks a group of receivers (IEEE 802).
+	if mac[0]&1 != 0 {
+		return "", fmt.Errorf("%w: %s is for a group of receivers", ErrNotAMAC, mac)
+	}
+	if mac.String() == "00:00:00:00:00:00" {
+		return "", fmt.Errorf("%w: %s is nobody's", ErrNotAMAC, mac)
+	}
+	return mac.String(), nil
+}

@@ -1,0 +1,70 @@
+package storage
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strings"
+)
+
+// Annotations that ask for a network for one volume, on its PersistentVolumeClaim,
+// its PersistentVolume or its StorageClass.
+const (
+	// VolumeNetworkAnnotation names the network, <namespace>/<NetworkAttachmentDefinition>;
+	// "" is the one that all volumes are on.
+	VolumeNetworkAnnotation = "fairlead.io/volume-network"
+	// VolumeAddressesAnnotation fixes the server's addresses there, at most one of each IP family.
+	VolumeAddressesAnnotation = "fairlead.io/volume-addresses"
+	// VolumeMACAnnotation fixes the MAC address of the server's interface there.
+	VolumeMACAnnotation = "fairlead.io/volume-mac"
+)
+
+// VolumeAnnotations lists the annotations that ask for a network for one volume.
+func VolumeAnnotations() []string {
+	return []string{VolumeNetworkAnnotation, VolumeAddressesAnnotation, VolumeMACAnnotation}
+}
+
+// AsksForNetwork tells whether one of the annotations that ask for a network for one volume is there.
+func AsksForNetwork(annotations map[string]string) bool {
+	return slices.ContainsFunc(VolumeAnnotations(), func(key string) bool { _, ok := annotations[key]; return ok })
+}
+
+// VolumeAttachment is how pods join a network that single volumes are on. The
+// interface name follows from the network, so that client and server pods agree
+// on it and two networks never share one.
+func VolumeAttachment(n Network) Attachment {
+	if n.IsZero() {
+		return Attachment{}
+	}
+	sum := sha256.Sum256([]byte(n.String()))
+	return Attachment{Network: n, Interface: "fl" + hex.EncodeToString(sum[:5])}
+}
+
+// ForVolumes tells whether the attachment is one that VolumeAttachment makes: on
+// no other interface of that form has anybody but its owner a say.
+func (a Attachment) ForVolumes() bool { return !a.IsZero() && a == VolumeAttachment(a.Network) }
+
+// VolumeAttachments returns the attachments for single volumes that the networks
+// annotation of a pod asks for, in order.
+func VolumeAttachments(annotation, podNamespace string) ([]Attachment, error) {
+	selections, err := ParseSelections(annotation, podNamespace)
+	if err != nil {
+		return nil, err
+	}
+	var attachments []Attachment
+	for _, s := range selections {
+		if s.ForVolumes() {
+			attachments = append(attachments, s)
+		}
+	}
+	return InOrder(attachments), nil
+}
+
+// InOrder returns the attachments sorted, each once; nil when there is none.
+func InOrder(attachments []Attachment) []Attachment {
+	if len(attachments) == 0 {
+		return nil
+	}
+	sorted := slices.SortedFunc(slices.Values(attachments), func(a, b Attachment) int { return strings.Compare(a.String(), b.String()) })
+	return slices.Compact(sorted)
+}
