@@ -41,7 +41,7 @@ func TestWhatIsOutOfLineIsFound(t *testing.T) {
 				v.Workloads = []string{"default/web-0"}
 				r.Volumes = []storage.Volume{attached("w", "node-1"), v}
 			},
-			want: []OutOfLine{{BlockedByService, "v", "is for the cluster network, servers are on " + one +
+			want: []OutOfLine{{BlockedByService, "v", "is for the cluster network, its server would be on " + one + " now" +
 				"; replaced when the volume is detached: v (node-1, node-2, pod default/web-0)"}},
 		},
 		"a Service of a detached volume whose server lingers": {
