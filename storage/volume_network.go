@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"slices"
@@ -29,6 +30,9 @@ func AsksForNetwork(annotations map[string]string) bool {
 	return slices.ContainsFunc(VolumeAnnotations(), func(key string) bool { _, ok := annotations[key]; return ok })
 }
 
+// volumeInterface begins the interface names of networks that single volumes are on.
+const volumeInterface = "fl"
+
 // VolumeAttachment is how pods join a network that single volumes are on. The
 // interface name follows from the network, so that client and server pods agree
 // on it and two networks never share one.
@@ -37,12 +41,14 @@ func VolumeAttachment(n Network) Attachment {
 		return Attachment{}
 	}
 	sum := sha256.Sum256([]byte(n.String()))
-	return Attachment{Network: n, Interface: "fl" + hex.EncodeToString(sum[:5])}
+	return Attachment{Network: n, Interface: volumeInterface + hex.EncodeToString(sum[:5])}
 }
 
 // ForVolumes tells whether the attachment is one that VolumeAttachment makes: on
 // no other interface of that form has anybody but its owner a say.
-func (a Attachment) ForVolumes() bool { return !a.IsZero() && a == VolumeAttachment(a.Network) }
+func (a Attachment) ForVolumes() bool {
+	return strings.HasPrefix(a.Interface, volumeInterface) && a == VolumeAttachment(a.Network)
+}
 
 // VolumeAttachments returns the attachments for single volumes that the networks
 // annotation of a pod asks for, in order.
@@ -65,6 +71,9 @@ func InOrder(attachments []Attachment) []Attachment {
 	if len(attachments) == 0 {
 		return nil
 	}
-	sorted := slices.SortedFunc(slices.Values(attachments), func(a, b Attachment) int { return strings.Compare(a.String(), b.String()) })
+	sorted := slices.Clone(attachments)
+	slices.SortFunc(sorted, func(a, b Attachment) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name), strings.Compare(a.Interface, b.Interface))
+	})
 	return slices.Compact(sorted)
 }
