@@ -394,11 +394,10 @@ func (w *world) evict(_ context.Context, _ client.Client, subresource string, o,
 		return apierrors.NewNotFound(corev1.Resource("pods"), o.GetName())
 	}
 	pod := w.slots[i].pod
-	uid := body.(*policyv1.Eviction).DeleteOptions.Preconditions.UID
-	if uid == nil {
+	switch uid := body.(*policyv1.Eviction).DeleteOptions.Preconditions.UID; {
+	case uid == nil:
 		w.Fatalf("%s is evicted, whoever it is", pod.slot.name)
-	}
-	if string(*uid) != pod.uid {
+	case string(*uid) != pod.uid:
 		return apierrors.NewConflict(corev1.Resource("pods"), pod.slot.name, errors.New("the UID is another"))
 	}
 	w.mayBeEvicted(pod)
