@@ -394,10 +394,12 @@ func (w *world) evict(_ context.Context, _ client.Client, subresource string, o,
 		return apierrors.NewNotFound(corev1.Resource("pods"), o.GetName())
 	}
 	pod := w.slots[i].pod
-	switch uid := body.(*policyv1.Eviction).DeleteOptions.Preconditions.UID; {
-	case uid == nil:
+	uid := body.(*policyv1.Eviction).DeleteOptions.Preconditions.UID
+	if uid == nil {
 		w.Fatalf("%s is evicted, whoever it is", pod.slot.name)
-	case string(*uid) != pod.uid:
+		return nil
+	}
+	if string(*uid) != pod.uid {
 		return apierrors.NewConflict(corev1.Resource("pods"), pod.slot.name, errors.New("the UID is another"))
 	}
 	w.mayBeEvicted(pod)
