@@ -119,6 +119,22 @@ func TestABlacklistThatChangesIsInForceAtOnce(t *testing.T) {
 	w.mustLeave("s0-0")
 }
 
+// On the cluster network mounts live in the node's own namespace, and there is
+// nothing left to do on a node, until clients are recorded elsewhere.
+func TestANetworkThatIsRecordedIsInForceAtOnce(t *testing.T) {
+	w := atRest(t, stateful(1))
+	rollout := storageObjects()[0].(*v1alpha1.NetworkRollout)
+	rollout.Status.Clients.Network = ""
+	w.put(rollout.DeepCopy())
+	w.newSandbox("node-1")
+	w.look()
+	w.mustLeave()
+	rollout.Status.Clients.Network = network.String()
+	w.put(rollout)
+	w.look()
+	w.mustLeave("s0-0")
+}
+
 // A pod that came after the first look was mounted by the client that is there:
 // nobody is troubled with it, though it began in the second when that did.
 func TestWhatCameLaterIsNotEvenDoubted(t *testing.T) {

@@ -266,12 +266,21 @@ func (w *world) deliver(n int) {
 			w.queue[o.Spec.NodeName] = true
 		case *v1alpha1.Setting:
 			w.seenValues[settings.Name(o.Name)] = *o.Value
-			for _, request := range w.reconciler.allNodes(context.Background(), o) {
-				w.queue[request.Name] = true
-			}
+			w.everywhere()
+		case *v1alpha1.NetworkRollout:
+			w.everywhere()
 		}
 	}
 	w.log = w.log[n:]
+}
+
+func (w *world) everywhere() {
+	if w.reconciler == nil {
+		return // the first list
+	}
+	for _, request := range w.reconciler.allNodes(context.Background(), nil) {
+		w.queue[request.Name] = true
+	}
 }
 
 func (w *world) must(err error) {
