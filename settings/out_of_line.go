@@ -48,8 +48,12 @@ func FindOutOfLine(r Rollout) []OutOfLine {
 	for _, server := range r.Servers {
 		service, known := services[server.Volume]
 		if want := service.Network(r.Record.Clients); known && server.Network != want && !server.Terminating {
+			waits := "restarted when no started workload uses volume " + server.Volume
+			if want.IsZero() { // clients reach it by the cluster IP as well
+				waits = "left as it is until the volume is detached"
+			}
 			found = append(found, OutOfLine{BlockedByServer, server.Pod, fmt.Sprintf(
-				"asks for %s, its Service is for %s; restarted when no started workload uses volume %s", describe(server.Network), describe(want), server.Volume)})
+				"asks for %s, its Service is for %s; %s", describe(server.Network), describe(want), waits)})
 		}
 	}
 	slices.SortFunc(found, func(a, b OutOfLine) int { return strings.Compare(string(a.Kind)+a.Name, string(b.Kind)+b.Name) })

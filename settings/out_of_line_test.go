@@ -88,6 +88,15 @@ func TestWhatIsOutOfLineIsFound(t *testing.T) {
 				r.Servers[0].Terminating = true
 			},
 		},
+		"a server on a network whose Service has a cluster IP is reached by that": {
+			but: func(r *Rollout) {
+				r.Services, r.Servers = []storage.Service{service("v", clusterNet)}, []storage.Server{server("v", netOne)}
+			},
+			want: []OutOfLine{
+				{BlockedByServer, "share-manager-v", "asks for " + one + ", its Service is for the cluster network; left as it is until the volume is detached"},
+				{BlockedByService, "v", "is for the cluster network, its server would be on " + one + " now; replaced when its server pod is gone"},
+			},
+		},
 		"a server without a Service has nothing to be in line with": {
 			but: func(r *Rollout) { r.Servers = []storage.Server{server("v", clusterNet)} },
 		},

@@ -37,9 +37,9 @@ type Reconciler struct {
 	Clock  clock.PassiveClock
 	Log    *slog.Logger
 
-	// repairs and told are by volume. There is one worker.
+	// repairs are by volume, told by volume and reason. There is one worker.
 	repairs map[string]repair
-	told    map[string]string
+	told    map[string]map[string]string
 }
 
 // Reconcile corrects the endpoint of one volume and repairs its server.
@@ -86,7 +86,7 @@ func (r *Reconciler) correctEndpoint(ctx context.Context, sm *longhorn.ShareMana
 
 // SetupWithManager registers the controller.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	r.repairs, r.told = map[string]repair{}, map[string]string{}
+	r.repairs, r.told = map[string]repair{}, map[string]map[string]string{}
 	here := predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetNamespace() == r.Profile.Namespace })
 	byLabel := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
 		volume, ok := o.GetLabels()[r.Profile.VolumeLabel]

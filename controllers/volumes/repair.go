@@ -143,12 +143,15 @@ func (r *Reconciler) tellFixed(sm *longhorn.ShareManager, service *storage.Servi
 	}
 }
 
-// tell says something once, until there is something else to say of the volume.
+// tell says something once for each reason, until there is something else to say.
 func (r *Reconciler) tell(sm *longhorn.ShareManager, reason, message string) {
-	if r.told[sm.Name] == message {
+	if r.told[sm.Name][reason] == message {
 		return
 	}
-	r.told[sm.Name] = message
+	if r.told[sm.Name] == nil {
+		r.told[sm.Name] = map[string]string{}
+	}
+	r.told[sm.Name][reason] = message
 	r.Log.Warn("out of line", "volume", sm.Name, "detail", message)
 	r.Events.Eventf(sm, nil, corev1.EventTypeWarning, reason, "Look", "%s", message)
 }

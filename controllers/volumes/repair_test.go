@@ -78,7 +78,7 @@ func newFixture(t *testing.T, objects ...client.Object) *fixture {
 	live := cluster.NewReader(profile, f.Client, f.Client)
 	f.r = &Reconciler{
 		Profile: profile, ClusterDomain: "cluster.local", Client: f.Client, Live: live, Pods: f.Client,
-		Events: recorder{f}, Clock: f.clock, Log: slog.New(slog.DiscardHandler), repairs: map[string]repair{}, told: map[string]string{},
+		Events: recorder{f}, Clock: f.clock, Log: slog.New(slog.DiscardHandler), repairs: map[string]repair{}, told: map[string]map[string]string{},
 	}
 	at := metav1.ObjectMeta{Namespace: profile.Namespace, Name: "v"}
 	rollout := &v1alpha1.NetworkRollout{ObjectMeta: metav1.ObjectMeta{Namespace: profile.Namespace, Name: profile.Name}}
