@@ -10,43 +10,69 @@ type Definition struct {
 	Name Name
 	// Default value where no resource sets one.
 	Default string
-	// Parse refuses a value that is not well formed. Its error is a phrase that
-	// follows the value: `must be "true" or "false"`.
-	Parse func(value string) error
+	// Normalize returns the value as it is stored: trimmed, and one spelling where
+	// there are several. It refuses what is not well formed by a phrase that
+	// follows the value: `must be "true" or "false"`. f(f(x)) = f(x).
+	Normalize func(value string) (string, error)
 	// Affects says which pods are restarted or built anew when it is applied.
 	Affects string
-	// Since is the first version of the storage system that knows the setting.
-	Since string
+	// Since is the first version of the storage system that knows the setting, Until
+	// the first that does not any more; empty where all later ones do.
+	Since, Until string
+	// DangerZone: Longhorn has it in its danger zone, and Fairlead judges it in
+	// both groups. The others are read here, and judged in Fairlead's own only.
+	DangerZone bool
 	// NamesNetwork: the value is a network, or "" for the cluster network.
 	NamesNetwork bool
-	// AtOnce: nothing restarts when it changes, so it is in force once accepted.
-	// All others are the danger zone.
-	AtOnce bool
+	// Gate says when it may be applied. Its gate opens no other setting's way.
+	Gate Gate
+	// Trait is what it decides of the components it is applied to, see Wants.
+	Trait Trait
+	// Wants is the trait that the value asks of a component; ok is false where the
+	// value is not about it. Nil where nothing is built with the setting.
+	Wants func(value string, c Component, nodes Nodes) (want string, ok bool)
 }
+
+// Gate says when a setting may be applied.
+type Gate string
+
+// Gates. Source: proposal "Support non-disruptive volume-related setting
+// updates", and longhorn-manager controller/setting_controller.go.
+const (
+	// AtOnce: nothing that serves a volume restarts.
+	AtOnce Gate = "at once"
+	// AllVolumesDetached: no volume is attached. An instance-manager pod alone: as
+	// soon as it runs no engine or replica.
+	AllVolumesDetached Gate = "all volumes detached"
+	// SharedVolumesDetached: no non-migratable RWX volume is attached; see Rollout.
+	SharedVolumesDetached Gate = "no RWX volume attached"
+	// InstanceManagerIdle: for each instance-manager pod, when it runs no engine or replica.
+	InstanceManagerIdle Gate = "instance manager idle"
+)
 
 // All returns the definitions of the settings that Fairlead judges and
 // applies, a family a file, in the order in which they are shown.
-func All() []Definition {
-	return slices.Concat(networkFamily(), workloadFamily())
-}
+func All() []Definition { return all }
 
-// DangerZone returns the definitions of the settings whose change restarts something.
+var all = slices.Concat(networkFamily(), workloadFamily())
+
+// DangerZone returns the definitions of the danger zone.
 func DangerZone() []Definition {
-	return slices.DeleteFunc(All(), func(d Definition) bool { return d.AtOnce })
+	return slices.DeleteFunc(slices.Clone(all), func(d Definition) bool { return !d.DangerZone })
 }
 
 // Lookup finds a definition by name.
 func Lookup(name string) (Definition, bool) {
-	for _, d := range All() {
-		if string(d.Name) == name {
-			return d, true
+	for i := range all {
+		if string(all[i].Name) == name {
+			return all[i], true
 		}
 	}
 	return Definition{}, false
 }
 
-// AtOnce tells whether the setting of that name is in force once accepted.
-func AtOnce(name string) bool {
-	d, known := Lookup(name)
-	return known && d.AtOnce
+// Parse refuses a value that is not well formed.
+func (d Definition) Parse(value string) error {
+	_, err := d.Normalize(value)
+	return err
 }

@@ -23,8 +23,9 @@ func TestSettingValues(t *testing.T) {
 		{StorageNetworkForRWX, "true", ""},
 		{StorageNetworkForRWX, "false", ""},
 		{StorageNetworkForRWX, "", `must be "true" or "false"`},
-		{StorageNetworkForRWX, "True", `must be "true" or "false"`},
-		{StorageNetworkForRWX, "1", `must be "true" or "false"`},
+		{StorageNetworkForRWX, "True", ""},
+		{StorageNetworkForRWX, "1", ""},
+		{StorageNetworkForRWX, "yes", `must be "true" or "false"`},
 		{StorageNetworkForRWX, "kube-system/storage-net", `must be "true" or "false"`},
 	} {
 		d, known := Lookup(string(test.name))
@@ -44,7 +45,7 @@ func TestEverySettingIsDefinedInFull(t *testing.T) {
 			t.Errorf("%s is defined twice", d.Name)
 		}
 		seen[d.Name] = true
-		if d.Affects == "" || d.Since == "" || d.Parse == nil {
+		if d.Affects == "" || d.Since == "" || d.Normalize == nil || d.Gate == "" {
 			t.Errorf("%s: incomplete: %+v", d.Name, d)
 		} else if err := d.Parse(d.Default); err != nil {
 			t.Errorf("%s: its default %q: %v", d.Name, d.Default, err)

@@ -3,7 +3,6 @@ package settings
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/fairlead-io/fairlead/storage"
 )
@@ -21,38 +20,27 @@ const (
 func networkFamily() []Definition {
 	return []Definition{
 		{
-			Name: StorageNetwork, Parse: parseNetwork, NamesNetwork: true, Since: "1.3",
+			Name: StorageNetwork, Normalize: normalizeNetwork, NamesNetwork: true, Since: "1.3", DangerZone: true, Gate: AllVolumesDetached,
 			Affects: "instance-manager and backing-image-manager pods; with " + string(StorageNetworkForRWX) + ", also " + affectsSharedVolumesOnly,
 		},
-		{Name: StorageNetworkForRWX, Default: "false", Parse: parseBool, Since: "1.7", Affects: affectsSharedVolumesOnly},
-		{Name: EndpointNetworkForRWX, Parse: parseNetwork, NamesNetwork: true, Since: "1.11", Affects: affectsSharedVolumesOnly},
+		{
+			Name: StorageNetworkForRWX, Default: "false", Normalize: normalizeBool, Since: "1.7", Until: "1.11", DangerZone: true, Gate: SharedVolumesDetached,
+			Affects: affectsSharedVolumesOnly,
+		},
+		{
+			Name: EndpointNetworkForRWX, Normalize: normalizeNetwork, NamesNetwork: true, Since: "1.11", DangerZone: true, Gate: SharedVolumesDetached,
+			Affects: affectsSharedVolumesOnly,
+		},
 	}
 }
 
-func parseNetwork(value string) error {
-	_, err := storage.ParseNetwork(value)
-	return err
+func normalizeNetwork(value string) (string, error) {
+	network, err := storage.ParseNetwork(value)
+	return network.String(), err
 }
 
 // ErrInvalidValue is returned where a value in force is not well formed.
 var ErrInvalidValue = errors.New("invalid value")
-
-var errNotABool = errors.New(`must be "true" or "false"`)
-
-func parseBool(value string) error {
-	_, err := boolValue(value)
-	return err
-}
-
-func boolValue(value string) (bool, error) {
-	switch strings.TrimSpace(value) {
-	case "true":
-		return true, nil
-	case "false":
-		return false, nil
-	}
-	return false, errNotABool
-}
 
 // SharedVolumeNetwork is the network that the values ask for shared volumes:
 // endpoint-network-for-rwx-volume where it is set, else storage-network when

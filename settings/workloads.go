@@ -17,8 +17,8 @@ const (
 func workloadFamily() []Definition {
 	const affects = "workload pods whose mount has died, from the next one on"
 	return []Definition{
-		{Name: AutoDeletePod, Default: "true", Parse: parseBool, Since: "1.1", Affects: affects, AtOnce: true},
-		{Name: AutoDeletePodBlacklist, Default: "apps/ReplicaSet;apps/DaemonSet", Parse: parseKinds, Since: "1.10", Affects: affects, AtOnce: true},
+		{Name: AutoDeletePod, Default: "true", Normalize: normalizeBool, Since: "1.1", Affects: affects, Gate: AtOnce},
+		{Name: AutoDeletePodBlacklist, Default: "apps/ReplicaSet;apps/DaemonSet", Normalize: normalizeKinds, Since: "1.10", Affects: affects, Gate: AtOnce},
 	}
 }
 
@@ -27,13 +27,14 @@ var errNotKinds = errors.New(`must be <group>/<Kind> of controllers, separated b
 // kindForm is <group>/<Kind>; the core group has no name.
 var kindForm = regexp.MustCompile(`^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?/[A-Z][A-Za-z0-9]*$`)
 
-func parseKinds(value string) error {
-	for _, kind := range Kinds(value) {
+func normalizeKinds(value string) (string, error) {
+	kinds := Kinds(value)
+	for _, kind := range kinds {
 		if !kindForm.MatchString(kind) {
-			return errNotKinds
+			return "", errNotKinds
 		}
 	}
-	return nil
+	return strings.Join(kinds, ";"), nil
 }
 
 // Kinds reads a list of <group>/<Kind>, separated by semicolons.

@@ -67,21 +67,13 @@ func TestEveryKindCanBeBlacklisted(t *testing.T) {
 	})
 }
 
-func TestSettingsOfWorkloadsAreInForceAtOnce(t *testing.T) {
+func TestSettingsOfWorkloadsAreNoDangerZone(t *testing.T) {
 	for _, name := range []Name{AutoDeletePod, AutoDeletePodBlacklist} {
-		if !AtOnce(string(name)) {
+		if d, _ := Lookup(string(name)); d.Gate != AtOnce {
 			t.Errorf("%s waits for something", name)
 		}
 		if slices.ContainsFunc(DangerZone(), func(d Definition) bool { return d.Name == name }) {
 			t.Errorf("%s is in the danger zone", name)
 		}
-	}
-	for _, name := range []Name{StorageNetwork, StorageNetworkForRWX, EndpointNetworkForRWX, "of-nobody"} {
-		if AtOnce(string(name)) {
-			t.Errorf("%s is in force at once", name)
-		}
-	}
-	if got := len(DangerZone()); got != len(All())-2 {
-		t.Errorf("%d settings are in the danger zone", got)
 	}
 }

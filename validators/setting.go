@@ -192,7 +192,7 @@ func (v *Verdict) checkEffect(d settings.Definition, facts SettingFacts, change 
 	if !facts.Own && after[d.Name].Source == settings.SourceFairlead && after[d.Name].Text != system[d.Name] {
 		v.Warnings = append(v.Warnings, fmt.Sprintf("has no effect: settings.fairlead.io %s says %q and wins", d.Name, after[d.Name].Text))
 	}
-	if d.AtOnce {
+	if !d.DangerZone {
 		return
 	}
 	v.checkCombination(d, after)

@@ -20,3 +20,8 @@ func appliedCondition(step settings.Step, generation int64, now time.Time) metav
 	}
 	return condition
 }
+
+func inDangerZone(name string) bool {
+	d, known := settings.Lookup(name)
+	return known && d.DangerZone
+}

@@ -28,7 +28,7 @@ func (r *Reconciler) reportOwn(ctx context.Context, values settings.Values, step
 		}
 		before := setting.Status.DeepCopy()
 		told := step
-		if settings.AtOnce(setting.Name) {
+		if !inDangerZone(setting.Name) {
 			told = settings.Step{Applied: true, Phase: settings.PhaseApplied, Message: "in force"}
 		}
 		r.fill(setting, value, told)

@@ -41,7 +41,7 @@ func (r *Reconciler) reportSystem(ctx context.Context, values settings.Values, s
 	for i := range list.Items {
 		setting := &list.Items[i]
 		value, known := values[settings.Name(setting.Name)]
-		if !known || settings.AtOnce(setting.Name) || value.Source != settings.Source(r.Profile.Name) || value.Text != setting.Value {
+		if !known || !inDangerZone(setting.Name) || value.Source != settings.Source(r.Profile.Name) || value.Text != setting.Value {
 			continue // not in force, or not the value that was judged
 		}
 		told, err := r.withOtherPods(ctx, setting, step)

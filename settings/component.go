@@ -1,0 +1,96 @@
+package settings
+
+// ComponentKind is what a component is, as users are told.
+type ComponentKind string
+
+// Kinds of components, all managed by the storage system.
+const (
+	Deployment          ComponentKind = "Deployment"
+	DaemonSetComponent  ComponentKind = "DaemonSet"
+	BackingImageManager ComponentKind = "BackingImageManager"
+	ShareManager        ComponentKind = "ShareManager"
+	InstanceManager     ComponentKind = "InstanceManager"
+)
+
+// Trait is one thing about a component that a setting decides.
+type Trait string
+
+// Traits.
+const (
+	Tolerations       Trait = "tolerations"
+	NodeSelector      Trait = "nodeSelector"
+	PriorityClassName Trait = "priorityClassName"
+	StorageAttachment Trait = "storageNetwork"
+	CPURequest        Trait = "cpuRequest"
+	LivenessTimeout   Trait = "livenessProbeTimeout"
+	LogPathTrait      Trait = "logPath"
+	CPUMask           Trait = "cpuMask"
+	MemorySize        Trait = "memorySize"
+	Hugepages         Trait = "hugepages"
+	InterruptMode     Trait = "interruptMode"
+	ProbePeriod       Trait = "probePeriod"
+	ProbeTimeout      Trait = "probeTimeout"
+	ProbeFailures     Trait = "probeFailureThreshold"
+	Resources         Trait = "resources"
+	DataEngine        Trait = "dataEngine"
+)
+
+// Data engines.
+const (
+	EngineV1 = "v1"
+	EngineV2 = "v2"
+)
+
+// Component is a pod of the storage system, or a template that pods are made
+// from, as far as settings decide how it is built.
+type Component struct {
+	Kind ComponentKind
+	// Name of the pod, or of the DaemonSet or Deployment.
+	Name, UID string
+	// Node of a pod.
+	Node string
+	// Engine that an instance manager is for.
+	Engine string
+	// Built is what the pod or template is built with, by trait, in the form that
+	// Definition.Wants has it. A trait that is not there can't be told, or does not exist in it.
+	Built map[Trait]string
+	// Uses are what runs in a pod or is about to: names of engines, replicas or
+	// shared volumes. A pod in use is never restarted.
+	Uses []string
+
+	// Client: the DaemonSet is that of the client pods, whose pods Rollout restarts.
+	Client bool
+	// OptOut by annotation keeps Fairlead off it.
+	OptOut bool
+	// Missing: the storage system has yet to make the pod anew.
+	Missing bool
+	// Ready: the pod is; of a template, all its pods are, and are of the newest revision.
+	Ready bool
+	// Terminating pod.
+	Terminating bool
+	// Updated pods of Total of a template.
+	Updated, Total int
+}
+
+// Nodes of the cluster by name.
+type Nodes map[string]Node
+
+// Node is what settings need to know of a node.
+type Node struct {
+	// Ready, as the kubelet says.
+	Ready bool
+	// Storage: the storage system works on this node.
+	Storage bool
+	// AllocatableMilliCPU of the node, in thousandths of a CPU.
+	AllocatableMilliCPU int64
+	// InstanceManagerMilliCPU overrides the settings for this node (nodes.longhorn.io
+	// spec.instanceManagerCPURequest); 0 does not.
+	InstanceManagerMilliCPU int64
+	// DisabledV2: the node has no instance manager of the v2 data engine.
+	DisabledV2 bool
+	Labels     map[string]string
+	Taints     []Taint
+}
+
+// Taint of a node.
+type Taint struct{ Key, Value, Effect string }
