@@ -58,7 +58,7 @@ func TestEveryKindCanBeBlacklisted(t *testing.T) {
 		if group != "" {
 			owner.APIVersion = group + "/" + rapid.SampledFrom([]string{"v1", "v1alpha2"}).Draw(t, "version")
 		}
-		if err := normalizeKinds("apps/ReplicaSet;" + owner.GroupKind()); err != nil {
+		if _, err := normalizeKinds("apps/ReplicaSet;" + owner.GroupKind()); err != nil {
 			t.Fatalf("%s: %v", owner.GroupKind(), err)
 		}
 		if !slices.Contains(Kinds("apps/ReplicaSet;"+owner.GroupKind()), owner.GroupKind()) {
