@@ -20,6 +20,10 @@ const (
 	BlockedByTime      BlockerKind = "Time"
 	BlockedByNetwork   BlockerKind = "Network"
 	BlockedByRequest   BlockerKind = "Request"
+	// BlockedByComponent: a pod or template of the storage system.
+	BlockedByComponent BlockerKind = "Component"
+	// BlockedByOther: somebody else writes a component otherwise.
+	BlockedByOther BlockerKind = "Conflict"
 )
 
 // Blocker is one concrete thing that keeps a setting from being applied.
@@ -28,6 +32,8 @@ type Blocker struct {
 	Name      string
 	Nodes     []string
 	Workloads []string
+	// Noun of a volume that blocks, where it is not an RWX volume.
+	Noun string
 	// Message says why it blocks and what to do.
 	Message string
 }

@@ -45,7 +45,14 @@ func Short(blockers []Blocker) string {
 	if kind != BlockedByVolume {
 		return blockers[0].Message
 	}
-	return fmt.Sprintf("%s attached: %s", Count(len(same), "RWX volume"), list(same, func(b Blocker) string { return b.Name }))
+	return fmt.Sprintf("%s attached: %s", Count(len(same), noun(same[0])), list(same, func(b Blocker) string { return b.Name }))
+}
+
+func noun(b Blocker) string {
+	if b.Noun != "" {
+		return b.Noun
+	}
+	return "RWX volume"
 }
 
 // Count writes a number and its noun: `1 RWX volume`, `3 RWX volumes`.

@@ -13,6 +13,8 @@ type Volume struct {
 	Shared bool
 	// Attached, attaching or detaching: anything but surely detached.
 	Attached bool
+	// Engine is the data engine that it needs: v1 or v2.
+	Engine string
 	// Nodes that it is attached to.
 	Nodes []string
 	// Workloads that use it, as namespace/name of pods.

@@ -1,0 +1,262 @@
+package settings
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Make returns the plan: what the values in force ask of the cluster, what of
+// it may be done now, and what the rest waits for. It is linear in volumes and components.
+//
+// Source: proposal "Support non-disruptive volume-related setting updates". A
+// setting is held back by its own gate only, and its gate opens nothing for
+// another (in Longhorn 1.7 the sync of one network setting deletes
+// instance-manager pods for another that waits). What may be done to one pod is
+// done at once for all settings.
+func Make(f Facts) Plan {
+	m := newMaker(f)
+	for _, c := range inOrder(f.Components) {
+		m.visit(c)
+	}
+	m.enginesToCome()
+	p := m.plan
+	for i := range m.tracks {
+		p.Settings = append(p.Settings, m.tracks[i].settled(m))
+	}
+	for i := range p.Settings {
+		m.addNetwork(&p.Settings[i])
+	}
+	return p
+}
+
+// maker gathers the plan in one pass over the components.
+type maker struct {
+	Facts
+	plan   Plan
+	forced []forced
+	tracks []track
+	// index of the track of each setting
+	index map[Name]int
+	// what the gates are closed by
+	attached   []Blocker
+	byEngine   map[string][]Blocker
+	networkErr error
+}
+
+// track is what is found out of one setting on the way.
+type track struct {
+	Definition
+	value    Value
+	invalid  error
+	asks     bool // components are built with it
+	pending  bool // one is not yet
+	now      bool // and may be restarted
+	closed   bool // a gate is
+	rolling  bool // not yet seen rolled out
+	blockers []Blocker
+	progress []KindProgress
+}
+
+func newMaker(f Facts) *maker {
+	m := &maker{Facts: f, forced: inForce(f.Values, f.Applied), index: map[Name]int{}, byEngine: map[string][]Blocker{}}
+	for _, d := range all {
+		if !d.DangerZone {
+			continue
+		}
+		t := track{Definition: d, value: f.Values[d.Name]}
+		normal, err := d.Normalize(t.value.Text)
+		t.invalid = err
+		t.rolling = !d.same(f.Applied, normal)
+		m.index[d.Name] = len(m.tracks)
+		m.tracks = append(m.tracks, t)
+	}
+	for i := range m.forced {
+		m.tracks[m.index[m.forced[i].Name]].asks = true
+	}
+	for _, b := range AttachedVolumes(f.Volumes) {
+		m.attached = append(m.attached, b.Blocker)
+		m.byEngine[b.Engine] = append(m.byEngine[b.Engine], b.Blocker)
+	}
+	m.Rollout.Desired, m.networkErr = SharedVolumeNetwork(f.Values, f.Profile)
+	if m.networkErr == nil {
+		m.plan.Network = Next(m.Rollout)
+		m.plan.After = m.plan.Network.After
+	}
+	return m
+}
+
+// same tells whether the value was last seen rolled out.
+func (d Definition) same(applied map[Name]string, value string) bool {
+	was, known := applied[d.Name]
+	if normal, err := d.Normalize(was); err == nil {
+		was = normal
+	}
+	return known && was == value
+}
+
+// visit compares what a component is built with to what is wanted.
+func (m *maker) visit(c Component) {
+	var open, closed Work
+	decided := map[Trait]bool{}
+	starting := false
+	for _, s := range m.forced {
+		built, exists := c.Built[s.Trait]
+		if decided[s.Trait] || !exists && !c.Missing {
+			continue
+		}
+		want, concerns := s.asks(c, m.Nodes)
+		if !concerns {
+			continue
+		}
+		decided[s.Trait] = true
+		t := &m.tracks[m.index[s.Name]]
+		switch {
+		case c.Missing && s.Trait == DataEngine && want == "false":
+			continue // it is going away
+		case c.Missing, built == want && !c.Ready:
+			done, total := partOf(c)
+			t.count(c.Kind, done, total)
+			if t.rolling && m.nodeIsUp(c) {
+				starting = true
+				t.pending = true
+				t.blockers = append(t.blockers, m.notReady(c)...)
+			}
+		case built == want:
+			_, total := partOf(c)
+			t.count(c.Kind, total, total)
+		default:
+			_, total := partOf(c)
+			t.count(c.Kind, 0, total)
+			t.pending = true
+			if blockers := m.gate(s, c); len(blockers) > 0 {
+				t.block(blockers)
+				t.closed = true
+				closed.add(s, want, blockers)
+			} else {
+				t.now = true
+				open.add(s, want, nil)
+			}
+		}
+	}
+	m.place(c, open, closed)
+	if isPod(c) && m.nodeIsUp(c) && (starting || c.Terminating) {
+		m.plan.Starting = append(m.plan.Starting, m.notReady(c)...)
+	}
+}
+
+// place puts work on a component where it belongs. A pod is restarted for all
+// settings whose gates are open; of a template only their part is written.
+func (m *maker) place(c Component, open, closed Work) {
+	if len(open.Settings) > 0 {
+		open.Component, open.Action = c, action(c, open.Wants)
+		m.plan.Now = append(m.plan.Now, open)
+	}
+	if len(closed.Settings) > 0 && (len(open.Settings) == 0 || !isPod(c)) {
+		closed.Component, closed.Action = c, action(c, closed.Wants)
+		m.plan.Later = append(m.plan.Later, closed)
+	}
+}
+
+func action(c Component, wants map[Trait]Want) WorkAction {
+	if !isPod(c) {
+		return UpdateComponent
+	}
+	if want, asked := wants[DataEngine]; asked && want.Text == "false" {
+		return RemoveComponent
+	}
+	return RestartComponent
+}
+
+func (w *Work) add(s forced, want string, blockers []Blocker) {
+	if w.Wants == nil {
+		w.Wants = map[Trait]Want{}
+	}
+	w.Settings = append(w.Settings, s.Name)
+	w.Wants[s.Trait] = Want{s.Name, want}
+	if len(w.Blockers) == 0 {
+		w.Blockers = blockers
+	}
+}
+
+// enginesToCome: an engine that is on has an instance manager on every node that
+// the storage system works on. It makes them itself.
+func (m *maker) enginesToCome() {
+	for _, s := range m.forced {
+		normal, _ := s.Normalize(s.value.Text)
+		if s.Trait != DataEngine || normal != "true" {
+			continue
+		}
+		t := &m.tracks[m.index[s.Name]]
+		engine := engineOf(s.Name)
+		has := map[string]bool{}
+		for _, c := range m.Components {
+			if c.Kind == InstanceManager && c.Engine == engine {
+				has[c.Node] = true
+			}
+		}
+		for _, name := range m.Nodes.names() {
+			node := m.Nodes[name]
+			if !node.Storage || !node.Ready || has[name] || engine == EngineV2 && node.DisabledV2 {
+				continue
+			}
+			t.count(InstanceManager, 0, 1)
+			if t.rolling {
+				t.pending = true
+				t.blockers = append(t.blockers, Blocker{Kind: BlockedByComponent, Name: name, Nodes: []string{name},
+					Message: fmt.Sprintf("the storage system has yet to start an instance manager of the %s data engine on %s", engine, name)})
+			}
+		}
+	}
+}
+
+func engineOf(name Name) string {
+	if strings.HasPrefix(string(name), "v2-") {
+		return EngineV2
+	}
+	return EngineV1
+}
+
+func (n Nodes) names() []string {
+	names := make([]string, 0, len(n))
+	for name := range n {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// order in which components come: what serves nothing by itself first.
+var order = map[ComponentKind]int{Deployment: 0, DaemonSetComponent: 1, BackingImageManager: 2, ShareManager: 3, InstanceManager: 4}
+
+func inOrder(components []Component) []Component {
+	sorted := slices.Clone(components)
+	slices.SortStableFunc(sorted, func(a, b Component) int {
+		if a.Kind != b.Kind {
+			return order[a.Kind] - order[b.Kind]
+		}
+		if a.Node != b.Node {
+			return strings.Compare(a.Node, b.Node)
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	return sorted
+}
+
+func isPod(c Component) bool { return c.Kind != Deployment && c.Kind != DaemonSetComponent }
+
+func (m *maker) nodeIsUp(c Component) bool {
+	node, known := m.Nodes[c.Node]
+	return !isPod(c) || !known || node.Ready
+}
+
+// partOf is how much of a component is rolled out, in pods.
+func partOf(c Component) (done, total int) {
+	if isPod(c) {
+		return 0, 1
+	}
+	if c.Ready {
+		return c.Total, c.Total
+	}
+	return min(c.Updated, max(0, c.Total-1)), c.Total
+}

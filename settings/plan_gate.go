@@ -1,0 +1,123 @@
+package settings
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/fairlead-io/fairlead/storage"
+)
+
+// EngineBlocker is an attached volume and the data engine that it needs.
+type EngineBlocker struct {
+	Blocker
+	Engine string
+}
+
+// AttachedVolumes are what keeps settings from being applied that wait for all
+// volumes: each that is not surely detached.
+func AttachedVolumes(volumes []storage.Volume) []EngineBlocker {
+	var blockers []EngineBlocker
+	for _, v := range volumes {
+		if v.Attached {
+			blockers = append(blockers, EngineBlocker{Blocker{
+				Kind: BlockedByVolume, Name: v.Name, Nodes: v.Nodes, Workloads: v.Workloads, Noun: "volume",
+				Message: "volume is attached: stop the workloads that use it, so that it is detached",
+			}, v.Engine})
+		}
+	}
+	slices.SortFunc(blockers, func(a, b EngineBlocker) int { return strings.Compare(a.Name, b.Name) })
+	return blockers
+}
+
+// gate is what keeps one setting from being brought to one component: the
+// setting's own gate, the component's opting out, or somebody who writes it otherwise.
+//
+// The gate of one setting is looked at for that setting alone. An overridden
+// gate is open whatever is attached.
+func (m *maker) gate(s forced, c Component) []Blocker {
+	if c.OptOut {
+		return []Blocker{{Kind: BlockedByComponent, Name: c.Name, Nodes: nodesOf(c),
+			Message: fmt.Sprintf("%s opts out by %s: remove the annotation", describeComponent(c), storage.OptOutAnnotation)}}
+	}
+	if hold, held := m.Held[c.Name]; held && hold.Until.After(m.Now) {
+		if after := hold.Until.Sub(m.Now); m.plan.After == 0 || after < m.plan.After {
+			m.plan.After = after
+		}
+		return []Blocker{{Kind: BlockedByOther, Name: c.Name, Nodes: nodesOf(c), Message: hold.Message}}
+	}
+	if c.Terminating {
+		return m.notReady(c)
+	}
+	if m.Overridden[s.Name] {
+		return nil
+	}
+	switch {
+	case s.Trait == DataEngine && len(m.byEngine[c.Engine]) > 0:
+		return m.byEngine[c.Engine]
+	case s.Gate == AllVolumesDetached && c.Kind != InstanceManager && len(m.attached) > 0:
+		return m.attached
+	case len(c.Uses) > 0:
+		return m.inUse(s, c)
+	}
+	return nil
+}
+
+// inUse tells what a pod is used by. Where a setting waits for volumes, it is
+// the volumes that are told.
+func (m *maker) inUse(s forced, c Component) []Blocker {
+	if s.Gate == AllVolumesDetached && len(m.attached) > 0 {
+		return m.attached
+	}
+	return []Blocker{{
+		Kind: BlockedByComponent, Name: c.Name, Nodes: nodesOf(c), Noun: "pod",
+		Message: fmt.Sprintf("%s runs %s: %s", describeComponent(c), Count(len(c.Uses), "instance"), FirstOf(c.Uses)),
+	}}
+}
+
+// notReady tells of a component that is on its way.
+func (m *maker) notReady(c Component) []Blocker {
+	if c.Client { // what its pods wait for is known better
+		if more := slices.Concat(m.plan.Network.Blockers, m.plan.Network.Volumes.Blockers); len(more) > 0 {
+			return more
+		}
+	}
+	why := "is not Ready yet"
+	switch {
+	case c.Missing:
+		why = "is yet to be made anew by the storage system"
+	case c.Terminating:
+		why = "is still terminating"
+	case !isPod(c):
+		why = fmt.Sprintf("has %d of %d pods updated and available", c.Updated, c.Total)
+	}
+	return []Blocker{{Kind: BlockedByComponent, Name: c.Name, Nodes: nodesOf(c), Message: describeComponent(c) + " " + why}}
+}
+
+func nodesOf(c Component) []string {
+	if c.Node == "" {
+		return nil
+	}
+	return []string{c.Node}
+}
+
+// Noun of a kind of component, for sentences.
+func (k ComponentKind) Noun() string {
+	switch k {
+	case InstanceManager:
+		return "instance manager"
+	case BackingImageManager:
+		return "backing image manager"
+	case ShareManager:
+		return "share manager"
+	}
+	return string(k)
+}
+
+func describeComponent(c Component) string {
+	text := c.Kind.Noun() + " " + c.Name
+	if c.Node != "" {
+		text += " on " + c.Node
+	}
+	return text
+}

@@ -1,0 +1,125 @@
+package settings
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// PhaseRestarting: components are being restarted or rolled.
+const PhaseRestarting Phase = "Restarting"
+
+func (t *track) count(kind ComponentKind, updated, total int) {
+	i := slices.IndexFunc(t.progress, func(p KindProgress) bool { return p.Kind == kind })
+	if i < 0 {
+		i = len(t.progress)
+		t.progress = append(t.progress, KindProgress{Kind: kind})
+	}
+	t.progress[i].Updated += updated
+	t.progress[i].Total += total
+}
+
+// block adds what the setting waits for; all that wait for volumes wait for the same.
+func (t *track) block(blockers []Blocker) {
+	if len(t.blockers) > 0 && blockers[0].Kind == BlockedByVolume && t.blockers[0].Kind == BlockedByVolume {
+		return
+	}
+	if blockers[0].Kind == BlockedByVolume { // what all wait for comes first
+		t.blockers = append(slices.Clone(blockers), t.blockers...)
+		return
+	}
+	t.blockers = append(t.blockers, blockers...)
+}
+
+// settled says where the setting is, as far as components go.
+func (t *track) settled(m *maker) SettingPlan {
+	s := SettingPlan{Name: t.Name, Value: t.value, Progress: t.progress, Blockers: t.blockers}
+	switch {
+	case t.invalid != nil:
+		s.Phase, s.Message = PhaseInvalid, fmt.Sprintf("nothing is applied until this is corrected: value %q %v", t.value.Text, t.invalid)
+	case t.Wants == nil:
+		s.Applied, s.Phase, s.Message = true, PhaseApplied, "in force"
+	case !t.asks:
+		s.Applied, s.Phase, s.Message = true, PhaseApplied, "no resource sets it: components stay as they were installed"
+	case !t.pending:
+		s.Applied, s.Phase, s.Message = true, PhaseApplied, "every component is built with it"
+		if len(t.progress) == 0 {
+			s.Message = "in force: no component is built with it here"
+		}
+	case t.now || !t.closed:
+		s.Phase, s.Message = PhaseRestarting, t.rollingMessage()
+	default:
+		s.Phase, s.Message = PhaseWaiting, Short(t.blockers)
+		if done := summary(t.progress); done != "" {
+			s.Message += "; so far " + done
+		}
+	}
+	return s
+}
+
+func (t *track) rollingMessage() string {
+	message := summary(t.progress)
+	if message == "" {
+		message = "nothing of it is rolled out yet"
+	}
+	if len(t.blockers) > 0 {
+		message += "; " + Short(t.blockers)
+	}
+	return message
+}
+
+// summary: `2 of 3 instance managers, 1 of 4 Deployment pods`.
+func summary(progress []KindProgress) string {
+	var parts []string
+	for _, p := range progress {
+		if p.Total == 0 {
+			continue
+		}
+		noun := p.Kind.Noun()
+		if p.Kind == Deployment || p.Kind == DaemonSetComponent {
+			noun += " pod"
+		}
+		parts = append(parts, fmt.Sprintf("%d of %s", p.Updated, Count(p.Total, noun)))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// addNetwork joins what the roll-out of the network of shared volumes says to
+// the settings that choose it.
+func (m *maker) addNetwork(s *SettingPlan) {
+	if !m.choosesNetwork(s.Name) || s.Phase == PhaseInvalid {
+		return
+	}
+	if m.networkErr != nil {
+		s.Applied, s.Phase, s.Message = false, PhaseInvalid, fmt.Sprintf("nothing is applied until this is corrected: %v", m.networkErr)
+		return
+	}
+	step := m.plan.Network
+	switch {
+	case s.Applied && step.Applied:
+		if s.Name != StorageNetwork || len(s.Progress) == 0 {
+			s.Message = step.Message
+		} else {
+			s.Message += "; " + step.Message
+		}
+	case s.Applied:
+		s.Applied, s.Phase, s.Message = false, step.Phase, step.Message
+	case !step.Applied:
+		s.Message = joined(step.Message, s.Message)
+	}
+	s.Blockers = slices.Concat(step.Blockers, s.Blockers)
+}
+
+// choosesNetwork tells whether the roll-out is about the setting.
+// storage-network chooses only while the older RWX setting has it follow.
+func (m *maker) choosesNetwork(name Name) bool {
+	switch name {
+	case StorageNetworkForRWX, EndpointNetworkForRWX:
+		return true
+	case StorageNetwork:
+		follows, err := boolValue(m.Values[StorageNetworkForRWX].Text)
+		return err == nil && follows && strings.TrimSpace(m.Values[EndpointNetworkForRWX].Text) == "" ||
+			m.Rollout.Record.Clients.Interface == m.Profile.StorageInterface && !m.Rollout.Record.Clients.IsZero()
+	}
+	return false
+}

@@ -1,0 +1,64 @@
+package settings
+
+// Want is what a setting asks of a component.
+type Want struct {
+	Setting Name
+	// Text in the form of Component.Built.
+	Text string
+}
+
+// Wanted is what the settings in force ask of a component, by trait. Where two
+// settings decide one trait (a newer and an older name of it), the first of the
+// catalog that is set does.
+//
+// A setting that no resource sets asks for nothing: what was installed without
+// it stays as it is. But one that Fairlead has applied another value of, and
+// that was taken back since, asks for its default again.
+func Wanted(values Values, applied map[Name]string, c Component, nodes Nodes) map[Trait]Want {
+	wants := map[Trait]Want{}
+	for _, s := range inForce(values, applied) {
+		if s.asks == nil {
+			continue
+		}
+		if _, decided := wants[s.Trait]; decided {
+			continue
+		}
+		if text, ok := s.asks(c, nodes); ok {
+			wants[s.Trait] = Want{s.Name, text}
+		}
+	}
+	return wants
+}
+
+// forced is a setting whose value is to be rolled out.
+type forced struct {
+	Definition
+	value Value
+	asks  func(Component, Nodes) (string, bool)
+}
+
+// inForce are the settings that ask something of components, in the catalog's
+// order. One whose value is not well formed asks for nothing until it is corrected.
+func inForce(values Values, applied map[Name]string) []forced {
+	var settings []forced
+	for _, d := range all {
+		value := values[d.Name]
+		if d.Wants == nil || !enforced(d, value, applied) {
+			continue
+		}
+		normal, err := d.Normalize(value.Text)
+		if err != nil {
+			continue
+		}
+		settings = append(settings, forced{d, value, func(c Component, nodes Nodes) (string, bool) { return d.Wants(normal, c, nodes) }})
+	}
+	return settings
+}
+
+func enforced(d Definition, value Value, applied map[Name]string) bool {
+	if value.Source != SourceDefault {
+		return true
+	}
+	was, known := applied[d.Name]
+	return known && was != d.Default
+}
