@@ -67,6 +67,21 @@ func OwnStrategy(ds *appsv1.DaemonSet) appsv1.DaemonSetUpdateStrategy {
 	return ds.Spec.UpdateStrategy
 }
 
+// Pause takes the rolling update from the DaemonSet controller, which would
+// restart pods without asking what is attached on their nodes.
+func Pause(ds *appsv1.DaemonSet) error {
+	strategy, err := json.Marshal(OwnStrategy(ds))
+	if err != nil {
+		return fmt.Errorf("keeping the update strategy: %w", err)
+	}
+	if ds.Annotations == nil {
+		ds.Annotations = map[string]string{}
+	}
+	ds.Annotations[StrategyAnnotation] = string(strategy)
+	ds.Spec.UpdateStrategy = appsv1.DaemonSetUpdateStrategy{Type: appsv1.OnDeleteDaemonSetStrategyType}
+	return nil
+}
+
 // paused goes by the strategy too: an installer that writes its own over it
 // leaves the annotation behind.
 func paused(ds *appsv1.DaemonSet) bool {

@@ -188,7 +188,7 @@ func (m *maker) enginesToCome() {
 			continue
 		}
 		t := &m.tracks[m.index[s.Name]]
-		engine := engineOf(s.Name)
+		engine := EngineOf(s.Name)
 		has := map[string]bool{}
 		for _, c := range m.Components {
 			if c.Kind == InstanceManager && c.Engine == engine {
@@ -210,7 +210,8 @@ func (m *maker) enginesToCome() {
 	}
 }
 
-func engineOf(name Name) string {
+// EngineOf is the data engine that a setting of the form v2-... is about.
+func EngineOf(name Name) string {
 	if strings.HasPrefix(string(name), "v2-") {
 		return EngineV2
 	}

@@ -3,8 +3,6 @@ package validators
 import (
 	"fmt"
 	"maps"
-	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -15,8 +13,9 @@ import (
 // Setting is the view of a setting, the storage system's or Fairlead's own.
 type Setting struct {
 	Metadata struct {
-		Name      string `json:"name"`
-		Namespace string `json:"namespace"`
+		Name        string            `json:"name"`
+		Namespace   string            `json:"namespace"`
+		Annotations map[string]string `json:"annotations"`
 	} `json:"metadata"`
 	// Value is nil where Fairlead's own setting leaves it to the storage system.
 	Value *string `json:"value"`
@@ -24,7 +23,8 @@ type Setting struct {
 
 // SettingFacts are the facts that a change of a setting is judged by, read live.
 type SettingFacts struct {
-	Profile storage.Profile
+	// Facts of the plan, as they were before the change.
+	settings.Facts
 	// Own tells Fairlead's own settings from the storage system's.
 	Own bool
 	// OwnValues and SystemValues are the values before the change.
@@ -32,37 +32,39 @@ type SettingFacts struct {
 	// Networks in the cluster. NetworksKnown is false where they could not be listed.
 	Networks      []storage.Network
 	NetworksKnown bool
+	// MissingPolicy is what becomes of a value that names a network that does not exist.
 	MissingPolicy Strictness
-	Record        settings.Record
-	DaemonSet     settings.DaemonSet
-	Volumes       []storage.Volume
-	// Clients is the number of client pods.
-	Clients int
+	// PriorityClasses in the cluster.
+	PriorityClasses []string
 	// Applies is false where Fairlead only guards: then it does not say what it will do.
 	Applies bool
+	// User who makes the change, and whether RBAC allows him settings.OverrideVerb;
+	// looked up only where an override is asked for.
+	User        string
+	MayOverride bool
 }
 
-// ValidateSetting judges the creation or change of one of the settings that
-// choose the network of shared volumes.
+// ValidateSetting judges the creation or change of a setting of the catalog.
 //
 // A value that is not well formed is refused. A well-formed one is accepted,
-// attached volumes or not: what it waits for is said in a warning.
+// attached volumes or not: what it waits for is said in a warning. Refused with
+// reasons is what no later moment makes right: a class that does not exist, a
+// data engine switched off under its volumes.
 // Source: proposal "Support non-disruptive volume-related setting updates".
-func ValidateSetting(s Setting, facts SettingFacts) Verdict {
+func ValidateSetting(s Setting, old *Setting, facts SettingFacts) Verdict {
 	definition, known := settings.Lookup(s.Metadata.Name)
 	if !known {
 		return unknownSetting(s, facts)
 	}
-	var v Verdict
+	v := checkOverride(s, old, facts)
 	if s.Value != nil {
-		v.Problems = append(v.Problems, checkValue(definition, *s.Value, facts)...)
-		if len(v.Problems) > 0 {
-			v.Reason = ReasonInvalidValue
+		if problems := checkValue(definition, *s.Value, facts); len(problems) > 0 {
+			v.refuse(ReasonInvalidValue, problems...)
 			return v
 		}
 		v.checkNetworkExists(definition, *s.Value, facts)
 	}
-	v.checkEffect(definition, facts, func(own, system map[settings.Name]string) {
+	after := facts.changed(func(own, system map[settings.Name]string) {
 		values := system
 		if facts.Own {
 			values = own
@@ -72,6 +74,14 @@ func ValidateSetting(s Setting, facts SettingFacts) Verdict {
 			values[definition.Name] = *s.Value
 		}
 	})
+	if len(v.Problems) == 0 {
+		after.Overridden = maps.Clone(after.Overridden)
+		if after.Overridden == nil {
+			after.Overridden = map[settings.Name]bool{}
+		}
+		after.Overridden[definition.Name] = overrides(s)
+	}
+	v.checkEffect(definition, facts, after)
 	return v
 }
 
@@ -90,152 +100,49 @@ func ValidateSettingDeletion(name string, facts SettingFacts) Verdict {
 		)}}
 	}
 	var v Verdict
-	v.checkEffect(definition, facts, func(own, _ map[settings.Name]string) { delete(own, definition.Name) })
-	if now, then := facts.resolve(), facts.resolveWithout(definition.Name); now[definition.Name].Text != then[definition.Name].Text {
-		v.Warnings = append([]string{fmt.Sprintf("%s is %q from now on (%s)", name, then[definition.Name].Text, then[definition.Name].Source.Explain())}, v.Warnings...)
+	after := facts.changed(func(own, _ map[settings.Name]string) { delete(own, definition.Name) })
+	v.checkEffect(definition, facts, after)
+	if now, then := facts.Values[definition.Name], after.Values[definition.Name]; now.Text != then.Text {
+		v.Warnings = append([]string{fmt.Sprintf("%s is %q from now on (%s)", name, then.Text, then.Source.Explain())}, v.Warnings...)
 	}
 	return v
 }
 
 func unknownSetting(s Setting, facts SettingFacts) Verdict {
-	if !facts.Own {
+	path := field.NewPath("metadata", "name")
+	switch {
+	case !facts.Own:
 		return Verdict{Reason: ReasonValid} // the storage system's to judge
+	case settings.ReadOnly(s.Metadata.Name):
+		return Verdict{Reason: ReasonReadOnly, Problems: field.ErrorList{field.Forbidden(path,
+			fmt.Sprintf("setting %s is read-only: %s writes it by itself", s.Metadata.Name, facts.Profile.Name))}}
 	}
 	var names []string
 	for _, d := range settings.All() {
 		names = append(names, string(d.Name))
 	}
-	return Verdict{Reason: ReasonUnknown, Problems: field.ErrorList{
-		field.NotSupported(field.NewPath("metadata", "name"), s.Metadata.Name, names),
-	}}
+	return Verdict{Reason: ReasonUnknown, Problems: field.ErrorList{field.NotSupported(path, s.Metadata.Name, names)}}
 }
 
-func checkValue(d settings.Definition, value string, facts SettingFacts) field.ErrorList {
-	path := field.NewPath("value")
-	if trimmed := strings.TrimSpace(value); trimmed != value && d.Parse(trimmed) == nil {
-		return field.ErrorList{field.Invalid(path, value, fmt.Sprintf("must not have space around it; write %q", trimmed))}
+// changed are the facts as they would be after the change.
+func (f SettingFacts) changed(change func(own, system map[settings.Name]string)) SettingFacts {
+	f.OwnValues, f.SystemValues = maps.Clone(f.OwnValues), maps.Clone(f.SystemValues)
+	if f.OwnValues == nil {
+		f.OwnValues = map[settings.Name]string{}
 	}
-	err := d.Parse(value)
-	if err == nil {
-		return nil
+	if f.SystemValues == nil {
+		f.SystemValues = map[settings.Name]string{}
 	}
-	detail := err.Error()
-	if d.NamesNetwork {
-		detail += facts.hint() + `, or "" for the cluster network`
-	}
-	return field.ErrorList{field.Invalid(path, value, detail)}
+	change(f.OwnValues, f.SystemValues)
+	f.Values = settings.Resolve(f.OwnValues, f.SystemValues, f.Profile.Name)
+	return f
 }
 
-// hintedNetworks is how many networks a message offers.
-const hintedNetworks = 8
-
-func (f SettingFacts) hint() string {
-	if !f.NetworksKnown {
-		return ""
-	}
-	return hint(f.Networks)
+func (v *Verdict) refuse(reason string, problems ...*field.Error) {
+	v.Reason = reason
+	v.Problems = append(v.Problems, problems...)
 }
 
-// hint lists the networks that could have been meant.
-func hint(networks []storage.Network) string {
-	if len(networks) == 0 {
-		return " (this cluster has none yet)"
-	}
-	var names []string
-	for _, n := range networks {
-		names = append(names, n.String())
-	}
-	slices.Sort(names)
-	if more := len(names) - hintedNetworks; more > 0 {
-		names = append(names[:hintedNetworks], fmt.Sprintf("and %d more", more))
-	}
-	return " (in this cluster: " + strings.Join(names, ", ") + ")"
-}
-
-func (v *Verdict) checkNetworkExists(d settings.Definition, value string, facts SettingFacts) {
-	if !d.NamesNetwork || !facts.NetworksKnown {
-		return
-	}
-	network, err := storage.ParseNetwork(value)
-	if err != nil || network.IsZero() || slices.Contains(facts.Networks, network) {
-		return
-	}
-	message := fmt.Sprintf("there is no NetworkAttachmentDefinition %s%s; pods that ask for it do not start until it is created", network, facts.hint())
-	if facts.MissingPolicy == Refuse {
-		v.Reason = ReasonNoSuchNetwork
-		v.Problems = append(v.Problems, field.Invalid(field.NewPath("value"), value, message))
-		return
-	}
-	v.Warnings = append(v.Warnings, message)
-}
-
-func (f SettingFacts) resolve() settings.Values {
-	return settings.Resolve(f.OwnValues, f.SystemValues, f.Profile.Name)
-}
-
-func (f SettingFacts) resolveWithout(name settings.Name) settings.Values {
-	own := maps.Clone(f.OwnValues)
-	delete(own, name)
-	return settings.Resolve(own, f.SystemValues, f.Profile.Name)
-}
-
-// checkEffect compares the network of shared volumes after the change with what
-// is recorded, and says what the change will do and what it waits for.
-func (v *Verdict) checkEffect(d settings.Definition, facts SettingFacts, change func(own, system map[settings.Name]string)) {
-	if v.Reason != "" {
-		return
-	}
-	v.Reason = ReasonValid
-	own, system := maps.Clone(facts.OwnValues), maps.Clone(facts.SystemValues)
-	change(own, system)
-	before, after := facts.resolve(), settings.Resolve(own, system, facts.Profile.Name)
-	if !facts.Own && after[d.Name].Source == settings.SourceFairlead && after[d.Name].Text != system[d.Name] {
-		v.Warnings = append(v.Warnings, fmt.Sprintf("has no effect: settings.fairlead.io %s says %q and wins", d.Name, after[d.Name].Text))
-	}
-	if !d.DangerZone {
-		return
-	}
-	v.checkCombination(d, after)
-
-	desired, err := settings.SharedVolumeNetwork(after, facts.Profile)
-	if err != nil {
-		v.Warnings = append(v.Warnings, fmt.Sprintf("nothing is applied until this is corrected: %v", err))
-		return
-	}
-	was, err := settings.SharedVolumeNetwork(before, facts.Profile)
-	settled := facts.Record.Clients == desired && facts.Record.Servers == desired
-	if settled || (err == nil && was == desired && before[d.Name] == after[d.Name]) {
-		return
-	}
-	if !facts.Applies {
-		v.warnGuarded(d, facts)
-		return
-	}
-	begin := settings.Rollout{Desired: desired, Record: facts.Record, DaemonSet: facts.DaemonSet, Volumes: facts.Volumes}
-	if blockers := settings.Blockers(begin); len(blockers) > 0 {
-		v.Reason = ReasonPending
-		v.Warnings = append(v.Warnings, settings.PendingWarning(blockers, facts.Clients))
-		return
-	}
-	v.Reason = ReasonApplies
-	v.Warnings = append(v.Warnings, settings.RollingWarning(facts.Clients))
-}
-
-// warnGuarded says that nobody applies a setting that only Fairlead knows.
-func (v *Verdict) warnGuarded(d settings.Definition, facts SettingFacts) {
-	if facts.Own {
-		v.Warnings = append(v.Warnings, fmt.Sprintf("Fairlead only guards settings here: %s applies %s of its own group; set that too", facts.Profile.Name, d.Name))
-	}
-}
-
-func (v *Verdict) checkCombination(d settings.Definition, after settings.Values) {
-	enabled := after[settings.StorageNetworkForRWX].Text == "true"
-	network := after[settings.StorageNetwork].Text
-	endpoint := after[settings.EndpointNetworkForRWX].Text
-	switch {
-	case d.Name == settings.StorageNetworkForRWX && enabled && network == "" && endpoint == "":
-		v.Warnings = append(v.Warnings, fmt.Sprintf("has no effect until %s names a network", settings.StorageNetwork))
-	case d.Name == settings.StorageNetworkForRWX && endpoint != "":
-		v.Warnings = append(v.Warnings, fmt.Sprintf("has no effect while %s is %q, which wins", settings.EndpointNetworkForRWX, endpoint))
-	}
+func (v *Verdict) warn(format string, args ...any) {
+	v.Warnings = append(v.Warnings, fmt.Sprintf(format, args...))
 }

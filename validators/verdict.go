@@ -23,6 +23,11 @@ const (
 	ReasonNoSuchNetwork = "no such network"
 	ReasonInUse         = "network in use"
 	ReasonAddressTaken  = "address taken"
+	ReasonReadOnly      = "read-only setting"
+	ReasonNoSuchClass   = "no such priority class"
+	ReasonEngineInUse   = "data engine in use"
+	ReasonContradicts   = "contradicts another setting"
+	ReasonOverride      = "override of a gate refused"
 	ReasonNoEffect      = "accepted, without effect"
 )
 

@@ -61,14 +61,41 @@ type SettingStatus struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	Blockers []Blocker `json:"blockers,omitempty"`
+	// Components says how many of each kind of component are built with the value.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=kind
+	Components []ComponentProgress `json:"components,omitempty"`
+	// LastError is what went wrong when it was last rolled out; empty once it goes well.
+	//
+	// +optional
+	LastError string `json:"lastError,omitempty"`
+	// PendingSince is when the effective value came to wait.
+	//
+	// +optional
+	PendingSince *metav1.Time `json:"pendingSince,omitempty"`
 }
+
+// ComponentProgress is how far one kind of component is.
+type ComponentProgress struct {
+	// Kind of component: Deployment, DaemonSet, BackingImageManager, ShareManager or InstanceManager.
+	Kind string `json:"kind"`
+	// Updated pods, of Total.
+	Updated int32 `json:"updated"`
+	Total   int32 `json:"total"`
+}
+
+// MaxListed is the limit of the lists in these types.
+const MaxListed = 64
 
 // ConditionApplied is the condition whose message is the Reason column.
 const ConditionApplied = "Applied"
 
 // Blocker is one concrete thing that keeps a setting from being applied.
 type Blocker struct {
-	// Kind of the thing: Volume, Server, Service, Client, DaemonSet, Network, Request or Time.
+	// Kind of the thing: Volume, Server, Service, Client, DaemonSet, Component,
+	// Conflict, Network, Request or Time.
 	Kind string `json:"kind"`
 	// Name of the thing.
 	Name string `json:"name"`

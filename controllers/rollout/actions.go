@@ -2,7 +2,6 @@ package rollout
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -62,16 +61,7 @@ func (r *Reconciler) updateTemplate(ctx context.Context, networks []storage.Atta
 		if annotation == "" {
 			delete(ds.Spec.Template.Annotations, storage.NetworksAnnotation)
 		}
-		strategy, err := json.Marshal(cluster.OwnStrategy(ds))
-		if err != nil {
-			return fmt.Errorf("keeping the update strategy: %w", err)
-		}
-		if ds.Annotations == nil {
-			ds.Annotations = map[string]string{}
-		}
-		ds.Annotations[cluster.StrategyAnnotation] = string(strategy)
-		ds.Spec.UpdateStrategy = appsv1.DaemonSetUpdateStrategy{Type: appsv1.OnDeleteDaemonSetStrategyType}
-		return nil
+		return cluster.Pause(ds)
 	})
 }
 

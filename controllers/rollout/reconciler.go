@@ -34,14 +34,11 @@ type Reconciler struct {
 	Events events.EventRecorder
 	Clock  clock.PassiveClock
 	Log    *slog.Logger
-
-	// stoodDown is, by setting, what the storage system wrote over. There is one worker.
-	stoodDown map[string]string
 }
 
 // Reconcile takes at most one step.
 func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
-	if err := r.ensureObjects(ctx); err != nil {
+	if err := r.ensureRecord(ctx); err != nil {
 		return ctrl.Result{}, err
 	}
 	record, err := r.Cached.Record(ctx)
@@ -54,24 +51,24 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	if resumed, err := r.resumeReplacing(ctx); resumed || err != nil {
 		return ctrl.Result{}, err
 	}
-	values, facts, err := r.gather(ctx, r.Cached, record)
+	facts, err := r.gather(ctx, r.Cached, record)
 	if err != nil {
-		return ctrl.Result{}, r.orReportInvalid(ctx, values, err)
+		return ctrl.Result{}, r.orReportInvalid(ctx, err)
 	}
 	if !r.Applies {
-		return ctrl.Result{}, r.follow(ctx, values, facts)
+		return ctrl.Result{}, r.follow(ctx, facts)
 	}
 	step := settings.Next(facts)
 	if step.Action != settings.Nothing {
-		if values, facts, step, err = r.stepLive(ctx); err != nil {
-			return ctrl.Result{}, r.orReportInvalid(ctx, values, err)
+		if facts, step, err = r.stepLive(ctx); err != nil {
+			return ctrl.Result{}, r.orReportInvalid(ctx, err)
 		}
 	}
 	switch step.Action {
 	case settings.RecordClients, settings.RecordServers, settings.RecordVolumeClients, settings.RecordVolumeServers:
 		return ctrl.Result{}, nil // the new record is an event, and is reported then
 	}
-	if err := r.report(ctx, values, facts, step); apierrors.IsConflict(err) {
+	if err := r.reportRollout(ctx, facts, step); apierrors.IsConflict(err) {
 		return ctrl.Result{}, nil // the cache is behind; what it has yet to see is an event
 	} else if err != nil {
 		return ctrl.Result{}, err
@@ -95,10 +92,10 @@ func (r *Reconciler) resumeReplacing(ctx context.Context) (resumed bool, _ error
 }
 
 // gather reads the values in force and the facts.
-func (r *Reconciler) gather(ctx context.Context, reader *cluster.Reader, record settings.Record) (settings.Values, settings.Rollout, error) {
+func (r *Reconciler) gather(ctx context.Context, reader *cluster.Reader, record settings.Record) (settings.Rollout, error) {
 	own, system, err := reader.Values(ctx)
 	if err != nil {
-		return nil, settings.Rollout{}, err
+		return settings.Rollout{}, err
 	}
 	values := settings.Resolve(own, system, r.Profile.Name)
 	facts, err := reader.Rollout(ctx, values, record, r.Clock.Now())
@@ -106,37 +103,37 @@ func (r *Reconciler) gather(ctx context.Context, reader *cluster.Reader, record 
 	if err == nil && r.VolumeNetworks {
 		err = r.gatherRequests(ctx, reader, &facts)
 	}
-	return values, facts, err
+	return facts, err
 }
 
 // stepLive decides on fresh facts and does what they call for.
-func (r *Reconciler) stepLive(ctx context.Context) (settings.Values, settings.Rollout, settings.Step, error) {
+func (r *Reconciler) stepLive(ctx context.Context) (settings.Rollout, settings.Step, error) {
 	record, err := r.Live.Record(ctx)
 	if err != nil {
-		return nil, settings.Rollout{}, settings.Step{}, err
+		return settings.Rollout{}, settings.Step{}, err
 	}
-	values, facts, err := r.gather(ctx, r.Live, record)
+	facts, err := r.gather(ctx, r.Live, record)
 	if err != nil {
-		return values, facts, settings.Step{}, err
+		return facts, settings.Step{}, err
 	}
 	step := settings.Next(facts)
 	if step.Action == settings.Nothing {
-		return values, facts, step, nil
+		return facts, step, nil
 	}
 	r.Log.Info("next step", "action", step.Action, "network", step.Network.String(), "message", step.Message, "volumes", step.Volumes.Message)
 	if err := r.do(ctx, facts, step); err != nil {
 		// Somebody else was faster: his write brings the next event.
 		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 			r.Log.Info("stepped aside", "action", step.Action, "error", err.Error())
-			return values, facts, step, nil
+			return facts, step, nil
 		}
-		return values, facts, step, fmt.Errorf("%s: %w", step.Action, err)
+		return facts, step, fmt.Errorf("%s: %w", step.Action, err)
 	}
-	return values, facts, step, nil
+	return facts, step, nil
 }
 
 // orReportInvalid reports a value that can't be read as such, and passes any other error on.
-func (r *Reconciler) orReportInvalid(ctx context.Context, values settings.Values, err error) error {
+func (r *Reconciler) orReportInvalid(ctx context.Context, err error) error {
 	if !errors.Is(err, settings.ErrInvalidValue) {
 		return err
 	}
@@ -145,7 +142,7 @@ func (r *Reconciler) orReportInvalid(ctx context.Context, values settings.Values
 		return recordErr
 	}
 	step := settings.Step{Phase: settings.PhaseInvalid, Message: fmt.Sprintf("nothing is applied until this is corrected: %v", err)}
-	return r.report(ctx, values, settings.Rollout{Record: record}, step)
+	return r.reportRollout(ctx, settings.Rollout{Record: record}, step)
 }
 
 // now is the time as the API stores it, to the microsecond.

@@ -15,32 +15,10 @@ import (
 	"github.com/fairlead-io/fairlead/storage"
 )
 
-// ensureObjects creates the record's object and Fairlead's own settings, without
-// a value, so that there is something to list and to patch.
-func (r *Reconciler) ensureObjects(ctx context.Context) error {
+// ensureRecord creates the record's object.
+func (r *Reconciler) ensureRecord(ctx context.Context) error {
 	key := cluster.RolloutKey(r.Profile)
-	rollout := &v1alpha1.NetworkRollout{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
-	if err := r.ensure(ctx, &v1alpha1.NetworkRollout{}, rollout); err != nil {
-		return err
-	}
-	for _, d := range settings.All() {
-		setting := &v1alpha1.Setting{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: string(d.Name)}}
-		if err := r.ensure(ctx, &v1alpha1.Setting{}, setting); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (r *Reconciler) ensure(ctx context.Context, existing, wanted client.Object) error {
-	err := r.Client.Get(ctx, client.ObjectKeyFromObject(wanted), existing)
-	if !apierrors.IsNotFound(err) {
-		return err
-	}
-	if err := r.Client.Create(ctx, wanted); err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("creating %T %s: %w", wanted, wanted.GetName(), err)
-	}
-	return nil
+	return cluster.Ensure(ctx, r.Client, &v1alpha1.NetworkRollout{}, &v1alpha1.NetworkRollout{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}})
 }
 
 // adopt begins the record with what the cluster runs.
@@ -70,7 +48,7 @@ func (r *Reconciler) adopt(ctx context.Context) error {
 }
 
 // follow keeps the record in step with what the storage system does by itself.
-func (r *Reconciler) follow(ctx context.Context, values settings.Values, facts settings.Rollout) error {
+func (r *Reconciler) follow(ctx context.Context, facts settings.Rollout) error {
 	if observed := settings.Observe(facts); observed.Clients != facts.Record.Clients || observed.Servers != facts.Record.Servers {
 		return r.writeRecord(ctx, func(status *v1alpha1.NetworkRolloutStatus) error {
 			status.Clients.Network, status.Servers.Network = observed.Clients.String(), observed.Servers.String()
@@ -83,10 +61,7 @@ func (r *Reconciler) follow(ctx context.Context, values settings.Values, facts s
 	if facts.Record.Clients == facts.Desired && facts.Record.Servers == facts.Desired {
 		step.Applied, step.Phase, step.Message = true, settings.PhaseApplied, "applied by the storage system"
 	}
-	if err := r.reportRollout(ctx, facts, step); err != nil {
-		return err
-	}
-	return r.reportOwn(ctx, values, step) // the storage system reports on its own
+	return r.reportRollout(ctx, facts, step)
 }
 
 // recordStep writes one half of the record, if it is still the one decided upon.

@@ -8,21 +8,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/cluster"
 	"github.com/fairlead-io/fairlead/settings"
 )
 
-// report tells the step in every place where somebody may look: the record,
-// Fairlead's own settings and the storage system's.
-func (r *Reconciler) report(ctx context.Context, values settings.Values, facts settings.Rollout, step settings.Step) error {
-	if err := r.reportRollout(ctx, facts, step); err != nil {
-		return err
-	}
-	if err := r.reportOwn(ctx, values, step); err != nil || !r.Applies {
-		return err
-	}
-	return r.reportSystem(ctx, values, step)
-}
-
+// reportRollout tells the step in the record; package apply tells it in the settings.
 func (r *Reconciler) reportRollout(ctx context.Context, facts settings.Rollout, step settings.Step) error {
 	rollout, err := r.Cached.RolloutObject(ctx)
 	if err != nil {
@@ -38,7 +28,7 @@ func (r *Reconciler) reportRollout(ctx context.Context, facts settings.Rollout, 
 	if step.Volumes.Message != "" {
 		rollout.Status.Message += "; " + step.Volumes.Message
 	}
-	rollout.Status.Blockers = apiBlockers(slices.Concat(step.Blockers, step.Volumes.Blockers))
+	rollout.Status.Blockers = cluster.Blockers(slices.Concat(step.Blockers, step.Volumes.Blockers))
 	rollout.Status.OutOfLine = apiOutOfLine(settings.FindOutOfLine(facts))
 	if equality.Semantic.DeepEqual(before, &rollout.Status) {
 		return nil
@@ -50,21 +40,10 @@ func (r *Reconciler) reportRollout(ctx context.Context, facts settings.Rollout, 
 	return nil
 }
 
-// maxListed is the limit of the lists in the API types.
-const maxListed = 64
-
 func apiOutOfLine(found []settings.OutOfLine) []v1alpha1.OutOfLine {
 	var list []v1alpha1.OutOfLine
-	for _, o := range found[:min(len(found), maxListed)] {
+	for _, o := range found[:min(len(found), v1alpha1.MaxListed)] {
 		list = append(list, v1alpha1.OutOfLine{Kind: string(o.Kind), Name: o.Name, Message: o.Message})
-	}
-	return list
-}
-
-func apiBlockers(blockers []settings.Blocker) []v1alpha1.Blocker {
-	var list []v1alpha1.Blocker
-	for _, b := range blockers[:min(len(blockers), maxListed)] {
-		list = append(list, v1alpha1.Blocker{Kind: string(b.Kind), Name: b.Name, Nodes: b.Nodes, Workloads: b.Workloads, Message: b.Message})
 	}
 	return list
 }

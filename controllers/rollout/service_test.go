@@ -392,7 +392,7 @@ func TestWhatIsMadeAnewAfterACrashFollowsTheRecordOfNow(t *testing.T) {
 // may not have shown yet what it wrote down itself.
 func TestWhatWasBegunIsNotForgottenForTheNext(t *testing.T) {
 	f := newFixture(t, netOne, serviceOf("v"), serviceOf("w"))
-	f.must(f.r.ensureObjects(t.Context()))
+	f.must(f.r.ensureRecord(t.Context()))
 	f.stale = f.rollout()
 	f.fail = func(verb string, o client.Object) error {
 		if _, ok := o.(*corev1.Service); ok && verb == "create" {

@@ -35,10 +35,14 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	})
 	b := ctrl.NewControllerManagedBy(mgr).Named("rollout-" + r.Profile.Name)
 	for _, kind := range []client.Object{
-		&v1alpha1.NetworkRollout{}, &v1alpha1.Setting{}, &longhorn.Setting{}, &longhorn.Volume{},
+		&v1alpha1.NetworkRollout{}, &longhorn.Volume{},
 		&appsv1.DaemonSet{}, &corev1.Pod{}, &corev1.Service{},
 	} {
 		b = b.Watches(kind, one, builder.WithPredicates(here))
+	}
+	for _, kind := range []client.Object{&v1alpha1.Setting{}, &longhorn.Setting{}} {
+		// Their values; what is reported in them is not read.
+		b = b.Watches(kind, one, builder.WithPredicates(here, predicate.GenerationChangedPredicate{}))
 	}
 	b = b.Watches(&storagev1.VolumeAttachment{}, one, builder.WithPredicates(driver))
 	if r.VolumeNetworks {

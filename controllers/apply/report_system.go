@@ -1,4 +1,4 @@
-package rollout
+package apply
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead-io/fairlead/cluster"
 	"github.com/fairlead-io/fairlead/cluster/longhorn"
 	"github.com/fairlead-io/fairlead/settings"
 )
@@ -29,8 +30,9 @@ const (
 // those of the storage system's own settings whose value is in force.
 //
 // Longhorn syncs a setting, and writes applied, whenever anything in it
-// changes. So it is written seldom: when a phase begins or the blockers change.
-func (r *Reconciler) reportSystem(ctx context.Context, values settings.Values, step settings.Step) error {
+// changes. So it is written seldom: when a phase begins or the blockers change,
+// and not at all where there never was anything to tell.
+func (r *Reconciler) reportSystem(ctx context.Context, plans map[settings.Name]settings.SettingPlan) error {
 	var list longhorn.SettingList
 	if err := r.Client.List(ctx, &list, client.InNamespace(r.Profile.Namespace)); err != nil {
 		if meta.IsNoMatchError(err) {
@@ -40,52 +42,38 @@ func (r *Reconciler) reportSystem(ctx context.Context, values settings.Values, s
 	}
 	for i := range list.Items {
 		setting := &list.Items[i]
-		value, known := values[settings.Name(setting.Name)]
-		if !known || !inDangerZone(setting.Name) || value.Source != settings.Source(r.Profile.Name) || value.Text != setting.Value {
+		d, known := settings.Lookup(setting.Name)
+		plan := plans[d.Name]
+		if !known || !d.DangerZone || plan.Value.Source != settings.Source(r.Profile.Name) || plan.Value.Text != setting.Value {
 			continue // not in force, or not the value that was judged
 		}
-		told, err := r.withOtherPods(ctx, setting, step)
-		if err != nil {
+		if _, told := setting.Annotations[PhaseAnnotation]; plan.Applied && setting.Status.Applied && !told {
+			continue
+		}
+		if err := r.writeSystem(ctx, setting, plan); err != nil {
 			return err
 		}
-		if err := r.writeSystem(ctx, setting, told); err != nil {
+		if err := r.closeOverride(ctx, setting, plan); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// withOtherPods adds what else storage-network is about: pods that the storage
-// system restarts by itself.
-func (r *Reconciler) withOtherPods(ctx context.Context, setting *longhorn.Setting, step settings.Step) (settings.Step, error) {
-	if settings.Name(setting.Name) != settings.StorageNetwork || !step.Applied {
-		return step, nil
-	}
-	others, err := r.Cached.OffStorageNetwork(ctx, setting.Value)
-	if err != nil {
-		return step, err
-	}
-	if len(others) > 0 {
-		step.Applied, step.Phase = false, settings.PhaseWaiting
-		step.Message = fmt.Sprintf("%s; the storage system has yet to restart %s: %s", step.Message, settings.Count(len(others), "pod"), others[0])
-	}
-	return step, nil
-}
-
-func (r *Reconciler) writeSystem(ctx context.Context, setting *longhorn.Setting, step settings.Step) error {
-	applied := fmt.Sprintf("%s=%t", setting.Value, step.Applied)
-	if setting.Annotations[AppliedAnnotation] == applied && setting.Status.Applied != step.Applied {
-		r.standDown(setting, applied, step)
+func (r *Reconciler) writeSystem(ctx context.Context, setting *longhorn.Setting, plan settings.SettingPlan) error {
+	applied := fmt.Sprintf("%s=%t", setting.Value, plan.Applied)
+	if setting.Annotations[AppliedAnnotation] == applied && setting.Status.Applied != plan.Applied {
+		r.standDown(setting, applied, plan)
 		return nil
 	}
-	if step.Phase == settings.PhaseRolling && setting.Annotations[PhaseAnnotation] == string(step.Phase) && len(step.Blockers) == 0 {
-		step.Message = setting.Annotations[MessageAnnotation] // progress is in NetworkRollout
+	if (plan.Phase == settings.PhaseRolling || plan.Phase == settings.PhaseRestarting) && setting.Annotations[PhaseAnnotation] == string(plan.Phase) {
+		plan.Message, plan.Blockers = setting.Annotations[MessageAnnotation], nil // progress is in Fairlead's own settings
 	}
 	annotations := map[string]any{
-		PhaseAnnotation: string(step.Phase), MessageAnnotation: step.Message, AppliedAnnotation: applied, BlockersAnnotation: nil,
+		PhaseAnnotation: string(plan.Phase), MessageAnnotation: plan.Message, AppliedAnnotation: applied, BlockersAnnotation: nil,
 	}
-	if len(step.Blockers) > 0 {
-		text, err := json.Marshal(apiBlockers(step.Blockers))
+	if len(plan.Blockers) > 0 {
+		text, err := json.Marshal(cluster.Blockers(plan.Blockers))
 		if err != nil {
 			return fmt.Errorf("writing blockers: %w", err)
 		}
@@ -102,10 +90,10 @@ func (r *Reconciler) writeSystem(ctx context.Context, setting *longhorn.Setting,
 		if err := r.merge(ctx, setting, false, map[string]any{"annotations": changed}, nil); err != nil {
 			return err
 		}
-		r.Events.Eventf(setting, nil, corev1.EventTypeNormal, string(step.Phase), "Apply", "%s", step.Message)
+		r.Events.Eventf(setting, nil, corev1.EventTypeNormal, string(plan.Phase), "Apply", "%s", clipped(plan.Message))
 	}
-	if setting.Status.Applied != step.Applied {
-		return r.merge(ctx, setting, true, nil, map[string]any{"applied": step.Applied})
+	if setting.Status.Applied != plan.Applied {
+		return r.merge(ctx, setting, true, nil, map[string]any{"applied": plan.Applied})
 	}
 	return nil
 }
@@ -113,18 +101,14 @@ func (r *Reconciler) writeSystem(ctx context.Context, setting *longhorn.Setting,
 // standDown leaves applied to the storage system, which wrote over it: to write
 // it again would go on for ever. It holds for the setting until its value or
 // what Fairlead has to say of it changes, and is said once.
-func (r *Reconciler) standDown(setting *longhorn.Setting, applied string, step settings.Step) {
-	if r.stoodDown == nil {
-		r.stoodDown = map[string]string{}
-	}
-	if r.stoodDown[setting.Name] == applied {
+func (r *Reconciler) standDown(setting *longhorn.Setting, applied string, plan settings.SettingPlan) {
+	if !r.sayOnce("applied of "+setting.Name, applied) {
 		return
 	}
-	r.stoodDown[setting.Name] = applied
 	r.Log.Info("leaving applied to the storage system, which wrote it otherwise",
-		"setting", setting.Name, "value", setting.Value, "applied", setting.Status.Applied, "fairlead", step.Applied, "message", step.Message)
+		"setting", setting.Name, "value", setting.Value, "applied", setting.Status.Applied, "fairlead", plan.Applied, "message", plan.Message)
 	r.Events.Eventf(setting, nil, corev1.EventTypeWarning, "StoodDown", "Apply",
-		"the storage system says applied=%t, Fairlead %t: %s. Fairlead leaves the field alone", setting.Status.Applied, step.Applied, step.Message)
+		"the storage system says applied=%t, Fairlead %t: %s. Fairlead leaves the field alone", setting.Status.Applied, plan.Applied, plan.Message)
 }
 
 // merge patches only what is named, since the type here knows only a part of

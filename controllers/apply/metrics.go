@@ -1,0 +1,63 @@
+package apply
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/settings"
+)
+
+// metrics of one profile.
+type metrics struct {
+	pending, since, blockers *prometheus.GaugeVec
+	stoodDown                prometheus.Gauge
+	work, overrides          *prometheus.CounterVec
+}
+
+func newMetrics(registry prometheus.Registerer, profile string) (*metrics, error) {
+	labels := prometheus.Labels{"profile": profile}
+	gauge := func(name, help string) *prometheus.GaugeVec {
+		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: labels}, []string{"setting"})
+	}
+	m := &metrics{
+		pending:  gauge("fairlead_setting_pending", "1 while the value in force of the setting is not rolled out."),
+		since:    gauge("fairlead_setting_pending_since_seconds", "When the value in force came to wait, in Unix time; 0 when it is applied."),
+		blockers: gauge("fairlead_setting_blockers", "What the setting waits for, counted."),
+		stoodDown: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "fairlead_components_stood_down", Help: "Components that somebody else writes otherwise and that Fairlead leaves alone for now.", ConstLabels: labels,
+		}),
+		work: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "fairlead_component_restarts_total", Help: "Components restarted, rolled or removed, by kind and setting; one that is restarted for several settings counts for each.", ConstLabels: labels,
+		}, []string{"setting", "kind"}),
+		overrides: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "fairlead_gate_overrides_total", Help: "Gates that were overridden by annotation.", ConstLabels: labels,
+		}, []string{"setting"}),
+	}
+	for _, c := range []prometheus.Collector{m.pending, m.since, m.blockers, m.stoodDown, m.work, m.overrides} {
+		if err := registry.Register(c); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+func (m *metrics) worked(work settings.Work) {
+	for _, name := range work.Settings {
+		m.work.WithLabelValues(string(name), string(work.Component.Kind)).Inc()
+	}
+}
+
+func (m *metrics) reported(setting *v1alpha1.Setting) {
+	pending, since := 0.0, 0.0
+	if !setting.Status.Applied {
+		pending = 1
+		if at := setting.Status.PendingSince; at != nil {
+			since = float64(at.UnixNano()) / float64(time.Second)
+		}
+	}
+	m.pending.WithLabelValues(setting.Name).Set(pending)
+	m.since.WithLabelValues(setting.Name).Set(since)
+	m.blockers.WithLabelValues(setting.Name).Set(float64(len(setting.Status.Blockers)))
+}

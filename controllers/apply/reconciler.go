@@ -1,0 +1,125 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/cluster"
+	"github.com/fairlead-io/fairlead/settings"
+	"github.com/fairlead-io/fairlead/storage"
+)
+
+// Reconciler applies the settings of one profile.
+type Reconciler struct {
+	Profile storage.Profile
+	// Applies is false where the storage system applies settings by itself: then
+	// nothing is touched, only told.
+	Applies bool
+	// VolumeNetworks and Settle, as in package rollout.
+	VolumeNetworks bool
+	Settle         time.Duration
+	Client         client.Client
+	Cached         *cluster.Reader
+	Live           *cluster.Reader
+	// API reads the objects that are written, from the API server.
+	API    client.Reader
+	Events events.EventRecorder
+	Clock  clock.PassiveClock
+	Log    *slog.Logger
+
+	metrics *metrics
+	// There is one worker: these need no lock.
+	attempts attempts
+	failures map[settings.Name]string
+	told     map[string]string
+}
+
+// Reconcile does at most one piece of work.
+func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
+	if err := r.ensureSettings(ctx); err != nil {
+		return ctrl.Result{}, err
+	}
+	facts, plan, err := r.plan(ctx, r.Cached)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	var failed error
+	if _, due := plan.Next(); due && r.Applies {
+		if facts, plan, failed = r.workLive(ctx); errors.Is(failed, errNotDecided) {
+			return ctrl.Result{}, failed
+		}
+	}
+	if err := r.report(ctx, facts, plan); apierrors.IsConflict(err) {
+		return ctrl.Result{}, failed // the cache is behind; what it has yet to see is an event
+	} else if err != nil {
+		return ctrl.Result{}, errors.Join(failed, err)
+	}
+	return ctrl.Result{RequeueAfter: plan.After}, failed
+}
+
+// plan makes the plan on what the reader sees.
+func (r *Reconciler) plan(ctx context.Context, reader *cluster.Reader) (settings.Facts, settings.Plan, error) {
+	facts, err := reader.Facts(ctx, cluster.FactsOptions{Now: r.Clock.Now(), Settle: r.Settle, VolumeNetworks: r.VolumeNetworks})
+	if err != nil {
+		return facts, settings.Plan{}, err
+	}
+	facts.Held = r.attempts.holds(facts.Components, facts.Now)
+	return facts, settings.Make(facts), nil
+}
+
+var errNotDecided = errors.New("no decision")
+
+// workLive decides on fresh facts and does what they call for. What goes wrong
+// is told in the settings that it was for.
+func (r *Reconciler) workLive(ctx context.Context) (settings.Facts, settings.Plan, error) {
+	facts, plan, err := r.plan(ctx, r.Live)
+	if err != nil {
+		return facts, plan, fmt.Errorf("%w: %w", errNotDecided, err)
+	}
+	work, due := plan.Next()
+	if !due {
+		return facts, plan, nil
+	}
+	err = r.do(ctx, facts, work)
+	// Somebody else was faster: his write brings the next event.
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		r.Log.Info("stepped aside", "action", work.Action, "component", work.Component.Name, "error", err.Error())
+		return facts, plan, nil
+	}
+	for _, name := range work.Settings {
+		if r.failures == nil {
+			r.failures = map[settings.Name]string{}
+		}
+		delete(r.failures, name)
+		if err != nil {
+			r.failures[name] = err.Error()
+		}
+	}
+	return facts, plan, err
+}
+
+// ensureSettings creates Fairlead's own settings, without a value, so that
+// there is something to list, to patch and to report in.
+func (r *Reconciler) ensureSettings(ctx context.Context) error {
+	for _, d := range settings.All() {
+		wanted := &v1alpha1.Setting{ObjectMeta: metav1.ObjectMeta{Namespace: r.Profile.Namespace, Name: string(d.Name)}}
+		if err := cluster.Ensure(ctx, r.Client, &v1alpha1.Setting{}, wanted); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// now is the time as the API stores it, to the second.
+func (r *Reconciler) now() metav1.Time { return metav1.NewTime(r.Clock.Now().Truncate(time.Second)) }

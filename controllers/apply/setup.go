@@ -1,0 +1,93 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/cluster"
+	"github.com/fairlead-io/fairlead/cluster/longhorn"
+)
+
+// gathering is how long events are gathered before they are looked at together:
+// a plan looks at everything, and what happens comes in bursts.
+const gathering = 50 * time.Millisecond
+
+// SetupWithManager registers the controller. Whatever may open a gate brings an
+// event: nothing waits for a resync.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	var err error
+	if r.metrics, err = newMetrics(ctrlmetrics.Registry, r.Profile.Name); err != nil {
+		return fmt.Errorf("registering the metrics of settings: %w", err)
+	}
+	request := reconcile.Request{NamespacedName: cluster.RolloutKey(r.Profile)}
+	soon := gather(request)
+	here := predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetNamespace() == r.Profile.Namespace })
+	driver := predicate.NewPredicateFuncs(func(o client.Object) bool {
+		va, ok := o.(*storagev1.VolumeAttachment)
+		return ok && va.Spec.Attacher == r.Profile.Driver
+	})
+	b := ctrl.NewControllerManagedBy(mgr).Named("apply-" + r.Profile.Name)
+	for _, kind := range []client.Object{
+		&v1alpha1.NetworkRollout{}, &v1alpha1.Setting{}, &longhorn.Setting{}, &longhorn.Volume{},
+		&longhorn.InstanceManager{}, &longhorn.Engine{}, &longhorn.Replica{}, &longhorn.BackingImageManager{}, &longhorn.Node{},
+		&appsv1.DaemonSet{}, &appsv1.Deployment{}, &corev1.Pod{}, &corev1.Service{},
+	} {
+		b = b.Watches(kind, soon, builder.WithPredicates(here))
+	}
+	b = b.Watches(&storagev1.VolumeAttachment{}, soon, builder.WithPredicates(driver)).
+		Watches(&corev1.Node{}, soon, builder.WithPredicates(nodeChanged())).
+		Watches(&schedulingv1.PriorityClass{}, soon)
+	// Once at the start, also where there is no object yet that could bring an event.
+	b = b.WatchesRawSource(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		queue.Add(request)
+		return nil
+	}))
+	if err := b.Complete(r); err != nil {
+		return fmt.Errorf("setting up the controller of settings: %w", err)
+	}
+	return nil
+}
+
+// gather asks for one look at everything after a burst of events has begun.
+func gather(request reconcile.Request) handler.EventHandler {
+	soon := func(queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		queue.AddAfter(request, gathering)
+	}
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, _ event.CreateEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			soon(queue)
+		},
+		UpdateFunc: func(_ context.Context, _ event.UpdateEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			soon(queue)
+		},
+		DeleteFunc: func(_ context.Context, _ event.DeleteEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			soon(queue)
+		},
+	}
+}
+
+// nodeChanged passes what settings look at; a node's status is written every few minutes.
+func nodeChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		was, wasNode := e.ObjectOld.(*corev1.Node)
+		is, isNode := e.ObjectNew.(*corev1.Node)
+		return wasNode && isNode && cluster.NodeChanged(was, is)
+	}}
+}

@@ -1,0 +1,108 @@
+package apply
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fairlead-io/fairlead/settings"
+	"github.com/fairlead-io/fairlead/storage"
+)
+
+var errNotOfTemplates = errors.New("is not written into templates")
+
+// bring writes into a template what is wanted, as longhorn-manager would: its
+// own controller then finds nothing to do.
+func bring(object *metav1.ObjectMeta, template *corev1.PodTemplateSpec, values settings.Values, wants map[settings.Trait]settings.Want) error {
+	for trait, want := range wants {
+		value := values[want.Setting].Text
+		var err error
+		switch trait {
+		case settings.Tolerations:
+			err = bringTolerations(object, &template.Spec, value)
+		case settings.NodeSelector:
+			template.Spec.NodeSelector, err = settings.ParseNodeSelector(value)
+		case settings.PriorityClassName:
+			template.Spec.PriorityClassName = want.Text
+		case settings.ProbePeriod, settings.ProbeTimeout, settings.ProbeFailures:
+			err = bringProbe(&template.Spec, trait, want.Text)
+		case settings.Resources:
+			err = bringResources(object.Name, &template.Spec, value)
+		default:
+			err = errNotOfTemplates
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", trait, err)
+		}
+	}
+	return nil
+}
+
+// bringTolerations adds what is wanted and takes away what was applied before
+// and is not any more. Tolerations that others gave stay.
+func bringTolerations(object *metav1.ObjectMeta, pod *corev1.PodSpec, value string) error {
+	wanted, err := settings.ParseTolerations(value)
+	if err != nil {
+		return err
+	}
+	var before []corev1.Toleration
+	if text := object.Annotations[storage.TolerationsAnnotation]; text != "" {
+		if err := json.Unmarshal([]byte(text), &before); err != nil {
+			before = nil // nobody knows any more what was applied: all that is there stays
+		}
+	}
+	kept := slices.DeleteFunc(slices.Clone(pod.Tolerations), func(t corev1.Toleration) bool {
+		return slices.Contains(before, t) || slices.Contains(wanted, t)
+	})
+	pod.Tolerations = append(kept, wanted...)
+	text, err := json.Marshal(wanted)
+	if err != nil {
+		return err
+	}
+	if object.Annotations == nil {
+		object.Annotations = map[string]string{}
+	}
+	object.Annotations[storage.TolerationsAnnotation] = string(text)
+	return nil
+}
+
+func bringProbe(pod *corev1.PodSpec, trait settings.Trait, text string) error {
+	n, err := strconv.ParseInt(text, 10, 32)
+	if err != nil {
+		return err
+	}
+	for i := range pod.Containers {
+		probe := pod.Containers[i].LivenessProbe
+		if probe == nil {
+			continue
+		}
+		switch trait {
+		case settings.ProbePeriod:
+			probe.PeriodSeconds = int32(n)
+		case settings.ProbeTimeout:
+			probe.TimeoutSeconds = int32(n)
+		case settings.ProbeFailures:
+			probe.FailureThreshold = int32(n)
+		}
+	}
+	return nil
+}
+
+// bringResources gives containers what the value says; one that it does not name has none.
+func bringResources(object string, pod *corev1.PodSpec, value string) error {
+	resources, err := settings.ParseResources(value)
+	if err != nil {
+		return err
+	}
+	for i := range pod.Containers {
+		if name := pod.Containers[i].Name; settings.HasResources(object, name) {
+			pod.Containers[i].Resources = resources[name]
+		}
+	}
+	return nil
+}

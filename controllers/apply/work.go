@@ -1,0 +1,114 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/cluster"
+	"github.com/fairlead-io/fairlead/cluster/longhorn"
+	"github.com/fairlead-io/fairlead/settings"
+)
+
+// do does one piece of work, with what was decided upon as a precondition of the write.
+func (r *Reconciler) do(ctx context.Context, facts settings.Facts, work settings.Work) error {
+	var err error
+	var object client.Object
+	switch work.Action {
+	case settings.RestartComponent:
+		object, err = r.restart(ctx, work.Component)
+	case settings.RemoveComponent:
+		object, err = r.remove(ctx, work.Component)
+	case settings.UpdateComponent:
+		object, err = r.update(ctx, facts.Values, work)
+	}
+	if err != nil {
+		return fmt.Errorf("%s %s %s: %w", strings.ToLower(string(work.Action)), work.Component.Kind, work.Component.Name, err)
+	}
+	names := joinNames(work.Settings)
+	r.attempts.made(work, facts.Now)
+	r.metrics.worked(work)
+	r.Log.Info("did a piece of work", "action", work.Action, "kind", work.Component.Kind, "component", work.Component.Name,
+		"node", work.Component.Node, "settings", names)
+	r.Events.Eventf(object, nil, corev1.EventTypeNormal, pastTense[work.Action], "Apply", "by Fairlead for settings %s%s", names, r.why(facts, work))
+	return nil
+}
+
+var pastTense = map[settings.WorkAction]string{
+	settings.RestartComponent: "Restarted", settings.RemoveComponent: "Removed", settings.UpdateComponent: "Updated",
+}
+
+// why says what made it safe, or who answers for it.
+func (r *Reconciler) why(facts settings.Facts, work settings.Work) string {
+	var overridden []settings.Name
+	for _, name := range work.Settings {
+		if facts.Overridden[name] {
+			overridden = append(overridden, name)
+		}
+	}
+	switch {
+	case len(overridden) > 0:
+		return "; the gate of " + joinNames(overridden) + " is overridden"
+	case work.Component.Kind == settings.InstanceManager:
+		return "; no engine or replica runs on it"
+	}
+	return ""
+}
+
+func joinNames(names []settings.Name) string {
+	var texts []string
+	for _, n := range names {
+		texts = append(texts, string(n))
+	}
+	return strings.Join(texts, ", ")
+}
+
+// restart deletes the pod that was decided upon, and no other of its name.
+func (r *Reconciler) restart(ctx context.Context, c settings.Component) (client.Object, error) {
+	uid := types.UID(c.UID)
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.Profile.Namespace, Name: c.Name, UID: uid}}
+	return pod, r.Client.Delete(ctx, pod, client.Preconditions{UID: &uid})
+}
+
+// remove deletes an instance manager; its pod goes with it.
+func (r *Reconciler) remove(ctx context.Context, c settings.Component) (client.Object, error) {
+	manager := &longhorn.InstanceManager{ObjectMeta: metav1.ObjectMeta{Namespace: r.Profile.Namespace, Name: c.Name}}
+	return manager, r.Client.Delete(ctx, manager)
+}
+
+// update writes into a template what the settings want of it.
+func (r *Reconciler) update(ctx context.Context, values settings.Values, work settings.Work) (client.Object, error) {
+	key := client.ObjectKey{Namespace: r.Profile.Namespace, Name: work.Component.Name}
+	if work.Component.Kind == settings.Deployment {
+		var d appsv1.Deployment
+		if err := r.API.Get(ctx, key, &d); err != nil {
+			return &d, err
+		}
+		before := d.DeepCopy()
+		if err := bring(&d.ObjectMeta, &d.Spec.Template, values, work.Wants); err != nil {
+			return &d, err
+		}
+		return &d, r.Client.Patch(ctx, &d, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	}
+	var d appsv1.DaemonSet
+	if err := r.API.Get(ctx, key, &d); err != nil {
+		return &d, err
+	}
+	before := d.DeepCopy()
+	if err := bring(&d.ObjectMeta, &d.Spec.Template, values, work.Wants); err != nil {
+		return &d, err
+	}
+	if work.Component.Client {
+		// Package rollout restarts its pods, each when no RWX volume is attached on its node.
+		if err := cluster.Pause(&d); err != nil {
+			return &d, err
+		}
+	}
+	return &d, r.Client.Patch(ctx, &d, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+}

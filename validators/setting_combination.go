@@ -1,0 +1,114 @@
+package validators
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/fairlead-io/fairlead/settings"
+)
+
+// autoCleanup is Longhorn's setting that purges snapshots; it is no danger zone.
+const autoCleanup settings.Name = "auto-cleanup-system-generated-snapshot"
+
+// checkCombination looks at the value beside other settings and the cluster.
+func (v *Verdict) checkCombination(d settings.Definition, before, after SettingFacts) {
+	normal, err := d.Normalize(after.Values[d.Name].Text)
+	if err != nil || before.Values[d.Name] == after.Values[d.Name] {
+		return
+	}
+	switch d.Name {
+	case settings.StorageNetworkForRWX:
+		v.warnWithoutNetwork(normal, after)
+	case settings.PriorityClass:
+		v.refuseMissingClass(normal, after)
+	case settings.NodeSelectorSetting:
+		v.warnUnmatched(normal, after)
+	case settings.TaintToleration:
+		v.warnNothingTolerated(normal, after)
+	case settings.V1DataEngine, settings.V2DataEngine:
+		if normal == "false" {
+			v.refuseEngineOff(d, settings.EngineOf(d.Name), after)
+		}
+	case settings.DisableSnapshotPurge:
+		// As Longhorn has it: the two contradict each other.
+		if normal == "true" && after.SystemValues[autoCleanup] == "true" {
+			v.refuse(ReasonContradicts, field.Forbidden(field.NewPath("value"),
+				"snapshots can't be kept from being purged while "+string(autoCleanup)+` is "true": set that to "false" first`))
+		}
+	}
+}
+
+// warnWithoutNetwork: the older RWX setting only says "the storage network too".
+func (v *Verdict) warnWithoutNetwork(normal string, after SettingFacts) {
+	network := after.Values[settings.StorageNetwork].Text
+	endpoint := after.Values[settings.EndpointNetworkForRWX].Text
+	switch {
+	case endpoint != "":
+		v.warn("has no effect while %s is %q, which wins", settings.EndpointNetworkForRWX, endpoint)
+	case normal == "true" && network == "":
+		v.warn("has no effect until %s names a network", settings.StorageNetwork)
+	}
+}
+
+// warnUnmatched: components do not start where the selector does not match.
+func (v *Verdict) warnUnmatched(normal string, after SettingFacts) {
+	selector, err := settings.ParseNodeSelector(normal)
+	if err != nil || len(selector) == 0 || len(after.Nodes) == 0 {
+		return
+	}
+	var matched int
+	var unmatched []string
+	for name, node := range after.Nodes {
+		matches := true
+		for key, value := range selector {
+			has, ok := node.Labels[key]
+			matches = matches && ok && has == value
+		}
+		if matches {
+			matched++
+		} else if node.Storage {
+			unmatched = append(unmatched, name)
+		}
+	}
+	slices.Sort(unmatched)
+	switch {
+	case matched == 0:
+		v.warn("no node has the labels %q: no component starts anywhere once it restarts", normal)
+	case len(unmatched) > 0:
+		v.warn("components on %s do not start there once they restart: the node does not have the labels %q", settings.FirstOf(unmatched), normal)
+	}
+}
+
+// warnNothingTolerated: a toleration of a taint that no node has is often a slip of the pen.
+func (v *Verdict) warnNothingTolerated(normal string, after SettingFacts) {
+	tolerations, err := settings.ParseTolerations(normal)
+	if err != nil || len(after.Nodes) == 0 {
+		return
+	}
+	var idle []string
+	for _, t := range tolerations {
+		if !toleratesAny(t, after.Nodes) {
+			idle = append(idle, settings.TolerationsTrait([]corev1.Toleration{t}))
+		}
+	}
+	if len(idle) > 0 {
+		v.warn("no node has a taint that %q tolerates", settings.FirstOf(idle))
+	}
+}
+
+func toleratesAny(t corev1.Toleration, nodes settings.Nodes) bool {
+	if t.Key == "" {
+		return true // of everything, also of what is yet to come
+	}
+	for _, node := range nodes {
+		for _, taint := range node.Taints {
+			if t.Key == taint.Key && (t.Effect == "" || string(t.Effect) == taint.Effect) &&
+				(t.Operator == corev1.TolerationOpExists || t.Value == taint.Value) {
+				return true
+			}
+		}
+	}
+	return false
+}

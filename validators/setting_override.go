@@ -1,0 +1,69 @@
+package validators
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/fairlead-io/fairlead/settings"
+)
+
+// AsksForOverride tells whether a change touches the override of a gate: then it
+// is to be looked up whether the user may.
+func AsksForOverride(s Setting, old *Setting) bool {
+	return annotation(s, settings.OverrideAnnotation) != annotationOf(old, settings.OverrideAnnotation) ||
+		annotation(s, settings.OverriddenAnnotation) != annotationOf(old, settings.OverriddenAnnotation)
+}
+
+// checkOverride judges the breaking of the glass: a reason, somebody whom RBAC
+// allows the verb, and a record in his own name, which the mutating webhook
+// writes. Taking the request away closes the gate, and anybody who may change the setting may.
+func checkOverride(s Setting, old *Setting, facts SettingFacts) Verdict {
+	var v Verdict
+	if !AsksForOverride(s, old) {
+		return v
+	}
+	path := field.NewPath("metadata", "annotations")
+	reason, asked := s.Metadata.Annotations[settings.OverrideAnnotation]
+	recordChanged := annotation(s, settings.OverriddenAnnotation) != annotationOf(old, settings.OverriddenAnnotation)
+	switch {
+	case !asked && !recordChanged:
+		return v
+	case !asked:
+		v.refuse(ReasonOverride, field.Forbidden(path.Key(settings.OverriddenAnnotation), "is written by Fairlead and stays for the record: leave it as it is"))
+	case reason == "":
+		v.refuse(ReasonOverride, field.Required(path.Key(settings.OverrideAnnotation), "say why the gate is to be overridden"))
+	case !facts.MayOverride:
+		v.refuse(ReasonOverride, field.Forbidden(path.Key(settings.OverrideAnnotation), fmt.Sprintf(
+			"%s may not override gates: that takes the verb %q on settings.fairlead.io (ClusterRole fairlead-break-glass); without it, the setting is applied when nothing is hurt",
+			facts.User, settings.OverrideVerb)))
+	default:
+		o, holds := settings.ReadOverride(s.Metadata.Annotations, value(s))
+		if !holds || o.By != facts.User {
+			v.refuse(ReasonOverride, field.Forbidden(path.Key(settings.OverriddenAnnotation), "must be as Fairlead's mutating webhook writes it: leave it out"))
+		}
+	}
+	return v
+}
+
+// overrides tells whether the gate is overridden for the value that is set.
+func overrides(s Setting) bool {
+	_, holds := settings.ReadOverride(s.Metadata.Annotations, value(s))
+	return holds
+}
+
+func value(s Setting) string {
+	if s.Value == nil {
+		return ""
+	}
+	return *s.Value
+}
+
+func annotation(s Setting, key string) string { return s.Metadata.Annotations[key] }
+
+func annotationOf(s *Setting, key string) string {
+	if s == nil {
+		return ""
+	}
+	return annotation(*s, key)
+}

@@ -1,0 +1,70 @@
+package validators
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/fairlead-io/fairlead/settings"
+	"github.com/fairlead-io/fairlead/storage"
+)
+
+func checkValue(d settings.Definition, value string, facts SettingFacts) field.ErrorList {
+	path := field.NewPath("value")
+	if trimmed := strings.TrimSpace(value); trimmed != value && d.Parse(trimmed) == nil {
+		return field.ErrorList{field.Invalid(path, value, fmt.Sprintf("must not have space around it; write %q", trimmed))}
+	}
+	err := d.Parse(value)
+	if err == nil {
+		return nil
+	}
+	detail := err.Error()
+	if d.NamesNetwork {
+		detail += facts.hint() + `, or "" for the cluster network`
+	}
+	return field.ErrorList{field.Invalid(path, value, detail)}
+}
+
+// hintedNetworks is how many networks a message offers.
+const hintedNetworks = 8
+
+func (f SettingFacts) hint() string {
+	if !f.NetworksKnown {
+		return ""
+	}
+	return hint(f.Networks)
+}
+
+// hint lists the networks that could have been meant.
+func hint(networks []storage.Network) string {
+	if len(networks) == 0 {
+		return " (this cluster has none yet)"
+	}
+	var names []string
+	for _, n := range networks {
+		names = append(names, n.String())
+	}
+	slices.Sort(names)
+	if more := len(names) - hintedNetworks; more > 0 {
+		names = append(names[:hintedNetworks], fmt.Sprintf("and %d more", more))
+	}
+	return " (in this cluster: " + strings.Join(names, ", ") + ")"
+}
+
+func (v *Verdict) checkNetworkExists(d settings.Definition, value string, facts SettingFacts) {
+	if !d.NamesNetwork || !facts.NetworksKnown {
+		return
+	}
+	network, err := storage.ParseNetwork(value)
+	if err != nil || network.IsZero() || slices.Contains(facts.Networks, network) {
+		return
+	}
+	message := fmt.Sprintf("there is no NetworkAttachmentDefinition %s%s; pods that ask for it do not start until it is created", network, facts.hint())
+	if facts.MissingPolicy == Refuse {
+		v.refuse(ReasonNoSuchNetwork, field.Invalid(field.NewPath("value"), value, message))
+		return
+	}
+	v.warn("%s", message)
+}
