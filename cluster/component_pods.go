@@ -2,8 +2,7 @@ package cluster
 
 import (
 	"context"
-	"fmt"
-	"path"
+	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -156,30 +155,51 @@ func builtAsInstanceManager(c settings.Component, pod *corev1.Pod, manager *long
 	c.Built[settings.DataEngine] = "true" // it is there
 	for _, v := range pod.Spec.Volumes {
 		if v.Name == logVolume && v.HostPath != nil {
-			c.Built[settings.LogPathTrait] = path.Clean(v.HostPath.Path)
+			c.Built[settings.LogPathTrait] = settings.LogDirectoryTrait(v.HostPath.Path)
 		}
 	}
 	if len(pod.Spec.Containers) == 0 {
 		return
 	}
 	container := &pod.Spec.Containers[0]
-	c.Built[settings.CPURequest] = fmt.Sprintf("%dm", container.Resources.Requests.Cpu().MilliValue())
+	c.Built[settings.CPURequest] = settings.CPUTrait(*container.Resources.Requests.Cpu())
 	if probe := container.LivenessProbe; probe != nil {
 		c.Built[settings.LivenessTimeout] = strconv.Itoa(int(probe.TimeoutSeconds))
 	}
-	// Older ones are not told the size of their memory: they have none of these.
-	memory, sized := argument(container.Args, "--spdk-memory-size")
-	if c.Engine != settings.EngineV2 || !sized {
-		return
-	}
-	c.Built[settings.MemorySize] = memory
-	c.Built[settings.Hugepages] = strconv.FormatBool(!given(container.Args, "--spdk-no-hugepage"))
-	c.Built[settings.InterruptMode] = strconv.FormatBool(given(container.Args, "--spdk-interrupt-mode"))
-	// One that has a mask of its own goes by no setting.
-	if mask, ok := argument(container.Args, "--spdk-cpumask"); ok && manager.Spec.DataEngineSpec.V2.CPUMask == "" {
-		c.Built[settings.CPUMask] = mask
+	if c.Engine == settings.EngineV2 {
+		builtWithSPDK(c.Built, container, manager.Spec.DataEngineSpec.V2.CPUMask)
 	}
 }
 
-// logVolume is the instance managers' volume of logs.
-const logVolume = "log"
+// builtWithSPDK adds what the daemon of the v2 data engine is started with. One
+// that has a mask of its own goes by no setting.
+func builtWithSPDK(built map[settings.Trait]string, container *corev1.Container, ownMask string) {
+	args := container.Args
+	if mask, ok := argument(args, "--spdk-cpumask"); ok && ownMask == "" {
+		built[settings.CPUMask] = settings.CPUMaskTrait(mask)
+	}
+	memory, told := argument(args, "--spdk-memory-size")
+	if !told { // before Longhorn 1.10 it takes what huge pages there are
+		if limit, ok := container.Resources.Limits[hugepages]; ok {
+			built[settings.MemorySize] = settings.MemoryTrait(limit)
+		}
+		return
+	}
+	built[settings.MemorySize] = memory
+	built[settings.Hugepages] = strconv.FormatBool(!slices.Contains(args, "--spdk-no-hugepage"))
+	built[settings.InterruptMode] = strconv.FormatBool(slices.Contains(args, "--spdk-interrupt-mode"))
+}
+
+const (
+	// logVolume is the instance managers' volume of logs.
+	logVolume = "log"
+	hugepages = corev1.ResourceName(corev1.ResourceHugePagesPrefix + "2Mi")
+)
+
+// argument is what follows a flag.
+func argument(args []string, flag string) (string, bool) {
+	if i := slices.Index(args, flag); i >= 0 && i+1 < len(args) {
+		return args[i+1], true
+	}
+	return "", false
+}

@@ -26,6 +26,9 @@ type InstanceManagerSpec struct {
 	DataEngineSpec DataEngineSpec `json:"dataEngineSpec,omitempty"`
 }
 
+// Engine is the data engine that the instance manager is for.
+func (s InstanceManagerSpec) Engine() string { return cmp.Or(s.DataEngine, EngineV1) }
+
 // DataEngineSpec holds what one instance manager has otherwise than the settings say.
 type DataEngineSpec struct {
 	V2 V2DataEngineSpec `json:"v2,omitempty"`
