@@ -4,9 +4,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -28,34 +28,41 @@ func WebhookCache(profiles []storage.Profile) cache.Options {
 }
 
 // ControllerCache holds what the controllers read: the objects of the storage
-// systems, in their namespaces, and of the cluster's volumes the few fields that
-// say which driver they are of. It grows with storage objects, not with pods.
+// systems, in their namespaces, and of the cluster's volumes and nodes the few
+// fields that are read. It grows with nodes and storage objects, not with pods.
 func ControllerCache(profiles []storage.Profile) (cache.Options, error) {
-	services, daemonSets := map[string]cache.Config{}, map[string]cache.Config{}
+	services, deployments := map[string]cache.Config{}, map[string]cache.Config{}
 	for _, p := range profiles {
 		labelled, err := labels.NewRequirement(p.VolumeLabel, selection.Exists, nil)
 		if err != nil {
 			return cache.Options{}, err
 		}
 		services[p.Namespace] = cache.Config{LabelSelector: labels.NewSelector().Add(*labelled)}
-		daemonSets[p.Namespace] = cache.Config{FieldSelector: fields.OneTermEqualSelector("metadata.name", p.ClientDaemonSet)}
+		deployments[p.Namespace] = cache.Config{LabelSelector: labels.SelectorFromSet(p.ManagedLabels)}
 	}
 	here := cache.ByObject{Namespaces: inNamespaces(profiles)}
+	slim := cache.ByObject{Namespaces: inNamespaces(profiles), Transform: slimObject}
 	return cache.Options{
 		ReaderFailOnMissingInformer: false,
 		DefaultTransform:            cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
-			&v1alpha1.NetworkRollout{}: here,
-			&v1alpha1.Setting{}:        here,
-			&longhorn.Setting{}:        here,
-			&longhorn.Volume{}:         here,
-			&longhorn.ShareManager{}:   here,
-			&corev1.Pod{}:              {Namespaces: inNamespaces(profiles), Transform: slimPod},
-			&corev1.Service{}:          {Namespaces: services},
+			&v1alpha1.NetworkRollout{}:  here,
+			&v1alpha1.Setting{}:         here,
+			&longhorn.Setting{}:         here,
+			&longhorn.Volume{}:          here,
+			&longhorn.ShareManager{}:    here,
+			&longhorn.InstanceManager{}: slim, &longhorn.BackingImageManager{}: slim,
+			&longhorn.Engine{}: slim, &longhorn.Replica{}: slim, &longhorn.Node{}: slim,
+			&corev1.Pod{}:     {Namespaces: inNamespaces(profiles), Transform: slimPods(profiles)},
+			&corev1.Service{}: {Namespaces: services},
 			//lint:ignore SA1019 for the readers of the deprecated API
-			&corev1.Endpoints{}:           here,
-			&discoveryv1.EndpointSlice{}:  {Namespaces: inNamespaces(profiles), Label: labels.SelectorFromSet(labels.Set{discoveryv1.LabelManagedBy: SliceManager})},
-			&appsv1.DaemonSet{}:           {Namespaces: daemonSets},
+			&corev1.Endpoints{}:          here,
+			&discoveryv1.EndpointSlice{}: {Namespaces: inNamespaces(profiles), Label: labels.SelectorFromSet(labels.Set{discoveryv1.LabelManagedBy: SliceManager})},
+			// There are few. That of the client pods is known by name, the others by label.
+			&appsv1.DaemonSet{}:           here,
+			&appsv1.Deployment{}:          {Namespaces: deployments},
+			&corev1.Node{}:                {Transform: slimNode},
+			&schedulingv1.PriorityClass{}: {Transform: slimPriorityClass},
 			&corev1.PersistentVolume{}:    {Transform: slimPersistentVolume},
 			claimMetadata():               {Transform: slimMetadata},
 			&storagev1.StorageClass{}:     {Transform: slimStorageClass},
@@ -74,27 +81,6 @@ func inNamespaces(profiles []storage.Profile) map[string]cache.Config {
 
 // The slim copies are for reading only; nothing is ever written back from them.
 
-func slimPod(object any) (any, error) {
-	if pod, ok := object.(*corev1.Pod); ok {
-		pod.ManagedFields = nil
-		pod.Spec = corev1.PodSpec{NodeName: pod.Spec.NodeName, HostNetwork: pod.Spec.HostNetwork}
-		pod.Status = corev1.PodStatus{
-			Phase: pod.Status.Phase, Conditions: pod.Status.Conditions,
-			StartTime: pod.Status.StartTime, PodIPs: pod.Status.PodIPs, ContainerStatuses: slimStatuses(pod.Status.ContainerStatuses),
-		}
-	}
-	return object, nil
-}
-
-// slimStatuses keep when containers were started.
-func slimStatuses(statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
-	slim := make([]corev1.ContainerStatus, 0, len(statuses))
-	for _, s := range statuses {
-		slim = append(slim, corev1.ContainerStatus{Name: s.Name, State: s.State})
-	}
-	return slim
-}
-
 func slimPersistentVolume(object any) (any, error) {
 	if pv, ok := object.(*corev1.PersistentVolume); ok {
 		pv.ManagedFields, pv.Labels = nil, nil
@@ -105,8 +91,13 @@ func slimPersistentVolume(object any) (any, error) {
 		}
 		if csi := pv.Spec.CSI; csi != nil {
 			slim.CSI = &corev1.CSIPersistentVolumeSource{Driver: csi.Driver, VolumeHandle: csi.VolumeHandle}
-			if migratable, ok := csi.VolumeAttributes[migratableAttribute]; ok {
-				slim.CSI.VolumeAttributes = map[string]string{migratableAttribute: migratable}
+			for _, key := range []string{migratableAttribute, engineAttribute} {
+				if value, ok := csi.VolumeAttributes[key]; ok {
+					if slim.CSI.VolumeAttributes == nil {
+						slim.CSI.VolumeAttributes = map[string]string{}
+					}
+					slim.CSI.VolumeAttributes[key] = value
+				}
 			}
 		}
 		pv.Spec = slim

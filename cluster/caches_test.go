@@ -1,12 +1,14 @@
 package cluster
 
 import (
+	"slices"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
+	"github.com/fairlead-io/fairlead/cluster/longhorn"
 	"github.com/fairlead-io/fairlead/storage"
 )
 
@@ -17,13 +19,11 @@ func TestControllerCacheFitsItsKinds(t *testing.T) {
 		t.Fatal(err)
 	}
 	mapper := meta.NewDefaultRESTMapper(nil)
-	cluster := []string{"PersistentVolume", "StorageClass", "VolumeAttachment"}
+	cluster := []string{"PersistentVolume", "StorageClass", "VolumeAttachment", "Node", "PriorityClass"}
 	for gvk := range scheme.AllKnownTypes() {
 		scope := meta.RESTScopeNamespace
-		for _, kind := range cluster {
-			if gvk.Kind == kind {
-				scope = meta.RESTScopeRoot
-			}
+		if slices.Contains(cluster, gvk.Kind) && gvk.Group != longhorn.GroupVersion.Group {
+			scope = meta.RESTScopeRoot
 		}
 		mapper.Add(gvk, scope)
 	}

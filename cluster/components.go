@@ -1,13 +1,45 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/settings"
 )
 
-// Components gathers what settings are applied to.
-func (r *Reader) Components(context.Context) ([]settings.Component, error) { return nil, nil }
+// Components gathers what settings decide how it is built: the pods that the
+// storage system makes and the templates of the others, by kind, node and name.
+// It is one pass over each list.
+func (r *Reader) Components(ctx context.Context) ([]settings.Component, error) {
+	classes, err := r.podClasses(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var components []settings.Component
+	for _, gather := range []func(context.Context, podClasses) ([]settings.Component, error){
+		r.templates, r.instanceManagers, r.backingImageManagers, r.shareManagers,
+	} {
+		more, err := gather(ctx, classes)
+		if err != nil {
+			return nil, err
+		}
+		components = append(components, more...)
+	}
+	slices.SortFunc(components, func(a, b settings.Component) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Node, b.Node), cmp.Compare(a.Name, b.Name))
+	})
+	return components, nil
+}
 
-// Nodes gathers what settings need to know of nodes.
-func (r *Reader) Nodes(context.Context) (settings.Nodes, error) { return nil, nil }
+// listHere lists objects of the storage system's own. One without the kind has none.
+func (r *Reader) listHere(ctx context.Context, list client.ObjectList, what string) error {
+	if err := r.objects.List(ctx, list, client.InNamespace(r.profile.Namespace)); err != nil && !meta.IsNoMatchError(err) {
+		return fmt.Errorf("listing %s: %w", what, err)
+	}
+	return nil
+}

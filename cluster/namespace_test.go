@@ -96,7 +96,7 @@ func TestWhatAPodsStatusTellsOfItsSandbox(t *testing.T) {
 	}
 }
 
-// slimPod is what the cache keeps of a pod; what is read of clients must be in it.
+// slimPods is what the cache keeps of a pod; what is read of clients must be in it.
 func TestSlimPodsKeepWhatIsReadOfClients(t *testing.T) {
 	pod := workloadPod(
 		withAddresses("["+eth0+", "+lhnet1+"]", "10.42.0.7"), sandboxMade("True", 5), mainContainers(running(7), again(running(60), 8)),
@@ -114,7 +114,7 @@ func TestSlimPodsKeepWhatIsReadOfClients(t *testing.T) {
 		Sandbox:  storage.Sandbox{Identity: identity(pod), PodStarted: at(3).Time, Made: at(5).Time, ContainersStarted: at(7).Time},
 		Recorded: storage.NetworkNamespace{Identity: "0123", Since: at(5).Time},
 	}}
-	slim, err := slimPod(pod.DeepCopy())
+	slim, err := slimPods(storage.Profiles())(pod.DeepCopy())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -189,7 +189,7 @@ func (r *Reader) OffStorageNetwork(ctx context.Context, value string) ([]string,
 		want = storage.Attachment{Network: network, Interface: r.profile.StorageInterface}
 	}
 	var names []string
-	for _, labels := range r.profile.OtherNetworkLabels {
+	for _, labels := range r.profile.OtherNetworkLabels() {
 		pods, err := r.pods(ctx, labels)
 		if err != nil {
 			return nil, err

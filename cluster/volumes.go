@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -37,7 +38,7 @@ func (r *Reader) Volumes(ctx context.Context) ([]storage.Volume, error) {
 	}
 	// Attached by Kubernetes, unknown to the storage system: it may just not have been seen yet.
 	for name, a := range attachments {
-		volumes = append(volumes, storage.Volume{Name: name, Shared: a.shared, Attached: true, Nodes: a.nodes})
+		volumes = append(volumes, storage.Volume{Name: name, Shared: a.shared, Attached: true, Engine: a.engine, Nodes: a.nodes})
 	}
 	storage.SortVolumes(volumes)
 	return volumes, nil
@@ -48,6 +49,7 @@ func volumeOf(v *longhorn.Volume) storage.Volume {
 		Name:     v.Name,
 		Shared:   v.Spec.AccessMode == longhorn.AccessModeRWX && !v.Spec.Migratable,
 		Attached: !surelyDetached(v),
+		Engine:   v.Spec.Engine(),
 	}
 	if volume.Attached && v.Status.CurrentNodeID != "" {
 		volume.Nodes = []string{v.Status.CurrentNodeID}
@@ -67,6 +69,7 @@ func surelyDetached(v *longhorn.Volume) bool {
 
 type attachment struct {
 	shared bool
+	engine string
 	nodes  []string
 }
 
@@ -93,12 +96,12 @@ func (r *Reader) attachments(ctx context.Context) (map[string]attachment, error)
 	byHandle := map[string]attachment{}
 	for _, va := range ours {
 		name := *va.Spec.Source.PersistentVolumeName
-		handle, shared := name, true // a PV that is gone: take it for a shared one of its own name
+		handle, shared, engine := name, true, longhorn.EngineV1 // a PV that is gone: take it for a shared one of its own name
 		if pv, ok := persistentVolumes[name]; ok {
-			handle, shared = pv.handle, pv.shared
+			handle, shared, engine = pv.handle, pv.shared, pv.engine
 		}
 		a := byHandle[handle]
-		a.shared = shared
+		a.shared, a.engine = shared, engine
 		if !slices.Contains(a.nodes, va.Spec.NodeName) {
 			a.nodes = append(a.nodes, va.Spec.NodeName)
 		}
@@ -109,7 +112,7 @@ func (r *Reader) attachments(ctx context.Context) (map[string]attachment, error)
 }
 
 type persistentVolume struct {
-	handle             string
+	handle, engine     string
 	shared, migratable bool
 }
 
@@ -118,6 +121,7 @@ func slimVolume(pv *corev1.PersistentVolume) persistentVolume {
 	migratable := pv.Spec.CSI.VolumeAttributes[migratableAttribute] == "true"
 	return persistentVolume{
 		handle: pv.Spec.CSI.VolumeHandle, migratable: migratable,
+		engine: cmp.Or(pv.Spec.CSI.VolumeAttributes[engineAttribute], longhorn.EngineV1),
 		shared: slices.Contains(pv.Spec.AccessModes, corev1.ReadWriteMany) && !migratable,
 	}
 }
@@ -138,5 +142,8 @@ func (r *Reader) persistentVolumesByName(ctx context.Context) (map[string]persis
 	return byName, nil
 }
 
-// migratableAttribute is Longhorn's StorageClass parameter, kept in the PV's volumeAttributes.
-const migratableAttribute = "migratable"
+// Longhorn's StorageClass parameters, kept in the PV's volumeAttributes.
+const (
+	migratableAttribute = "migratable"
+	engineAttribute     = "dataEngine"
+)

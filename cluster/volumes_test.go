@@ -69,65 +69,65 @@ func TestVolumesAreSeenFromBothSides(t *testing.T) {
 	}{
 		"detached": {
 			[]client.Object{volume("v", "rwx", "detached", "")},
-			storage.Volume{Name: "v", Shared: true},
+			storage.Volume{Name: "v", Engine: "v1", Shared: true},
 		},
 		"attached, by the storage system alone": {
 			[]client.Object{volume("v", "rwx", "attached", "node-1")},
-			storage.Volume{Name: "v", Shared: true, Attached: true, Nodes: []string{"node-1"}},
+			storage.Volume{Name: "v", Engine: "v1", Shared: true, Attached: true, Nodes: []string{"node-1"}},
 		},
 		"detaching is not yet detached": {
 			[]client.Object{volume("v", "rwx", "detaching", "node-1")},
-			storage.Volume{Name: "v", Shared: true, Attached: true, Nodes: []string{"node-1"}},
+			storage.Volume{Name: "v", Engine: "v1", Shared: true, Attached: true, Nodes: []string{"node-1"}},
 		},
 		"a state that is not known may be attached": {
 			[]client.Object{volume("v", "rwx", "dancing", "")},
-			storage.Volume{Name: "v", Shared: true, Attached: true},
+			storage.Volume{Name: "v", Engine: "v1", Shared: true, Attached: true},
 		},
 		"attached, by Kubernetes alone, on the nodes where it is mounted": {
 			[]client.Object{
 				volume("v", "rwx", "detached", ""), persistentVolumeOf("v", "v", corev1.ReadWriteMany, nil),
 				attachedTo("v", "node-3"), attachedTo("v", "node-2"),
 			},
-			storage.Volume{Name: "v", Shared: true, Attached: true, Nodes: []string{"node-2", "node-3"}},
+			storage.Volume{Name: "v", Engine: "v1", Shared: true, Attached: true, Nodes: []string{"node-2", "node-3"}},
 		},
 		"a static PV is found by its handle, not by its name": {
 			[]client.Object{
 				volume("v", "rwx", "detached", ""), persistentVolumeOf("static-pv", "v", corev1.ReadWriteMany, nil),
 				attachedTo("static-pv", "node-2"),
 			},
-			storage.Volume{Name: "v", Shared: true, Attached: true, Nodes: []string{"node-2"}},
+			storage.Volume{Name: "v", Engine: "v1", Shared: true, Attached: true, Nodes: []string{"node-2"}},
 		},
 		"known to Kubernetes only": {
 			[]client.Object{persistentVolumeOf("v", "v", corev1.ReadWriteMany, nil), attachedTo("v", "node-2")},
-			storage.Volume{Name: "v", Shared: true, Attached: true, Nodes: []string{"node-2"}},
+			storage.Volume{Name: "v", Engine: "v1", Shared: true, Attached: true, Nodes: []string{"node-2"}},
 		},
 		"an attachment whose PV is gone counts": {
 			[]client.Object{attachedTo("v", "node-2")},
-			storage.Volume{Name: "v", Shared: true, Attached: true, Nodes: []string{"node-2"}},
+			storage.Volume{Name: "v", Engine: "v1", Shared: true, Attached: true, Nodes: []string{"node-2"}},
 		},
 		"migratable is not shared (longhorn#11158)": {
 			[]client.Object{volume("v", "rwx", "attached", "node-1", func(v *longhorn.Volume) { v.Spec.Migratable = true })},
-			storage.Volume{Name: "v", Attached: true, Nodes: []string{"node-1"}},
+			storage.Volume{Name: "v", Engine: "v1", Attached: true, Nodes: []string{"node-1"}},
 		},
 		"migratable, known to Kubernetes only": {
 			[]client.Object{persistentVolumeOf("v", "v", corev1.ReadWriteMany, map[string]string{"migratable": "true"}), attachedTo("v", "node-2")},
-			storage.Volume{Name: "v", Attached: true, Nodes: []string{"node-2"}},
+			storage.Volume{Name: "v", Engine: "v1", Attached: true, Nodes: []string{"node-2"}},
 		},
 		"RWO is not shared": {
 			[]client.Object{volume("v", "rwo", "attached", "node-1")},
-			storage.Volume{Name: "v", Attached: true, Nodes: []string{"node-1"}},
+			storage.Volume{Name: "v", Engine: "v1", Attached: true, Nodes: []string{"node-1"}},
 		},
 		"workloads of now": {
 			[]client.Object{volume("v", "rwx", "attached", "node-1", func(v *longhorn.Volume) {
 				v.Status.KubernetesStatus = longhorn.KubernetesStatus{Namespace: "default", WorkloadsStatus: []longhorn.WorkloadStatus{{PodName: "web-0"}}}
 			})},
-			storage.Volume{Name: "v", Shared: true, Attached: true, Nodes: []string{"node-1"}, Workloads: []string{"default/web-0"}},
+			storage.Volume{Name: "v", Engine: "v1", Shared: true, Attached: true, Nodes: []string{"node-1"}, Workloads: []string{"default/web-0"}},
 		},
 		"workloads of the past are left out": {
 			[]client.Object{volume("v", "rwx", "attached", "node-1", func(v *longhorn.Volume) {
 				v.Status.KubernetesStatus = longhorn.KubernetesStatus{Namespace: "default", LastPodRefAt: "2026-01-01T00:00:00Z", WorkloadsStatus: []longhorn.WorkloadStatus{{PodName: "web-0"}}}
 			})},
-			storage.Volume{Name: "v", Shared: true, Attached: true, Nodes: []string{"node-1"}},
+			storage.Volume{Name: "v", Engine: "v1", Shared: true, Attached: true, Nodes: []string{"node-1"}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -158,7 +158,7 @@ func TestSlimCopiesKeepWhatIsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := readerOver(t, slim.(client.Object), va.(client.Object)).Volumes(t.Context())
-	want := []storage.Volume{{Name: "v", Attached: true, Nodes: []string{"node-2"}}}
+	want := []storage.Volume{{Name: "v", Engine: "v1", Attached: true, Nodes: []string{"node-2"}}}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Fatalf("got  %+v, %v\nwant %+v", got, err, want)
 	}

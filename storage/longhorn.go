@@ -12,13 +12,15 @@ func Longhorn() Profile {
 		ClientLabels:    map[string]string{"app": "longhorn-csi-plugin"},
 		ClientDaemonSet: "longhorn-csi-plugin",
 		// Longhorn 1.7 and later mounts through nsmounter, in the host's namespaces, unless its RWX network setting is on.
-		MountsFromHost: true,
-		VolumeLabel:    "longhorn.io/share-manager",
-		OtherNetworkLabels: []map[string]string{
-			{managedBy: "longhorn-manager", component: "instance-manager"},
-			{managedBy: "longhorn-manager", component: "backing-image-manager"},
-		},
-		StorageInterface:  "lhnet1",
-		EndpointInterface: "lhnet2",
+		MountsFromHost:            true,
+		VolumeLabel:               "longhorn.io/share-manager",
+		InstanceManagerLabels:     map[string]string{managedBy: "longhorn-manager", component: "instance-manager"},
+		BackingImageManagerLabels: map[string]string{managedBy: "longhorn-manager", component: "backing-image-manager"},
+		EngineLabel:               "longhorn.io/data-engine",
+		ManagedLabels:             map[string]string{managedBy: "longhorn-manager"},
+		TolerationsAnnotation:     "longhorn.io/last-applied-tolerations",
+		DisableV2Label:            "node.longhorn.io/disable-v2-data-engine",
+		StorageInterface:          "lhnet1",
+		EndpointInterface:         "lhnet2",
 	}
 }

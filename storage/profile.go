@@ -20,9 +20,19 @@ type Profile struct {
 	MountsFromHost bool
 	// VolumeLabel is the label, on server pods and Services, that names the volume.
 	VolumeLabel string
-	// OtherNetworkLabels select the other pods that the storage system itself
-	// puts on the storage network; Fairlead only looks at them.
-	OtherNetworkLabels []map[string]string
+	// InstanceManagerLabels select the pods that run engines and replicas, and
+	// BackingImageManagerLabels those that handle files of backing images.
+	InstanceManagerLabels, BackingImageManagerLabels map[string]string
+	// EngineLabel is the label, on instance-manager pods, that names the data engine.
+	EngineLabel string
+	// ManagedLabels select the Deployments and DaemonSets that the storage system
+	// makes by itself; ClientDaemonSet is one of them with or without.
+	ManagedLabels map[string]string
+	// TolerationsAnnotation, on all of these, keeps as JSON the tolerations that
+	// come from a setting.
+	TolerationsAnnotation string
+	// DisableV2Label set to "true" on a node: no instance manager of the v2 data engine.
+	DisableV2Label string
 
 	// StorageInterface is the interface name of a network given by storage-network.
 	StorageInterface string
@@ -33,6 +43,12 @@ type Profile struct {
 // Interfaces are the interface names that belong to the profile.
 func (p Profile) Interfaces() []string {
 	return []string{p.StorageInterface, p.EndpointInterface}
+}
+
+// OtherNetworkLabels select the other pods that the storage system itself puts
+// on the storage network.
+func (p Profile) OtherNetworkLabels() []map[string]string {
+	return []map[string]string{p.InstanceManagerLabels, p.BackingImageManagerLabels}
 }
 
 // Profiles lists the built-in profiles by name.

@@ -23,7 +23,7 @@ func (v *Verdict) checkCombination(d settings.Definition, before, after SettingF
 		v.warnWithoutNetwork(normal, after)
 	case settings.PriorityClass:
 		v.refuseMissingClass(normal, after)
-	case settings.NodeSelectorSetting:
+	case settings.SystemManagedNodeSelector:
 		v.warnUnmatched(normal, after)
 	case settings.TaintToleration:
 		v.warnNothingTolerated(normal, after)

@@ -11,8 +11,8 @@ import (
 // AsksForOverride tells whether a change touches the override of a gate: then it
 // is to be looked up whether the user may.
 func AsksForOverride(s Setting, old *Setting) bool {
-	return annotation(s, settings.OverrideAnnotation) != annotationOf(old, settings.OverrideAnnotation) ||
-		annotation(s, settings.OverriddenAnnotation) != annotationOf(old, settings.OverriddenAnnotation)
+	return noteIn(s, settings.OverrideAnnotation) != noteOf(old, settings.OverrideAnnotation) ||
+		noteIn(s, settings.OverriddenAnnotation) != noteOf(old, settings.OverriddenAnnotation)
 }
 
 // checkOverride judges the breaking of the glass: a reason, somebody whom RBAC
@@ -25,7 +25,7 @@ func checkOverride(s Setting, old *Setting, facts SettingFacts) Verdict {
 	}
 	path := field.NewPath("metadata", "annotations")
 	reason, asked := s.Metadata.Annotations[settings.OverrideAnnotation]
-	recordChanged := annotation(s, settings.OverriddenAnnotation) != annotationOf(old, settings.OverriddenAnnotation)
+	recordChanged := noteIn(s, settings.OverriddenAnnotation) != noteOf(old, settings.OverriddenAnnotation)
 	switch {
 	case !asked && !recordChanged:
 		return v
@@ -59,11 +59,11 @@ func value(s Setting) string {
 	return *s.Value
 }
 
-func annotation(s Setting, key string) string { return s.Metadata.Annotations[key] }
+func noteIn(s Setting, key string) string { return s.Metadata.Annotations[key] }
 
-func annotationOf(s *Setting, key string) string {
+func noteOf(s *Setting, key string) string {
 	if s == nil {
 		return ""
 	}
-	return annotation(*s, key)
+	return noteIn(*s, key)
 }

@@ -11,6 +11,7 @@ import (
 
 	jsonv2 "github.com/go-json-experiment/json"
 	admissionv1 "k8s.io/api/admission/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -30,11 +31,9 @@ type Request[V any] struct {
 	Name        string                      `json:"name"`
 	Namespace   string                      `json:"namespace"`
 	Operation   admissionv1.Operation       `json:"operation"`
-	UserInfo    struct {
-		Username string `json:"username"`
-	} `json:"userInfo"`
-	DryRun bool `json:"dryRun"`
-	Object *V   `json:"object"`
+	UserInfo    authenticationv1.UserInfo   `json:"userInfo"`
+	DryRun      bool                        `json:"dryRun"`
+	Object      *V                          `json:"object"`
 	// OldObject is there for updates and deletions.
 	OldObject *V `json:"oldObject"`
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -25,6 +26,8 @@ type Profile struct {
 	Record func() settings.Record
 	// Live reads from the API server.
 	Live *cluster.Reader
+	// MayOverride asks the API server whether a user may override gates.
+	MayOverride func(context.Context, authenticationv1.UserInfo) (bool, error)
 }
 
 func (p Profile) clientPods() rule[mutators.ClientPod] {
@@ -112,64 +115,6 @@ func (p Profile) shareManagers(clusterDomain string) rule[mutators.ShareManager]
 			return fromMutation(mutators.MutateShareManager(*r.Object, r.Namespace, service, clusterDomain)), nil
 		},
 	}
-}
-
-func (p Profile) settings(missing config.Strictness) rule[validators.Setting] {
-	return rule[validators.Setting]{
-		name:    p.Name + "/" + entrySettings,
-		deletes: true,
-		kinds: []metav1.GroupVersionKind{
-			{Group: "longhorn.io", Version: "v1beta2", Kind: "Setting"},
-			{Group: "fairlead.io", Version: "v1alpha1", Kind: "Setting"},
-		},
-		decide: func(ctx context.Context, r *Request[validators.Setting]) (Decision, error) {
-			if r.Namespace != p.Namespace {
-				return Decision{Outcome: outcomeAllowed, Reason: validators.ReasonValid}, nil
-			}
-			facts, err := p.settingFacts(ctx, r.Kind.Group == "fairlead.io", missing)
-			if err != nil {
-				return cannotJudge(err), nil
-			}
-			resource := schema.GroupResource{Group: r.Resource.Group, Resource: r.Resource.Resource}
-			if r.Operation == admissionv1.Delete {
-				// A deletion of many at once has no name in the request.
-				name := r.OldObject.Metadata.Name
-				return fromVerdict(validators.ValidateSettingDeletion(name, facts), resource, name), nil
-			}
-			return fromVerdict(validators.ValidateSetting(*r.Object, facts), resource, r.Name), nil
-		},
-	}
-}
-
-// settingFacts reads live what a change of a setting is judged by.
-func (p Profile) settingFacts(ctx context.Context, own bool, missing config.Strictness) (validators.SettingFacts, error) {
-	facts := validators.SettingFacts{
-		Profile: p.Profile, Own: own,
-		MissingPolicy: validators.Strictness(missing),
-		Applies:       p.Duties.Settings == config.Apply,
-	}
-	var err error
-	if facts.OwnValues, facts.SystemValues, err = p.Live.Values(ctx); err != nil {
-		return facts, err
-	}
-	if facts.Record, err = p.liveRecord(ctx); err != nil {
-		return facts, err
-	}
-	if facts.Volumes, err = p.Live.Volumes(ctx); err != nil {
-		return facts, err
-	}
-	if facts.DaemonSet, err = p.Live.DaemonSet(ctx); err != nil {
-		return facts, err
-	}
-	clients, err := p.Live.Clients(ctx)
-	if err != nil {
-		return facts, err
-	}
-	facts.Clients = len(clients)
-	// A cluster without Multus has no such kind; values are judged all the same.
-	facts.Networks, err = p.Live.Networks(ctx)
-	facts.NetworksKnown = err == nil
-	return facts, nil
 }
 
 // liveRecord reads the record; a cluster that has none yet is on its own network.

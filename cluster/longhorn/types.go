@@ -6,6 +6,8 @@
 package longhorn
 
 import (
+	"cmp"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -18,6 +20,8 @@ var GroupVersion = schema.GroupVersion{Group: "longhorn.io", Version: "v1beta2"}
 func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion,
 		&Setting{}, &SettingList{}, &Volume{}, &VolumeList{}, &ShareManager{}, &ShareManagerList{},
+		&InstanceManager{}, &InstanceManagerList{}, &Engine{}, &EngineList{}, &Replica{}, &ReplicaList{},
+		&BackingImageManager{}, &BackingImageManagerList{}, &Node{}, &NodeList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil
@@ -64,7 +68,13 @@ const AccessModeRWX = "rwx"
 type VolumeSpec struct {
 	AccessMode string `json:"accessMode,omitempty"`
 	Migratable bool   `json:"migratable,omitempty"`
+	DataEngine string `json:"dataEngine,omitempty"`
+	// BackendStoreDriver is what dataEngine was called before Longhorn 1.6.
+	BackendStoreDriver string `json:"backendStoreDriver,omitempty"`
 }
+
+// Engine is the data engine of the volume.
+func (s VolumeSpec) Engine() string { return cmp.Or(s.DataEngine, s.BackendStoreDriver, EngineV1) }
 
 // States of a volume in which it is surely not attached.
 const (

@@ -17,6 +17,7 @@ import (
 
 	config "github.com/fairlead-io/fairlead/api/config/v1alpha1"
 	"github.com/fairlead-io/fairlead/cluster"
+	"github.com/fairlead-io/fairlead/controllers/apply"
 	"github.com/fairlead-io/fairlead/controllers/cabundle"
 	"github.com/fairlead-io/fairlead/controllers/endpoints"
 	"github.com/fairlead-io/fairlead/controllers/rollout"
@@ -129,6 +130,9 @@ func setupProfile(mgr manager.Manager, c *config.Configuration, p config.Profile
 		controllers = append(controllers, &rollout.Reconciler{
 			Profile: profile, Applies: duties.Settings == config.Apply, VolumeNetworks: duties.ServesVolumeNetworks(), Settle: c.Networks.Settle.Duration,
 			Client: mgr.GetClient(), Cached: cached, Live: live, Events: recorder, Clock: clock.RealClock{}, Log: log,
+		}, &apply.Reconciler{
+			Profile: profile, Applies: duties.Settings == config.Apply, VolumeNetworks: duties.ServesVolumeNetworks(), Settle: c.Networks.Settle.Duration,
+			Client: mgr.GetClient(), Cached: cached, Live: live, API: mgr.GetAPIReader(), Events: recorder, Clock: clock.RealClock{}, Log: log,
 		})
 	}
 	if duties.Services == config.On {

@@ -159,7 +159,7 @@ func (o *webhookOptions) run(ctx context.Context, log *slog.Logger) error {
 	return group.Wait()
 }
 
-func webhookProfiles(c *config.Configuration, records *cluster.Records, live client.Reader) []webhook.Profile {
+func webhookProfiles(c *config.Configuration, records *cluster.Records, live client.Client) []webhook.Profile {
 	var profiles []webhook.Profile
 	for _, p := range c.Profiles {
 		profile := p.Storage()
@@ -167,6 +167,8 @@ func webhookProfiles(c *config.Configuration, records *cluster.Records, live cli
 			Profile: profile, Duties: p.Duties,
 			Record: func() settings.Record { return records.Of(profile) },
 			Live:   cluster.NewReader(profile, live, live),
+
+			MayOverride: webhook.MayOverride(live, profile.Namespace),
 		})
 	}
 	return profiles

@@ -11,20 +11,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fairlead-io/fairlead/settings"
-	"github.com/fairlead-io/fairlead/storage"
 )
 
 var errNotOfTemplates = errors.New("is not written into templates")
 
 // bring writes into a template what is wanted, as longhorn-manager would: its
-// own controller then finds nothing to do.
-func bring(object *metav1.ObjectMeta, template *corev1.PodTemplateSpec, values settings.Values, wants map[settings.Trait]settings.Want) error {
+// own controller then finds nothing to do. The annotation keeps, on the object,
+// the tolerations that were applied last.
+func bring(annotation string, object *metav1.ObjectMeta, template *corev1.PodTemplateSpec, values settings.Values, wants map[settings.Trait]settings.Want) error {
 	for trait, want := range wants {
 		value := values[want.Setting].Text
 		var err error
 		switch trait {
 		case settings.Tolerations:
-			err = bringTolerations(object, &template.Spec, value)
+			err = bringTolerations(annotation, object, &template.Spec, value)
 		case settings.NodeSelector:
 			template.Spec.NodeSelector, err = settings.ParseNodeSelector(value)
 		case settings.PriorityClassName:
@@ -45,13 +45,13 @@ func bring(object *metav1.ObjectMeta, template *corev1.PodTemplateSpec, values s
 
 // bringTolerations adds what is wanted and takes away what was applied before
 // and is not any more. Tolerations that others gave stay.
-func bringTolerations(object *metav1.ObjectMeta, pod *corev1.PodSpec, value string) error {
+func bringTolerations(annotation string, object *metav1.ObjectMeta, pod *corev1.PodSpec, value string) error {
 	wanted, err := settings.ParseTolerations(value)
 	if err != nil {
 		return err
 	}
 	var before []corev1.Toleration
-	if text := object.Annotations[storage.TolerationsAnnotation]; text != "" {
+	if text := object.Annotations[annotation]; text != "" {
 		if err := json.Unmarshal([]byte(text), &before); err != nil {
 			before = nil // nobody knows any more what was applied: all that is there stays
 		}
@@ -67,7 +67,7 @@ func bringTolerations(object *metav1.ObjectMeta, pod *corev1.PodSpec, value stri
 	if object.Annotations == nil {
 		object.Annotations = map[string]string{}
 	}
-	object.Annotations[storage.TolerationsAnnotation] = string(text)
+	object.Annotations[annotation] = string(text)
 	return nil
 }
 

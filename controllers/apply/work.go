@@ -91,7 +91,7 @@ func (r *Reconciler) update(ctx context.Context, values settings.Values, work se
 			return &d, err
 		}
 		before := d.DeepCopy()
-		if err := bring(&d.ObjectMeta, &d.Spec.Template, values, work.Wants); err != nil {
+		if err := bring(r.Profile.TolerationsAnnotation, &d.ObjectMeta, &d.Spec.Template, values, work.Wants); err != nil {
 			return &d, err
 		}
 		return &d, r.Client.Patch(ctx, &d, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
@@ -101,7 +101,7 @@ func (r *Reconciler) update(ctx context.Context, values settings.Values, work se
 		return &d, err
 	}
 	before := d.DeepCopy()
-	if err := bring(&d.ObjectMeta, &d.Spec.Template, values, work.Wants); err != nil {
+	if err := bring(r.Profile.TolerationsAnnotation, &d.ObjectMeta, &d.Spec.Template, values, work.Wants); err != nil {
 		return &d, err
 	}
 	if work.Component.Client {

@@ -1,0 +1,205 @@
+package cluster
+
+import (
+	"context"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/fairlead-io/fairlead/cluster/longhorn"
+	"github.com/fairlead-io/fairlead/settings"
+	"github.com/fairlead-io/fairlead/storage"
+)
+
+// unreadable is what a pod is built with where that can't be read: equal to no
+// value that a setting has.
+const unreadable = "?"
+
+// instanceManagers are those with a pod, and those that are yet to have one.
+func (r *Reader) instanceManagers(ctx context.Context, classes podClasses) ([]settings.Component, error) {
+	var list longhorn.InstanceManagerList
+	if err := r.listHere(ctx, &list, "instance managers"); err != nil {
+		return nil, err
+	}
+	pods, err := r.pods(ctx, r.profile.InstanceManagerLabels)
+	if err != nil {
+		return nil, err
+	}
+	instances, err := r.instances(ctx)
+	if err != nil {
+		return nil, err
+	}
+	byName := make(map[string]*longhorn.InstanceManager, len(list.Items))
+	for i := range list.Items {
+		byName[list.Items[i].Name] = &list.Items[i]
+	}
+	var components []settings.Component
+	for i := range pods {
+		pod := &pods[i]
+		manager, found := byName[pod.Name]
+		if !found {
+			manager = &longhorn.InstanceManager{} // on its way out
+		}
+		delete(byName, pod.Name)
+		c := r.podComponent(settings.InstanceManager, pod, classes)
+		c.Engine = pod.Labels[r.profile.EngineLabel]
+		if c.Engine == "" {
+			c.Engine = manager.Spec.Engine()
+		}
+		c.Uses = instances.in(manager, c.Name, c.Node, c.Engine)
+		r.builtOnNetwork(c.Built, pod)
+		builtAsInstanceManager(c, pod, manager)
+		components = append(components, c)
+	}
+	for name, manager := range byName {
+		engine := manager.Spec.Engine()
+		components = append(components, settings.Component{
+			Kind: settings.InstanceManager, Name: name, Node: manager.Spec.NodeID, Engine: engine, Missing: true,
+			Uses: instances.in(manager, name, manager.Spec.NodeID, engine),
+		})
+	}
+	return components, nil
+}
+
+// backingImageManagers likewise.
+func (r *Reader) backingImageManagers(ctx context.Context, classes podClasses) ([]settings.Component, error) {
+	var list longhorn.BackingImageManagerList
+	if err := r.listHere(ctx, &list, "backing image managers"); err != nil {
+		return nil, err
+	}
+	pods, err := r.pods(ctx, r.profile.BackingImageManagerLabels)
+	if err != nil {
+		return nil, err
+	}
+	byName := make(map[string]*longhorn.BackingImageManager, len(list.Items))
+	for i := range list.Items {
+		byName[list.Items[i].Name] = &list.Items[i]
+	}
+	var components []settings.Component
+	for i := range pods {
+		c := r.podComponent(settings.BackingImageManager, &pods[i], classes)
+		if manager, found := byName[c.Name]; found {
+			c.Uses = filesOnTheirWay(manager)
+			delete(byName, c.Name)
+		}
+		r.builtOnNetwork(c.Built, &pods[i])
+		components = append(components, c)
+	}
+	for name, manager := range byName {
+		components = append(components, settings.Component{
+			Kind: settings.BackingImageManager, Name: name, Node: manager.Spec.NodeID, Missing: true, Uses: filesOnTheirWay(manager),
+		})
+	}
+	return components, nil
+}
+
+// shareManagers have a pod while the volume is attached. Which network their
+// clients reach them on is no matter of how the pod is built: see settings.Next.
+func (r *Reader) shareManagers(ctx context.Context, classes podClasses) ([]settings.Component, error) {
+	pods, err := r.pods(ctx, r.profile.ServerLabels)
+	if err != nil || len(pods) == 0 {
+		return nil, err
+	}
+	volumes, err := r.Volumes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	detached := make(map[string]bool, len(volumes))
+	for _, v := range volumes {
+		detached[v.Name] = !v.Attached
+	}
+	components := make([]settings.Component, 0, len(pods))
+	for i := range pods {
+		c := r.podComponent(settings.ShareManager, &pods[i], classes)
+		// One that is not known may be attached.
+		if volume := pods[i].Labels[r.profile.VolumeLabel]; !detached[volume] {
+			c.Uses = []string{volume}
+		}
+		components = append(components, c)
+	}
+	return components, nil
+}
+
+// podComponent is what all pods of the storage system have.
+func (r *Reader) podComponent(kind settings.ComponentKind, pod *corev1.Pod, classes podClasses) settings.Component {
+	return settings.Component{
+		Kind: kind, Name: pod.Name, UID: string(pod.UID), Node: pod.Spec.NodeName,
+		OptOut:      pod.Annotations[storage.OptOutAnnotation] == "true",
+		Ready:       Ready(pod),
+		Terminating: pod.DeletionTimestamp != nil,
+		Built: map[settings.Trait]string{
+			settings.Tolerations:       builtTolerations(pod.Annotations[r.profile.TolerationsAnnotation], pod.Spec.Tolerations),
+			settings.NodeSelector:      settings.NodeSelectorTrait(pod.Spec.NodeSelector),
+			settings.PriorityClassName: classes.built(pod.Spec.PriorityClassName),
+		},
+	}
+}
+
+// builtOnNetwork: Multus adds no interface on the host network, so there it is
+// no question of how the pod is built.
+func (r *Reader) builtOnNetwork(built map[settings.Trait]string, pod *corev1.Pod) {
+	if pod.Spec.HostNetwork {
+		return
+	}
+	network, err := storage.ManagedAttachment(pod.Annotations[storage.NetworksAnnotation], pod.Namespace, []string{r.profile.StorageInterface})
+	built[settings.StorageAttachment] = network.String()
+	if err != nil {
+		built[settings.StorageAttachment] = unreadable
+	}
+}
+
+// builtAsInstanceManager adds what only instance managers have. Source:
+// longhorn-manager controller/instance_manager_controller.go, createInstanceManagerPodSpec.
+func builtAsInstanceManager(c settings.Component, pod *corev1.Pod, manager *longhorn.InstanceManager) {
+	c.Built[settings.DataEngine] = "true" // it is there
+	for _, v := range pod.Spec.Volumes {
+		if v.Name == logVolume && v.HostPath != nil {
+			c.Built[settings.LogPathTrait] = settings.LogDirectoryTrait(v.HostPath.Path)
+		}
+	}
+	if len(pod.Spec.Containers) == 0 {
+		return
+	}
+	container := &pod.Spec.Containers[0]
+	c.Built[settings.CPURequest] = settings.CPUTrait(*container.Resources.Requests.Cpu())
+	if probe := container.LivenessProbe; probe != nil {
+		c.Built[settings.LivenessTimeout] = strconv.Itoa(int(probe.TimeoutSeconds))
+	}
+	if c.Engine == settings.EngineV2 {
+		builtWithSPDK(c.Built, container, manager.Spec.DataEngineSpec.V2.CPUMask)
+	}
+}
+
+// builtWithSPDK adds what the daemon of the v2 data engine is started with. One
+// that has a mask of its own goes by no setting.
+func builtWithSPDK(built map[settings.Trait]string, container *corev1.Container, ownMask string) {
+	args := container.Args
+	if mask, ok := argument(args, "--spdk-cpumask"); ok && ownMask == "" {
+		built[settings.CPUMask] = settings.CPUMaskTrait(mask)
+	}
+	memory, told := argument(args, "--spdk-memory-size")
+	if !told { // before Longhorn 1.10 it takes what huge pages there are
+		if limit, ok := container.Resources.Limits[hugepages]; ok {
+			built[settings.MemorySize] = settings.MemoryTrait(limit)
+		}
+		return
+	}
+	built[settings.MemorySize] = memory
+	built[settings.Hugepages] = strconv.FormatBool(!slices.Contains(args, "--spdk-no-hugepage"))
+	built[settings.InterruptMode] = strconv.FormatBool(slices.Contains(args, "--spdk-interrupt-mode"))
+}
+
+const (
+	// logVolume is the instance managers' volume of logs.
+	logVolume = "log"
+	hugepages = corev1.ResourceName(corev1.ResourceHugePagesPrefix + "2Mi")
+)
+
+// argument is what follows a flag.
+func argument(args []string, flag string) (string, bool) {
+	if i := slices.Index(args, flag); i >= 0 && i+1 < len(args) {
+		return args[i+1], true
+	}
+	return "", false
+}

@@ -1,0 +1,36 @@
+package cluster
+
+import (
+	"encoding/json"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/fairlead-io/fairlead/settings"
+)
+
+// builtTolerations are those of the storage system's own list, kept in an
+// annotation, that really are in the pod. All others come from elsewhere: an
+// installer, Kubernetes, a user.
+func builtTolerations(applied string, spec []corev1.Toleration) string {
+	if applied == "" {
+		return settings.TolerationsTrait(nil)
+	}
+	var list []corev1.Toleration
+	if err := json.Unmarshal([]byte(applied), &list); err != nil {
+		return unreadable
+	}
+	list = slices.DeleteFunc(list, func(t corev1.Toleration) bool {
+		return !slices.ContainsFunc(spec, func(there corev1.Toleration) bool { return equality.Semantic.DeepEqual(operated(t), operated(there)) })
+	})
+	return settings.TolerationsTrait(list)
+}
+
+// operated spells the default operator out.
+func operated(t corev1.Toleration) corev1.Toleration {
+	if t.Operator == "" {
+		t.Operator = corev1.TolerationOpEqual
+	}
+	return t
+}

@@ -1,0 +1,92 @@
+package cluster
+
+import (
+	"context"
+	"slices"
+
+	"github.com/fairlead-io/fairlead/cluster/longhorn"
+)
+
+// instances says what runs in instance managers, or is about to. Longhorn says
+// so twice: in what an instance manager reports, and in the engines and replicas
+// themselves, which are written before an instance is started. Where they
+// disagree an instance manager is in use: that can only make a gate wait.
+type instances struct {
+	byManager map[string][]string
+	byPlace   map[place][]string
+}
+
+// place is where an instance runs: the instance managers of one data engine on a node.
+type place struct{ node, engine string }
+
+func (r *Reader) instances(ctx context.Context) (instances, error) {
+	found := instances{map[string][]string{}, map[place][]string{}}
+	var engines longhorn.EngineList
+	if err := r.listHere(ctx, &engines, "engines"); err != nil {
+		return found, err
+	}
+	for i := range engines.Items {
+		e := &engines.Items[i]
+		found.add(e.Name, &e.Spec, &e.Status)
+	}
+	var replicas longhorn.ReplicaList
+	if err := r.listHere(ctx, &replicas, "replicas"); err != nil {
+		return found, err
+	}
+	for i := range replicas.Items {
+		replica := &replicas.Items[i]
+		found.add(replica.Name, &replica.Spec, &replica.Status)
+	}
+	return found, nil
+}
+
+func (u *instances) add(name string, spec *longhorn.InstanceSpec, status *longhorn.InstanceStatus) {
+	// One that was never started has no state.
+	if spec.DesireState != longhorn.InstanceRunning && (status.CurrentState == "" || surelyStopped(status.CurrentState)) {
+		return
+	}
+	// One that is being detached is on no node any more, and may still run.
+	if spec.NodeID != "" {
+		at := place{spec.NodeID, spec.Engine()}
+		u.byPlace[at] = append(u.byPlace[at], name)
+	}
+	if manager := status.InstanceManagerName; manager != "" {
+		u.byManager[manager] = append(u.byManager[manager], name)
+	}
+}
+
+// in are the names of what an instance manager is used by, each once.
+func (u *instances) in(m *longhorn.InstanceManager, name, node, engine string) []string {
+	names := slices.Concat(u.byManager[name], u.byPlace[place{node, engine}])
+	for _, reported := range []map[string]longhorn.InstanceProcess{
+		m.Status.InstanceEngines, m.Status.InstanceEngineFrontends, m.Status.InstanceReplicas, m.Status.Instances,
+	} {
+		for name, process := range reported {
+			if !surelyStopped(process.Status.State) {
+				names = append(names, name)
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// surelyStopped: a state that is not known may be a running one.
+func surelyStopped(state string) bool {
+	return state == longhorn.InstanceStopped || state == longhorn.InstanceTerminated || state == longhorn.InstanceError
+}
+
+// filesOnTheirWay are those that are written, or sent to another node: both
+// begin anew when the pod is restarted.
+func filesOnTheirWay(m *longhorn.BackingImageManager) []string {
+	var names []string
+	for name, file := range m.Status.BackingImageFileMap {
+		switch {
+		case file.SendingReference > 0,
+			file.State == longhorn.FilePending, file.State == longhorn.FileStarting, file.State == longhorn.FileInProgress:
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}

@@ -1,0 +1,204 @@
+package longhorn
+
+import (
+	"cmp"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// EngineV1 is the data engine of what names none.
+const EngineV1 = "v1"
+
+// InstanceManager of Longhorn: a pod of the same name that runs engines and replicas.
+//
+// +kubebuilder:object:root=true
+type InstanceManager struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	Spec              InstanceManagerSpec   `json:"spec,omitempty"`
+	Status            InstanceManagerStatus `json:"status,omitempty"`
+}
+
+// InstanceManagerSpec of an InstanceManager.
+type InstanceManagerSpec struct {
+	NodeID         string         `json:"nodeID,omitempty"`
+	DataEngine     string         `json:"dataEngine,omitempty"`
+	DataEngineSpec DataEngineSpec `json:"dataEngineSpec,omitempty"`
+}
+
+// Engine is the data engine that the instance manager is for.
+func (s InstanceManagerSpec) Engine() string { return cmp.Or(s.DataEngine, EngineV1) }
+
+// DataEngineSpec holds what one instance manager has otherwise than the settings say.
+type DataEngineSpec struct {
+	V2 V2DataEngineSpec `json:"v2,omitempty"`
+}
+
+// V2DataEngineSpec is that of the v2 data engine.
+type V2DataEngineSpec struct {
+	CPUMask string `json:"cpuMask,omitempty"`
+}
+
+// InstanceManagerStatus of an InstanceManager: what runs in its pod, by name.
+type InstanceManagerStatus struct {
+	CurrentState    string                     `json:"currentState,omitempty"`
+	InstanceEngines map[string]InstanceProcess `json:"instanceEngines,omitempty"`
+	// InstanceEngineFrontends are from Longhorn 1.12.
+	InstanceEngineFrontends map[string]InstanceProcess `json:"instanceEngineFrontends,omitempty"`
+	InstanceReplicas        map[string]InstanceProcess `json:"instanceReplicas,omitempty"`
+	// Instances are those of before Longhorn 1.5.
+	Instances map[string]InstanceProcess `json:"instances,omitempty"`
+}
+
+// InstanceProcess is one engine or replica.
+type InstanceProcess struct {
+	Status InstanceProcessStatus `json:"status,omitempty"`
+}
+
+// InstanceProcessStatus of an InstanceProcess.
+type InstanceProcessStatus struct {
+	State string `json:"state,omitempty"`
+}
+
+// States of an instance. In the last three it surely does not run.
+const (
+	InstanceRunning    = "running"
+	InstanceStopped    = "stopped"
+	InstanceTerminated = "terminated"
+	InstanceError      = "error"
+)
+
+// InstanceManagerList is a list of instance managers.
+//
+// +kubebuilder:object:root=true
+type InstanceManagerList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []InstanceManager `json:"items"`
+}
+
+// Engine of Longhorn: the target of an attached volume.
+//
+// +kubebuilder:object:root=true
+type Engine struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	Spec              InstanceSpec   `json:"spec,omitempty"`
+	Status            InstanceStatus `json:"status,omitempty"`
+}
+
+// InstanceSpec is what engines and replicas have in common.
+type InstanceSpec struct {
+	VolumeName  string `json:"volumeName,omitempty"`
+	NodeID      string `json:"nodeID,omitempty"`
+	DesireState string `json:"desireState,omitempty"`
+	DataEngine  string `json:"dataEngine,omitempty"`
+	// BackendStoreDriver is what dataEngine was called before Longhorn 1.6.
+	BackendStoreDriver string `json:"backendStoreDriver,omitempty"`
+}
+
+// Engine is the data engine of the engine or replica.
+func (s InstanceSpec) Engine() string { return cmp.Or(s.DataEngine, s.BackendStoreDriver, EngineV1) }
+
+// InstanceStatus is what engines and replicas have in common.
+type InstanceStatus struct {
+	CurrentState        string `json:"currentState,omitempty"`
+	InstanceManagerName string `json:"instanceManagerName,omitempty"`
+}
+
+// EngineList is a list of engines.
+//
+// +kubebuilder:object:root=true
+type EngineList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Engine `json:"items"`
+}
+
+// Replica of Longhorn: one copy of a volume.
+//
+// +kubebuilder:object:root=true
+type Replica struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	Spec              InstanceSpec   `json:"spec,omitempty"`
+	Status            InstanceStatus `json:"status,omitempty"`
+}
+
+// ReplicaList is a list of replicas.
+//
+// +kubebuilder:object:root=true
+type ReplicaList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Replica `json:"items"`
+}
+
+// BackingImageManager of Longhorn: a pod of the same name that handles the files
+// of backing images on one disk.
+//
+// +kubebuilder:object:root=true
+type BackingImageManager struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	Spec              BackingImageManagerSpec   `json:"spec,omitempty"`
+	Status            BackingImageManagerStatus `json:"status,omitempty"`
+}
+
+// BackingImageManagerSpec of a BackingImageManager.
+type BackingImageManagerSpec struct {
+	NodeID string `json:"nodeID,omitempty"`
+}
+
+// BackingImageManagerStatus of a BackingImageManager.
+type BackingImageManagerStatus struct {
+	CurrentState        string                          `json:"currentState,omitempty"`
+	BackingImageFileMap map[string]BackingImageFileInfo `json:"backingImageFileMap,omitempty"`
+}
+
+// BackingImageFileInfo is one file.
+type BackingImageFileInfo struct {
+	State string `json:"state,omitempty"`
+	// SendingReference counts those that the file is being sent to.
+	SendingReference int `json:"sendingReference,omitempty"`
+}
+
+// States of a backing image file in which it is being written.
+const (
+	FilePending    = "pending"
+	FileStarting   = "starting"
+	FileInProgress = "in-progress"
+)
+
+// BackingImageManagerList is a list of backing image managers.
+//
+// +kubebuilder:object:root=true
+type BackingImageManagerList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []BackingImageManager `json:"items"`
+}
+
+// Node of Longhorn: a node of the cluster that it works on.
+//
+// +kubebuilder:object:root=true
+type Node struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	Spec              NodeSpec `json:"spec,omitempty"`
+}
+
+// NodeSpec of a Node.
+type NodeSpec struct {
+	// InstanceManagerCPURequest in thousandths of a CPU; 0 leaves it to the settings.
+	InstanceManagerCPURequest int64 `json:"instanceManagerCPURequest,omitempty"`
+}
+
+// NodeList is a list of nodes.
+//
+// +kubebuilder:object:root=true
+type NodeList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Node `json:"items"`
+}

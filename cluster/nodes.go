@@ -1,0 +1,77 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/cluster/longhorn"
+	"github.com/fairlead-io/fairlead/settings"
+)
+
+// Nodes gathers the nodes of the cluster, and which of them the storage system works on.
+func (r *Reader) Nodes(ctx context.Context) (settings.Nodes, error) {
+	var list corev1.NodeList
+	if err := r.objects.List(ctx, &list); err != nil {
+		return nil, fmt.Errorf("listing nodes: %w", err)
+	}
+	var theirs longhorn.NodeList
+	if err := r.listHere(ctx, &theirs, "nodes of the storage system"); err != nil {
+		return nil, err
+	}
+	byName := make(map[string]*longhorn.Node, len(theirs.Items))
+	for i := range theirs.Items {
+		byName[theirs.Items[i].Name] = &theirs.Items[i]
+	}
+	nodes := make(settings.Nodes, len(list.Items))
+	for i := range list.Items {
+		node := &list.Items[i]
+		nodes[node.Name] = r.nodeOf(node, byName[node.Name])
+	}
+	return nodes, nil
+}
+
+// Node gathers one node; there is none in the result where the cluster has none of the name.
+func (r *Reader) Node(ctx context.Context, name string) (settings.Nodes, error) {
+	var node corev1.Node
+	err := r.objects.Get(ctx, client.ObjectKey{Name: name}, &node)
+	if apierrors.IsNotFound(err) {
+		return settings.Nodes{}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading node %s: %w", name, err)
+	}
+	theirs := &longhorn.Node{}
+	err = r.objects.Get(ctx, client.ObjectKey{Namespace: r.profile.Namespace, Name: name}, theirs)
+	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+		theirs = nil
+	} else if err != nil {
+		return nil, fmt.Errorf("reading node %s of the storage system: %w", name, err)
+	}
+	return settings.Nodes{name: r.nodeOf(&node, theirs)}, nil
+}
+
+// nodeOf joins the two; theirs is nil where the storage system does not work.
+func (r *Reader) nodeOf(node *corev1.Node, theirs *longhorn.Node) settings.Node {
+	n := settings.Node{
+		AllocatableMilliCPU: node.Status.Allocatable.Cpu().MilliValue(),
+		DisabledV2:          node.Labels[r.profile.DisableV2Label] == "true",
+		Labels:              node.Labels,
+	}
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			n.Ready = c.Status == corev1.ConditionTrue
+		}
+	}
+	for _, t := range node.Spec.Taints {
+		n.Taints = append(n.Taints, settings.Taint{Key: t.Key, Value: t.Value, Effect: string(t.Effect)})
+	}
+	if theirs != nil {
+		n.Storage, n.InstanceManagerMilliCPU = true, theirs.Spec.InstanceManagerCPURequest
+	}
+	return n
+}

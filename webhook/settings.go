@@ -1,0 +1,99 @@
+package webhook
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	config "github.com/fairlead-io/fairlead/api/config/v1alpha1"
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/cluster"
+	"github.com/fairlead-io/fairlead/settings"
+	"github.com/fairlead-io/fairlead/validators"
+)
+
+var settingKinds = []metav1.GroupVersionKind{
+	{Group: "longhorn.io", Version: "v1beta2", Kind: "Setting"},
+	{Group: v1alpha1.GroupVersion.Group, Version: v1alpha1.GroupVersion.Version, Kind: "Setting"},
+}
+
+func (p Profile) settings(missing config.Strictness) rule[validators.Setting] {
+	return rule[validators.Setting]{
+		name:    p.Name + "/" + entrySettings,
+		deletes: true,
+		kinds:   settingKinds,
+		decide: func(ctx context.Context, r *Request[validators.Setting]) (Decision, error) {
+			if r.Namespace != p.Namespace {
+				return Decision{Outcome: outcomeAllowed, Reason: validators.ReasonValid}, nil
+			}
+			facts, err := p.settingFacts(ctx, r, missing)
+			if err != nil {
+				return cannotJudge(err), nil
+			}
+			resource := schema.GroupResource{Group: r.Resource.Group, Resource: r.Resource.Resource}
+			if r.Operation == admissionv1.Delete {
+				// A deletion of many at once has no name in the request.
+				name := r.OldObject.Metadata.Name
+				return fromVerdict(validators.ValidateSettingDeletion(name, facts), resource, name), nil
+			}
+			return fromVerdict(validators.ValidateSetting(*r.Object, r.OldObject, facts), resource, r.Name), nil
+		},
+	}
+}
+
+// settingFacts reads live what a change of a setting is judged by.
+func (p Profile) settingFacts(ctx context.Context, r *Request[validators.Setting], missing config.Strictness) (validators.SettingFacts, error) {
+	facts := validators.SettingFacts{
+		Own:           r.Kind.Group == v1alpha1.GroupVersion.Group,
+		MissingPolicy: validators.Strictness(missing),
+		Applies:       p.Duties.Settings == config.Apply,
+		User:          r.UserInfo.Username,
+	}
+	var err error
+	if facts.Facts, err = p.Live.Facts(ctx, cluster.FactsOptions{Now: time.Now(), VolumeNetworks: p.Duties.ServesVolumeNetworks()}); err != nil {
+		return facts, err
+	}
+	if facts.OwnValues, facts.SystemValues, err = p.Live.Values(ctx); err != nil {
+		return facts, err
+	}
+	if facts.PriorityClasses, _, err = p.Live.PriorityClasses(ctx); err != nil {
+		return facts, err
+	}
+	if r.Object != nil && validators.AsksForOverride(*r.Object, r.OldObject) && p.MayOverride != nil {
+		if facts.MayOverride, err = p.MayOverride(ctx, r.UserInfo); err != nil {
+			return facts, err
+		}
+	}
+	// A cluster without Multus has no such kind; values are judged all the same.
+	facts.Networks, err = p.Live.Networks(ctx)
+	facts.NetworksKnown = err == nil
+	return facts, nil
+}
+
+// MayOverride asks the API server whether a user may override the gates of the
+// settings in a namespace, of either group.
+func MayOverride(c client.Client, namespace string) func(context.Context, authenticationv1.UserInfo) (bool, error) {
+	return func(ctx context.Context, user authenticationv1.UserInfo) (bool, error) {
+		extra := map[string]authorizationv1.ExtraValue{}
+		for key, values := range user.Extra {
+			extra[key] = authorizationv1.ExtraValue(values)
+		}
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: user.Username, UID: user.UID, Groups: user.Groups, Extra: extra,
+			ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Namespace: namespace, Verb: settings.OverrideVerb, Group: v1alpha1.GroupVersion.Group, Resource: "settings",
+			},
+		}}
+		if err := c.Create(ctx, review); err != nil {
+			return false, fmt.Errorf("asking whether %s may override gates: %w", user.Username, err)
+		}
+		return review.Status.Allowed, nil
+	}
+}
