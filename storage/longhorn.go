@@ -20,6 +20,7 @@ func Longhorn() Profile {
 		ManagedLabels:             map[string]string{managedBy: "longhorn-manager"},
 		TolerationsAnnotation:     "longhorn.io/last-applied-tolerations",
 		DisableV2Label:            "node.longhorn.io/disable-v2-data-engine",
+		Versions:                  LonghornVersions(),
 		StorageInterface:          "lhnet1",
 		EndpointInterface:         "lhnet2",
 	}

@@ -34,6 +34,9 @@ type Profile struct {
 	// DisableV2Label set to "true" on a node: no instance manager of the v2 data engine.
 	DisableV2Label string
 
+	// Versions of the storage system, and what to leave to each.
+	Versions []VersionDuties
+
 	// StorageInterface is the interface name of a network given by storage-network.
 	StorageInterface string
 	// EndpointInterface is the interface name of a network given by endpoint-network-for-rwx-volume.

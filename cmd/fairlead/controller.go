@@ -23,6 +23,7 @@ import (
 	"github.com/fairlead-io/fairlead/controllers/rollout"
 	"github.com/fairlead-io/fairlead/controllers/volumes"
 	"github.com/fairlead-io/fairlead/controllers/workloads"
+	"github.com/fairlead-io/fairlead/storage"
 	"github.com/fairlead-io/fairlead/webhook"
 )
 
@@ -131,7 +132,7 @@ func setupProfile(mgr manager.Manager, c *config.Configuration, p config.Profile
 			Profile: profile, Applies: duties.Settings == config.Apply, VolumeNetworks: duties.ServesVolumeNetworks(), Settle: c.Networks.Settle.Duration,
 			Client: mgr.GetClient(), Cached: cached, Live: live, Events: recorder, Clock: clock.RealClock{}, Log: log,
 		}, &apply.Reconciler{
-			Profile: profile, Applies: duties.Settings == config.Apply, VolumeNetworks: duties.ServesVolumeNetworks(), Settle: c.Networks.Settle.Duration,
+			Profile: profile, Applies: duties.Settings == config.Apply, Duties: dutiesByName(duties), VolumeNetworks: duties.ServesVolumeNetworks(), Settle: c.Networks.Settle.Duration,
 			Client: mgr.GetClient(), Cached: cached, Live: live, API: mgr.GetAPIReader(), Events: recorder, Clock: clock.RealClock{}, Log: log,
 		})
 	}
@@ -159,4 +160,12 @@ func setupProfile(mgr manager.Manager, c *config.Configuration, p config.Profile
 		}
 	}
 	return nil
+}
+
+// dutiesByName are the duties that depend on the version of the storage system.
+func dutiesByName(d config.Duties) map[string]string {
+	return map[string]string{
+		storage.DutySettings: string(d.Settings), storage.DutyPods: string(d.Pods), storage.DutyServices: string(d.Services),
+		storage.DutyEndpoints: string(d.Endpoints), storage.DutyWorkloads: string(d.Workloads), storage.DutyRemount: string(d.Remount),
+	}
 }

@@ -26,6 +26,8 @@ type Reconciler struct {
 	// Applies is false where the storage system applies settings by itself: then
 	// nothing is touched, only told.
 	Applies bool
+	// Duties as they are set, for comparison with storage.VersionDuties.
+	Duties map[string]string
 	// VolumeNetworks and Settle, as in package rollout.
 	VolumeNetworks bool
 	Settle         time.Duration
@@ -48,6 +50,9 @@ type Reconciler struct {
 // Reconcile does at most one piece of work.
 func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	if err := r.ensureSettings(ctx); err != nil {
+		return ctrl.Result{}, err
+	}
+	if err := r.adviseDuties(ctx); err != nil {
 		return ctrl.Result{}, err
 	}
 	facts, plan, err := r.plan(ctx, r.Cached)

@@ -1,0 +1,44 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/cluster"
+	"github.com/fairlead-io/fairlead/storage"
+)
+
+// adviseDuties says once for each version of the storage system which duties
+// are set otherwise than the table of versions has them.
+func (r *Reconciler) adviseDuties(ctx context.Context) error {
+	version, err := r.Cached.Version(ctx)
+	if err != nil || version == "" {
+		return err
+	}
+	row, known := storage.DutiesFor(r.Profile.Versions, version)
+	if !known {
+		return nil
+	}
+	var otherwise []string
+	for _, duty := range slices.Sorted(maps.Keys(row.Duties)) {
+		if is := r.Duties[duty]; is != "" && is != row.Duties[duty] {
+			otherwise = append(otherwise, fmt.Sprintf("%s is %s, not %s", duty, is, row.Duties[duty]))
+		}
+	}
+	message := fmt.Sprintf("%s %s %s; duties that are set otherwise than docs/duties.md has them: %s", r.Profile.Name, version, row.Does, strings.Join(otherwise, ", "))
+	if len(otherwise) == 0 || !r.sayOnce("duties", message) {
+		return nil
+	}
+	r.Log.Warn("duties are set otherwise than this version of the storage system asks for", "version", version, "otherwise", otherwise)
+	key := cluster.RolloutKey(r.Profile)
+	rollout := &v1alpha1.NetworkRollout{}
+	rollout.Namespace, rollout.Name = key.Namespace, key.Name
+	r.Events.Eventf(rollout, nil, corev1.EventTypeWarning, "DutiesForVersion", "Apply", "%s", clipped(message))
+	return nil
+}
