@@ -21,7 +21,7 @@ func TestComponents(t *testing.T) {
 	lh := c.Longhorn()
 	stop := c.runComponents(lh)
 
-	if out := c.instanceManagers(); out != "node-1 v1 running {} {}\nnode-2 v1 running {} {}\nnode-3 v1 running {} {}\n" {
+	if out := c.instanceManagers(); out != "node-1 v1 running [] []\nnode-2 v1 running [] []\nnode-3 v1 running [] []\n" {
 		t.Errorf("instance managers:\n%s", out)
 	}
 	if n := len(c.pods(backingImageManagerLabels)); n != 1 {
@@ -74,18 +74,18 @@ func TestComponents(t *testing.T) {
 		c.must(lh.Attach(t.Context(), "pvc-2", "node-3"))
 		c.must(lh.Attach(t.Context(), "pvc-3", "node-1"))
 		c.must(lh.AddReplica(t.Context(), "pvc-1", "node-3"))
-		c.mustRun(`node-1 v1 running {pvc-3-e-0:running} {pvc-1-r-0:running}
-node-1 v2 running {} {}
-node-2 v1 running {} {pvc-1-r-1:running}
-node-2 v2 running {} {}
-node-3 v1 running {pvc-1-e-0:running} {pvc-1-r-2:starting}
-node-3 v2 running {pvc-2-e-0:running} {pvc-2-r-0:running}
+		c.mustRun(`node-1 v1 running [pvc-3-e-0:running] [pvc-1-r-0:running]
+node-1 v2 running [] []
+node-2 v1 running [] [pvc-1-r-1:running]
+node-2 v2 running [] []
+node-3 v1 running [pvc-1-e-0:running] [pvc-1-r-2:starting]
+node-3 v2 running [pvc-2-e-0:running] [pvc-2-r-0:running]
 `)
 		lost := c.instanceManagerPod("node-2", "v1")
 		c.must(c.Client.Delete(t.Context(), &lost))
 		c.waitRenewed(lost.UID)
 		c.eventually("the replica on node-2 runs again", 20*time.Second, func() error {
-			if out := c.instanceManagers(); !strings.Contains(out, "node-2 v1 running {} {pvc-1-r-1:running}") {
+			if out := c.instanceManagers(); !strings.Contains(out, "node-2 v1 running [] [pvc-1-r-1:running]") {
 				return fmt.Errorf("instance managers:\n%s", out)
 			}
 			return nil
@@ -93,7 +93,7 @@ node-3 v2 running {pvc-2-e-0:running} {pvc-2-r-0:running}
 		for _, volume := range []string{"pvc-1", "pvc-2", "pvc-3"} {
 			c.must(lh.Detach(t.Context(), volume))
 		}
-		idle := "node-%[1]d v1 running {} {}\nnode-%[1]d v2 running {} {}\n"
+		idle := "node-%[1]d v1 running [] []\nnode-%[1]d v2 running [] []\n"
 		c.mustRun(fmt.Sprintf(idle, 1) + fmt.Sprintf(idle, 2) + fmt.Sprintf(idle, 3))
 		c.set(system, "v2-data-engine", "false")
 		c.eventually("the instance managers of v2 go", 20*time.Second, func() error {
@@ -111,9 +111,9 @@ var backingImageManagerLabels = map[string]string{"longhorn.io/component": "back
 func (c *cluster) instanceManagers() string {
 	c.t.Helper()
 	const names = `{{range $name, $i := %s}}{{$name}}:{{$i.status.state}} {{end}}`
-	out := c.kubectl("-n", namespace, "get", "instancemanagers", "-o", "go-template={{range .items}}{{.spec.nodeID}} {{.spec.dataEngine}} {{.status.currentState}} {"+
-		fmt.Sprintf(names, ".status.instanceEngines")+"} {"+fmt.Sprintf(names, ".status.instanceReplicas")+"}{{println}}{{end}}")
-	lines := strings.SplitAfter(strings.ReplaceAll(out, " }", "}"), "\n")
+	out := c.kubectl("-n", namespace, "get", "instancemanagers", "-o", "go-template={{range .items}}{{.spec.nodeID}} {{.spec.dataEngine}} {{.status.currentState}} ["+
+		fmt.Sprintf(names, ".status.instanceEngines")+"] ["+fmt.Sprintf(names, ".status.instanceReplicas")+"]{{println}}{{end}}")
+	lines := strings.SplitAfter(strings.ReplaceAll(out, " ]", "]"), "\n")
 	slices.Sort(lines)
 	return strings.Join(lines, "")
 }

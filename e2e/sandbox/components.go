@@ -46,7 +46,7 @@ func (l Longhorn) RunComponents(ctx context.Context) {
 		listOf("BackingImageManager"), listOf("Engine"), listOf("Replica"))
 	defer ended()
 	for last := ""; ; {
-		if err := l.syncComponents(ctx); err != nil && ctx.Err() == nil && err.Error() != last {
+		if err := l.finishRound(ctx); err != nil && err.Error() != last {
 			last = err.Error()
 			fmt.Fprintf(l.out, "in place of Longhorn's manager: %v\n", err)
 		}
@@ -58,6 +58,13 @@ func (l Longhorn) RunComponents(ctx context.Context) {
 		case <-time.After(time.Second): // what is not watched, as a node that is cordoned no more, and what has failed
 		}
 	}
+}
+
+// finishRound does not leave a round half done when the context ends.
+func (l Longhorn) finishRound(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	return l.syncComponents(ctx)
 }
 
 // syncComponents goes once over everything, and on past what fails.
