@@ -128,7 +128,7 @@ func (l Longhorn) templatesReady(ctx context.Context) error {
 			return fmt.Errorf("reading Deployment %s: %w", name, err)
 		}
 		if d.Status.ReadyReplicas != *d.Spec.Replicas {
-			return fmt.Errorf("Deployment %s: %w", name, errNotReady)
+			return fmt.Errorf("the pods of Deployment %s: %w", name, errNotReady)
 		}
 	}
 	var ds appsv1.DaemonSet
@@ -136,7 +136,7 @@ func (l Longhorn) templatesReady(ctx context.Context) error {
 		return fmt.Errorf("reading DaemonSet %s: %w", EngineImageDaemonSet, err)
 	}
 	if ds.Status.ObservedGeneration == 0 || ds.Status.NumberReady != ds.Status.DesiredNumberScheduled {
-		return fmt.Errorf("DaemonSet %s: %w", EngineImageDaemonSet, errNotReady)
+		return fmt.Errorf("the pods of DaemonSet %s: %w", EngineImageDaemonSet, errNotReady)
 	}
 	return nil
 }
