@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"strings"
@@ -45,6 +46,8 @@ type options struct {
 	webhooks      int
 	controllers   int
 	workloads     bool
+	// components are those of Longhorn beside the CSI plugin; its manager runs them while the test does.
+	components bool
 	// duties of the profile, as in the configuration, in one line.
 	duties string
 	// controllerArgs are given to the controller beside what its Deployment says.
@@ -61,6 +64,9 @@ func newCluster(t *testing.T, o options) *cluster {
 	}
 	c := newControlPlane(t, o)
 	c.must(c.SeedLonghorn(t.Context()))
+	if o.components {
+		c.runComponents(c.Longhorn())
+	}
 	if o.workloads {
 		c.must(c.SeedWorkloads(t.Context()))
 	}
@@ -92,6 +98,25 @@ func newControlPlane(t *testing.T, o options) *cluster {
 		}
 	})
 	return c
+}
+
+// runComponents installs Longhorn's components, and runs them by lh until the
+// function is called that it returns, or the test ends.
+func (c *cluster) runComponents(lh sandbox.Longhorn) (stop func()) {
+	c.t.Helper()
+	c.must(lh.InstallComponents(c.t.Context()))
+	ctx, cancel := context.WithCancel(c.t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		lh.RunComponents(ctx)
+	}()
+	stop = func() {
+		cancel()
+		<-ended
+	}
+	c.t.Cleanup(stop) // before the control plane's, which was there first
+	return stop
 }
 
 func (c *cluster) must(err error) {

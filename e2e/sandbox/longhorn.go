@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"strconv"
 	"strings"
 	"time"
 
@@ -22,15 +24,20 @@ import (
 )
 
 // Longhorn does what longhorn-manager v1.7.0 would do with its objects, as far
-// as shared volumes go; there is no engine here that could store anything.
+// as shared volumes and its components go; there is no engine here that could
+// store anything.
 type Longhorn struct {
-	client    client.Client
+	client    client.WithWatch
 	namespace string
+	// remembered settings that pods are built by; nil for those of the moment.
+	remembered settingValues
+	// out is told what goes wrong where nobody waits for it.
+	out io.Writer
 }
 
 // Longhorn returns the stand-in for longhorn-manager.
 func (s *Sandbox) Longhorn() Longhorn {
-	return Longhorn{client: s.Client, namespace: storage.Longhorn().Namespace}
+	return Longhorn{client: s.Client, namespace: storage.Longhorn().Namespace, out: s.Out}
 }
 
 // Volume to create.
@@ -42,6 +49,24 @@ type Volume struct {
 	Claim string
 	// PersistentVolume's name where it is not the volume's, as with one made by hand.
 	PersistentVolume string
+	// Engine is the data engine; empty is v1.
+	Engine string
+	// ReplicaNodes have a healthy replica each. None is for tests that look at the volume alone.
+	ReplicaNodes []string
+}
+
+func (v Volume) engine() string {
+	if v.Engine != "" {
+		return v.Engine
+	}
+	return engineV1
+}
+
+func (v Volume) replicas() int64 {
+	if n := len(v.ReplicaNodes); n > 0 {
+		return int64(n)
+	}
+	return 3
 }
 
 func (v Volume) persistentVolume() string {
@@ -59,8 +84,8 @@ func (l Longhorn) CreateVolume(ctx context.Context, v Volume) error {
 	}
 	volume := l.object("Volume", v.Name)
 	volume.Object["spec"] = map[string]any{
-		"accessMode": mode, "migratable": v.Migratable, "size": "1073741824", "numberOfReplicas": int64(3),
-		"frontend": "blockdev", "dataEngine": "v1",
+		"accessMode": mode, "migratable": v.Migratable, "size": volumeSize, "numberOfReplicas": v.replicas(),
+		"frontend": "blockdev", "dataEngine": v.engine(),
 	}
 	objects := []client.Object{volume, persistentVolume(v, k8sMode)}
 	if v.Shared && !v.Migratable {
@@ -74,11 +99,19 @@ func (l Longhorn) CreateVolume(ctx context.Context, v Volume) error {
 			return fmt.Errorf("creating %T %s: %w", o, v.Name, err)
 		}
 	}
+	if len(v.ReplicaNodes) > 0 {
+		if err := l.createInstances(ctx, v); err != nil {
+			return err
+		}
+	}
 	return l.status(ctx, "Volume", v.Name, map[string]any{"state": "detached", "robustness": "unknown"})
 }
 
 func persistentVolume(v Volume, mode corev1.PersistentVolumeAccessMode) *corev1.PersistentVolume {
-	attributes := map[string]string{"numberOfReplicas": "3"}
+	attributes := map[string]string{"numberOfReplicas": strconv.FormatInt(v.replicas(), 10)}
+	if v.Engine != "" {
+		attributes["dataEngine"] = v.Engine
+	}
 	if v.Migratable {
 		attributes["migratable"] = "true"
 	}
@@ -109,9 +142,13 @@ func claim(v Volume, mode corev1.PersistentVolumeAccessMode) *corev1.PersistentV
 	}
 }
 
-// Attach does what longhorn-manager does when a volume is attached: the state
-// and, for a shared volume, Service, server pod and endpoint, in its order.
+// Attach does what longhorn-manager does when a volume is attached: replicas and
+// engine where there are instance managers for them, the state and, for a shared
+// volume, Service, server pod and endpoint, in its order.
 func (l Longhorn) Attach(ctx context.Context, volume, node string, workloads ...string) error {
+	if err := l.startInstances(ctx, volume, node); err != nil {
+		return err
+	}
 	status := map[string]any{"state": "attached", "currentNodeID": node, "robustness": "healthy"}
 	if len(workloads) > 0 {
 		var list []any
@@ -137,7 +174,15 @@ func (l Longhorn) startSharing(ctx context.Context, sm *unstructured.Unstructure
 	if err := l.client.Create(ctx, shareService(sm)); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("creating the Service of %s: %w", sm.GetName(), err)
 	}
-	if err := l.client.Create(ctx, sharePod(sm)); err != nil && !apierrors.IsAlreadyExists(err) {
+	values, err := l.buildSettings(ctx)
+	if err != nil {
+		return err
+	}
+	pod, err := sharePod(sm, values)
+	if err != nil {
+		return err
+	}
+	if err := l.client.Create(ctx, pod); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("creating the server of %s: %w", sm.GetName(), err)
 	}
 	if err := l.waitReady(ctx, "share-manager-"+sm.GetName()); err != nil {
@@ -174,6 +219,9 @@ func (l Longhorn) Detach(ctx context.Context, volume string) error {
 	}
 	err := l.status(ctx, "ShareManager", volume, map[string]any{"state": "stopped", "endpoint": ""})
 	if client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	if err := l.stopInstances(ctx, volume); err != nil {
 		return err
 	}
 	return l.status(ctx, "Volume", volume, map[string]any{

@@ -25,15 +25,14 @@ func shareService(sm *unstructured.Unstructured) *corev1.Service {
 	}
 }
 
-func sharePod(sm *unstructured.Unstructured) *corev1.Pod {
-	return &corev1.Pod{
+func sharePod(sm *unstructured.Unstructured, values settingValues) (*corev1.Pod, error) {
+	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: sm.GetNamespace(), Name: "share-manager-" + sm.GetName(), OwnerReferences: owner(sm, true),
 			Labels: map[string]string{
 				"longhorn.io/managed-by": "longhorn-manager", "longhorn.io/component": "share-manager",
 				"longhorn.io/share-manager": sm.GetName(),
 			},
-			Annotations: map[string]string{"longhorn.io/last-applied-tolerations": "[]"},
 		},
 		Spec: corev1.PodSpec{
 			ServiceAccountName: "longhorn-service-account", RestartPolicy: corev1.RestartPolicyNever,
@@ -44,11 +43,12 @@ func sharePod(sm *unstructured.Unstructured) *corev1.Pod {
 			}},
 		},
 	}
+	return pod, values.build(pod)
 }
 
-func owner(sm *unstructured.Unstructured, controller bool) []metav1.OwnerReference {
+func owner(o *unstructured.Unstructured, controller bool) []metav1.OwnerReference {
 	return []metav1.OwnerReference{{
-		APIVersion: longhorn.GroupVersion.String(), Kind: "ShareManager", Name: sm.GetName(), UID: sm.GetUID(),
+		APIVersion: longhorn.GroupVersion.String(), Kind: o.GetKind(), Name: o.GetName(), UID: o.GetUID(),
 		BlockOwnerDeletion: ptr.To(true), Controller: ptr.To(controller),
 	}}
 }

@@ -1,0 +1,142 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// InstallComponents makes what longhorn-manager v1.7.0 runs beside the CSI plugin,
+// and waits until all of it is ready: the sidecars' Deployments, the engine
+// image's DaemonSet, an instance manager on every node and a backing image manager
+// on the first. RunComponents keeps it so.
+func (l Longhorn) InstallComponents(ctx context.Context) error {
+	if err := l.createTemplates(ctx); err != nil {
+		return err
+	}
+	var nodes corev1.NodeList
+	if err := l.client.List(ctx, &nodes); err != nil {
+		return fmt.Errorf("listing nodes: %w", err)
+	}
+	for i := range nodes.Items {
+		if err := l.createNode(ctx, nodes.Items[i].Name); err != nil {
+			return err
+		}
+	}
+	if len(nodes.Items) > 0 {
+		if err := l.createBackingImageManager(ctx, nodes.Items[0].Name); err != nil {
+			return err
+		}
+	}
+	return l.waitComponents(ctx)
+}
+
+// RunComponents does what longhorn-manager does with its instance managers and
+// backing image managers, until the context ends: makes their pods anew, follows
+// them in their status, and has them run the engines and replicas that are to
+// run. It restarts no pod by itself because a setting has changed.
+func (l Longhorn) RunComponents(ctx context.Context) {
+	changed, ended := l.changes(ctx, &corev1.PodList{}, listOf("Setting"), listOf("Node"), listOf("InstanceManager"),
+		listOf("BackingImageManager"), listOf("Engine"), listOf("Replica"))
+	defer ended()
+	for last := ""; ; {
+		if err := l.finishRound(ctx); err != nil && err.Error() != last {
+			last = err.Error()
+			fmt.Fprintf(l.out, "in place of Longhorn's manager: %v\n", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+			time.Sleep(100 * time.Millisecond) // much comes at a time; who asks so seldom leaves the API server to others
+		case <-time.After(time.Second): // what is not watched, as a node that is cordoned no more, and what has failed
+		}
+	}
+}
+
+// finishRound does not leave a round half done when the context ends.
+func (l Longhorn) finishRound(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	return l.syncComponents(ctx)
+}
+
+// syncComponents goes once over everything, and on past what fails.
+func (l Longhorn) syncComponents(ctx context.Context) error {
+	s, err := l.survey(ctx)
+	if err != nil {
+		return err
+	}
+	problems := []error{l.followEngines(ctx, s)}
+	for i := range s.managers {
+		problems = append(problems, l.syncPod(ctx, s, &s.managers[i], instanceManagerPod))
+	}
+	for i := range s.backingManagers {
+		problems = append(problems, l.syncPod(ctx, s, &s.backingManagers[i], backingImageManagerPod))
+	}
+	return errors.Join(append(problems, l.syncInstances(ctx))...)
+}
+
+// waitComponents does what RunComponents does until everything is ready. Where
+// that runs too, the one who is late tries again.
+func (l Longhorn) waitComponents(ctx context.Context) error {
+	var last error
+	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		if last = l.syncComponents(ctx); last == nil {
+			last = l.componentsReady(ctx)
+		}
+		return last == nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for Longhorn's components: %w", errors.Join(err, last))
+	}
+	return nil
+}
+
+var errNotReady = errors.New("not ready")
+
+func (l Longhorn) componentsReady(ctx context.Context) error {
+	s, err := l.survey(ctx)
+	if err != nil {
+		return err
+	}
+	for _, node := range s.storageNodes {
+		for engine, setting := range map[string]string{engineV1: "v1-data-engine", engineV2: "v2-data-engine"} {
+			if s.settings[setting] == "true" && s.manager(node.GetName(), engine) == nil {
+				return fmt.Errorf("the instance manager of %s on %s: %w", engine, node.GetName(), errNotReady)
+			}
+		}
+	}
+	for _, o := range append(s.managers, s.backingManagers...) {
+		if state := text(&o, "status", "currentState"); state != stateRunning {
+			return fmt.Errorf("%s is %s: %w", o.GetName(), state, errNotReady)
+		}
+	}
+	return l.templatesReady(ctx)
+}
+
+func (l Longhorn) templatesReady(ctx context.Context) error {
+	for name := range csiDeployments() {
+		var d appsv1.Deployment
+		if err := l.client.Get(ctx, client.ObjectKey{Namespace: l.namespace, Name: name}, &d); err != nil {
+			return fmt.Errorf("reading Deployment %s: %w", name, err)
+		}
+		if d.Status.ReadyReplicas != *d.Spec.Replicas {
+			return fmt.Errorf("the pods of Deployment %s: %w", name, errNotReady)
+		}
+	}
+	var ds appsv1.DaemonSet
+	if err := l.client.Get(ctx, client.ObjectKey{Namespace: l.namespace, Name: EngineImageDaemonSet}, &ds); err != nil {
+		return fmt.Errorf("reading DaemonSet %s: %w", EngineImageDaemonSet, err)
+	}
+	if ds.Status.ObservedGeneration == 0 || ds.Status.NumberReady != ds.Status.DesiredNumberScheduled {
+		return fmt.Errorf("the pods of DaemonSet %s: %w", EngineImageDaemonSet, errNotReady)
+	}
+	return nil
+}

@@ -1,0 +1,140 @@
+package sandbox
+
+import (
+	"context"
+	"crypto/sha512"
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Data engines.
+const (
+	engineV1 = "v1"
+	engineV2 = "v2"
+)
+
+const instanceManagerImage = "longhornio/longhorn-instance-manager:v1.7.0"
+
+// disableV2Label on a node keeps the v2 data engine off it.
+const disableV2Label = "node.longhorn.io/disable-v2-data-engine"
+
+func checksum(text string) string {
+	sum := sha512.Sum512([]byte(text))
+	return hex.EncodeToString(sum[:])
+}
+
+// instanceManagerName follows GetInstanceManagerName in types/types.go.
+func instanceManagerName(node, engine string) string {
+	return "instance-manager-" + checksum(node + instanceManagerImage + engine)[:32]
+}
+
+// instanceManagerLabels follows GetInstanceManagerLabels in types/types.go.
+func instanceManagerLabels(node, engine string) map[string]string {
+	canonical := strings.NewReplacer(":", "-", "/", "-").Replace(instanceManagerImage)
+	return map[string]string{
+		"longhorn.io/managed-by": "longhorn-manager", "longhorn.io/component": "instance-manager",
+		"longhorn.io/instance-manager-type": "aio", "longhorn.io/instance-manager-image": "imi-" + checksum(canonical)[:8],
+		"longhorn.io/node": node, "longhorn.io/data-engine": engine,
+	}
+}
+
+// followEngines makes the instance managers of the data engines that are switched
+// on, and removes those of one that is switched off once they run nothing.
+func (l Longhorn) followEngines(ctx context.Context, s *survey) error {
+	enabled := map[string]bool{
+		engineV1: s.settings["v1-data-engine"] != "false", engineV2: s.settings["v2-data-engine"] == "true",
+	}
+	for _, node := range s.storageNodes {
+		for engine, on := range enabled {
+			name := node.GetName()
+			on = on && !(engine == engineV2 && s.nodes[name].Labels[disableV2Label] == "true")
+			manager := s.manager(name, engine)
+			switch {
+			case on && manager == nil:
+				if err := l.createInstanceManager(ctx, name, engine); err != nil {
+					return err
+				}
+			case !on && manager != nil && len(instancesOf(manager)) == 0:
+				if err := l.deleteInstanceManager(ctx, manager); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func (l Longhorn) createInstanceManager(ctx context.Context, node, engine string) error {
+	im := l.object("InstanceManager", instanceManagerName(node, engine))
+	im.SetLabels(instanceManagerLabels(node, engine))
+	im.Object["spec"] = map[string]any{"image": instanceManagerImage, "nodeID": node, "type": "aio", "dataEngine": engine}
+	if err := l.create(ctx, im); err != nil {
+		return err
+	}
+	return l.create(ctx, disruptionBudget(im))
+}
+
+// deleteInstanceManager leaves its pod to Kubernetes' garbage collector.
+func (l Longhorn) deleteInstanceManager(ctx context.Context, im *unstructured.Unstructured) error {
+	for _, o := range []client.Object{im, disruptionBudget(im)} {
+		if err := client.IgnoreNotFound(l.client.Delete(ctx, o)); err != nil {
+			return fmt.Errorf("deleting %T %s: %w", o, o.GetName(), err)
+		}
+	}
+	return nil
+}
+
+// disruptionBudget keeps a drain away from the pod; Longhorn has one for each.
+func disruptionBudget(im *unstructured.Unstructured) *policyv1.PodDisruptionBudget {
+	one := intstr.FromInt32(1)
+	return &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Namespace: im.GetNamespace(), Name: im.GetName()},
+		Spec: policyv1.PodDisruptionBudgetSpec{
+			MinAvailable: &one,
+			Selector:     &metav1.LabelSelector{MatchLabels: instanceManagerLabels(text(im, "spec", "nodeID"), text(im, "spec", "dataEngine"))},
+		},
+	}
+}
+
+// instanceManagerPod follows createInstanceManagerPodSpec, but for what it mounts
+// of the host. It is nil where Longhorn makes none: on a cordoned node.
+func instanceManagerPod(im *unstructured.Unstructured, s *survey) (*corev1.Pod, error) {
+	name, engine := text(im, "spec", "nodeID"), text(im, "spec", "dataEngine")
+	node, found := s.nodes[name]
+	if !found || node.Spec.Unschedulable {
+		return nil, nil
+	}
+	resources, err := s.instanceManagerResources(name, engine)
+	if err != nil {
+		return nil, err
+	}
+	pod := managerPod(im, "instance-manager")
+	pod.Labels = instanceManagerLabels(name, engine)
+	container := &pod.Spec.Containers[0]
+	container.Args = []string{"instance-manager", "--debug", "daemon", "--listen", "0.0.0.0:8500"}
+	container.Resources = resources
+	container.LivenessProbe = probe(corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{
+		"/bin/sh", "-c", portsProbe(8500, 8501, 8502, 8503),
+	}}})
+	container.Env = append(container.Env, corev1.EnvVar{Name: "TLS_DIR", Value: "/tls-files/"})
+	if engine == engineV2 {
+		runV2(pod)
+	}
+	return pod, s.buildSettings.buildOnStorageNetwork(pod)
+}
+
+func portsProbe(ports ...int) string {
+	var checks []string
+	for _, port := range ports {
+		checks = append(checks, fmt.Sprintf("nc -zv localhost %d > /dev/null 2>&1", port))
+	}
+	return fmt.Sprintf("test $(%s; echo $?) -eq 0", strings.Join(checks, " && "))
+}

@@ -1,0 +1,101 @@
+package sandbox
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// managerPod is what the pods of instance managers and backing image managers
+// have in common: one pod of the object's name, on the object's node.
+func managerPod(o *unstructured.Unstructured, container string) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: o.GetNamespace(), Name: o.GetName(), OwnerReferences: owner(o, true)},
+		Spec: corev1.PodSpec{
+			ServiceAccountName: "longhorn-service-account", RestartPolicy: corev1.RestartPolicyNever, NodeName: text(o, "spec", "nodeID"),
+			Containers: []corev1.Container{{
+				Name: container, Image: text(o, "spec", "image"), ImagePullPolicy: corev1.PullIfNotPresent,
+				SecurityContext: &corev1.SecurityContext{Privileged: ptr.To(true)},
+				Env: []corev1.EnvVar{{Name: "POD_IP", ValueFrom: &corev1.EnvVarSource{
+					FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.podIP"},
+				}}},
+			}},
+		},
+	}
+}
+
+// probe has the times that Longhorn gives all its probes (datastore/kubernetes.go).
+func probe(handler corev1.ProbeHandler) *corev1.Probe {
+	return &corev1.Probe{ProbeHandler: handler, InitialDelaySeconds: 3, TimeoutSeconds: 4, PeriodSeconds: 5, FailureThreshold: 3}
+}
+
+// syncPod makes the pod of a manager anew where it is gone or has ended, and
+// writes what has become of it.
+func (l Longhorn) syncPod(ctx context.Context, s *survey, o *unstructured.Unstructured, build func(*unstructured.Unstructured, *survey) (*corev1.Pod, error)) error {
+	pod := s.pods[o.GetName()]
+	if err := l.writeState(ctx, o, pod); err != nil {
+		return err
+	}
+	if pod != nil {
+		if pod.DeletionTimestamp == nil && (pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded) {
+			if err := client.IgnoreNotFound(l.client.Delete(ctx, pod)); err != nil {
+				return fmt.Errorf("deleting pod %s, which has ended: %w", pod.Name, err)
+			}
+		}
+		return nil
+	}
+	pod, err := build(o, s)
+	if err != nil || pod == nil {
+		return err
+	}
+	return l.create(ctx, pod)
+}
+
+func (l Longhorn) writeState(ctx context.Context, o *unstructured.Unstructured, pod *corev1.Pod) error {
+	was := text(o, "status", "currentState")
+	status := map[string]any{"currentState": managerState(was, pod), "ownerID": text(o, "spec", "nodeID")}
+	if status["currentState"] == stateRunning {
+		status["ip"] = pod.Status.PodIP
+	}
+	for field, value := range status {
+		if text(o, "status", field) != value {
+			return l.updateStatus(ctx, o, status)
+		}
+	}
+	return nil
+}
+
+// States of a manager and of an instance.
+const (
+	stateStarting = "starting"
+	stateRunning  = "running"
+	stateStopped  = "stopped"
+	stateError    = "error"
+)
+
+// managerState follows syncStatusWithPod in controller/instance_manager_controller.go.
+func managerState(was string, pod *corev1.Pod) string {
+	switch {
+	case pod == nil && (was == "" || was == stateStopped):
+		return stateStopped
+	case pod == nil, pod.DeletionTimestamp != nil:
+		return stateError
+	}
+	switch pod.Status.Phase {
+	case corev1.PodRunning:
+		for _, c := range pod.Status.ContainerStatuses {
+			if !c.Ready {
+				return stateStarting
+			}
+		}
+		return stateRunning
+	case corev1.PodPending:
+		return stateStarting
+	}
+	return stateError
+}
