@@ -10,7 +10,7 @@ import (
 // NodeChanged tells whether anything changed that Nodes gathers. A kubelet
 // writes its node's status every few minutes, mostly with other things.
 func NodeChanged(was, is *corev1.Node) bool {
-	return !maps.Equal(was.Labels, is.Labels) ||
+	return was.Spec.Unschedulable != is.Spec.Unschedulable || !maps.Equal(was.Labels, is.Labels) ||
 		!slices.EqualFunc(was.Spec.Taints, is.Spec.Taints, func(a, b corev1.Taint) bool { return a.MatchTaint(&b) && a.Value == b.Value }) ||
 		!was.Status.Allocatable.Cpu().Equal(*is.Status.Allocatable.Cpu()) || nodeReady(was) != nodeReady(is)
 }

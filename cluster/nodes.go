@@ -60,6 +60,7 @@ func (r *Reader) nodeOf(node *corev1.Node, theirs *longhorn.Node) settings.Node 
 	n := settings.Node{
 		AllocatableMilliCPU: node.Status.Allocatable.Cpu().MilliValue(),
 		DisabledV2:          node.Labels[r.profile.DisableV2Label] == "true",
+		Cordoned:            node.Spec.Unschedulable,
 		Labels:              node.Labels,
 	}
 	for _, c := range node.Status.Conditions {

@@ -48,6 +48,8 @@ type options struct {
 	workloads     bool
 	// components are those of Longhorn beside the CSI plugin; its manager runs them while the test does.
 	components bool
+	// stale: so they are, and its manager is one that has not heard of changes since it began.
+	stale bool
 	// duties of the profile, as in the configuration, in one line.
 	duties string
 	// controllerArgs are given to the controller beside what its Deployment says.
@@ -64,7 +66,12 @@ func newCluster(t *testing.T, o options) *cluster {
 	}
 	c := newControlPlane(t, o)
 	c.must(c.SeedLonghorn(t.Context()))
-	if o.components {
+	switch {
+	case o.stale:
+		lh, err := c.Longhorn().Stale(t.Context())
+		c.must(err)
+		c.runComponents(lh)
+	case o.components:
 		c.runComponents(c.Longhorn())
 	}
 	if o.workloads {

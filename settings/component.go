@@ -79,6 +79,8 @@ type Nodes map[string]Node
 type Node struct {
 	// Ready, as the kubelet says.
 	Ready bool
+	// Cordoned: the storage system makes no instance manager anew there.
+	Cordoned bool
 	// Storage: the storage system works on this node.
 	Storage bool
 	// AllocatableMilliCPU of the node, in thousandths of a CPU.

@@ -49,6 +49,10 @@ func (m *maker) gate(s forced, c Component) []Blocker {
 	if c.Terminating {
 		return m.notReady(c)
 	}
+	if c.Kind == InstanceManager && m.Nodes[c.Node].Cordoned {
+		return []Blocker{{Kind: BlockedByComponent, Name: c.Name, Nodes: nodesOf(c),
+			Message: fmt.Sprintf("%s would not come back while the node is cordoned: uncordon it", describeComponent(c))}}
+	}
 	if m.Overridden[s.Name] {
 		return nil
 	}
