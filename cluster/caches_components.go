@@ -69,7 +69,7 @@ func slimNode(object any) (any, error) {
 	if node, ok := object.(*corev1.Node); ok {
 		slim := &corev1.Node{
 			ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, Labels: node.Labels},
-			Spec:       corev1.NodeSpec{Taints: node.Spec.Taints},
+			Spec:       corev1.NodeSpec{Taints: node.Spec.Taints, Unschedulable: node.Spec.Unschedulable},
 		}
 		if cpu, ok := node.Status.Allocatable[corev1.ResourceCPU]; ok {
 			slim.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: cpu}
