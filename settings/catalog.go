@@ -64,6 +64,7 @@ var all = slices.Concat(
 	engineFamily(),
 	spdkFamily(),
 	probeFamily(),
+	resourceFamily(),
 	logPathFamily(),
 	limitFamily(),
 	purgeFamily(),
