@@ -81,6 +81,10 @@ func (r *Reader) daemonSet(ds *appsv1.DaemonSet) settings.Component {
 // templateComponent is what all templates have. No class is given to a template
 // that names none, so its class is what it says.
 func (r *Reader) templateComponent(kind settings.ComponentKind, meta *metav1.ObjectMeta, template *corev1.PodTemplateSpec) settings.Component {
+	resources := make(map[string]corev1.ResourceRequirements, len(template.Spec.Containers))
+	for _, c := range template.Spec.Containers {
+		resources[c.Name] = c.Resources
+	}
 	return settings.Component{
 		Kind: kind, Name: meta.Name, UID: string(meta.UID),
 		OptOut:      template.Annotations[storage.OptOutAnnotation] == "true",
@@ -89,6 +93,7 @@ func (r *Reader) templateComponent(kind settings.ComponentKind, meta *metav1.Obj
 			settings.Tolerations:       builtTolerations(meta.Annotations[r.profile.TolerationsAnnotation], template.Spec.Tolerations),
 			settings.NodeSelector:      settings.NodeSelectorTrait(template.Spec.NodeSelector),
 			settings.PriorityClassName: template.Spec.PriorityClassName,
+			settings.Resources:         settings.ResourcesTrait(resources),
 		},
 	}
 }

@@ -102,6 +102,10 @@ func checkMinimal[V any](t tester, object map[string]any, rule func(V) Result, t
 
 // prune removes a field, and the map that held it when that leaves it empty.
 func prune(object map[string]any, path []string) {
+	if list, ok := object[path[0]].([]any); ok && len(path) > 1 && len(list) > 0 {
+		prune(list[0].(map[string]any), path[2:]) // of a list only the first is touched
+		return
+	}
 	inner, ok := object[path[0]].(map[string]any)
 	if len(path) > 1 && ok {
 		prune(inner, path[1:])

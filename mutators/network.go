@@ -19,6 +19,8 @@ type Metadata struct {
 type PodAnnotations struct {
 	Networks string `json:"k8s.v1.cni.cncf.io/networks"`
 	OptOut   string `json:"fairlead.io/opt-out"`
+	// Tolerations are those that the storage system has from a setting, as JSON.
+	Tolerations string `json:"longhorn.io/last-applied-tolerations"`
 }
 
 // PodSpec is what rules on pods read of a pod's spec.

@@ -51,6 +51,13 @@ const (
 	ReasonFixedAddress     = "fixed cluster IP"
 	ReasonNoEndpoint       = "no endpoint yet"
 	ReasonServiceIsUnready = "Service has no address yet"
+	ReasonSettings         = "built as settings say"
+	ReasonNoSetting        = "no setting asks for anything"
+	ReasonNoSuchClass      = "no such priority class"
+	ReasonNodeLacksLabels  = "node lacks the labels"
+	ReasonCPULimit         = "CPU request does not fit"
+	ReasonNormalForm       = "value in its normal form"
+	ReasonMalformed        = "value is not well formed"
 )
 
 func unchanged(reason, detail string) Result {
@@ -73,6 +80,27 @@ func (r Result) but(others ...Result) Result {
 	return r
 }
 
+// and joins the results of two rules on one object, whose patches touch
+// different things of it.
+func (r Result) and(other Result) Result {
+	switch {
+	case other.Outcome == Unchanged:
+		return r
+	case r.Outcome == Unchanged:
+		return other
+	case r.Outcome == Skipped && other.Outcome == Mutated:
+		r, other = other, r
+	}
+	if other.Outcome == Skipped {
+		r = r.but(other)
+	} else {
+		r.Detail += "; " + other.Detail
+		r.Patch = append(r.Patch, other.Patch...)
+	}
+	r.Warnings = append(r.Warnings, other.Warnings...)
+	return r
+}
+
 // pointer escapes a key for a JSON pointer (RFC 6901, section 3).
 var pointer = strings.NewReplacer("~", "~0", "/", "~1")
 
@@ -82,5 +110,7 @@ func annotate(path string, hasAnnotations bool, key, value string) jsonpatch.Ope
 	if !hasAnnotations {
 		return jsonpatch.NewOperation("add", path+"/annotations", map[string]string{key: value})
 	}
-	return jsonpatch.NewOperation("add", path+"/annotations/"+pointer.Replace(key), value)
+	return jsonpatch.NewOperation("add", path+annotationPath(key), value)
 }
+
+func annotationPath(key string) string { return "/annotations/" + pointer.Replace(key) }

@@ -9,11 +9,8 @@ import (
 
 // ServerPod is the view of a pod that serves one shared volume.
 type ServerPod struct {
-	Metadata struct {
-		Metadata
-		Labels map[string]string `json:"labels"`
-	} `json:"metadata"`
-	Spec PodSpec `json:"spec"`
+	Metadata ComponentMetadata `json:"metadata"`
+	Spec     PodSpec           `json:"spec"`
 }
 
 // MutateServerPod adds the volume's network to its server pod as it is created,

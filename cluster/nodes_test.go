@@ -1,0 +1,69 @@
+package cluster
+
+import (
+	"reflect"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/cluster/longhorn"
+	"github.com/fairlead-io/fairlead/settings"
+)
+
+func TestNodesAreThoseOfTheClusterAndOfTheStorageSystem(t *testing.T) {
+	one := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "node-1", Labels: map[string]string{"a": "b", "node.longhorn.io/disable-v2-data-engine": "true"}, Annotations: map[string]string{"c": "d"}},
+		Spec:       corev1.NodeSpec{Taints: []corev1.Taint{{Key: "k", Value: "v", Effect: corev1.TaintEffectNoSchedule}}},
+		Status: corev1.NodeStatus{
+			Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("3800m"), corev1.ResourceMemory: resource.MustParse("1Gi")},
+			Conditions:  []corev1.NodeCondition{{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionTrue}, {Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "x"}},
+		},
+	}
+	two := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-2"}, Status: corev1.NodeStatus{
+		Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown}},
+	}}
+	theirs := &longhorn.Node{ObjectMeta: here("node-1"), Spec: longhorn.NodeSpec{InstanceManagerCPURequest: 500}}
+	gone := &longhorn.Node{ObjectMeta: here("node-3")}
+	want := settings.Nodes{
+		"node-1": {
+			Ready: true, Storage: true, AllocatableMilliCPU: 3800, InstanceManagerMilliCPU: 500, DisabledV2: true,
+			Labels: one.Labels, Taints: []settings.Taint{{Key: "k", Value: "v", Effect: "NoSchedule"}},
+		},
+		"node-2": {},
+	}
+	slim, err := slimNode(one.DeepCopy())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for how, node := range map[string]client.Object{"whole": one, "slim": slim.(client.Object)} {
+		r := readerOver(t, node, two, theirs, gone)
+		if got, err := r.Nodes(t.Context()); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: got  %+v, %v\nwant %+v", how, got, err, want)
+		}
+		for _, name := range []string{"node-1", "node-2"} {
+			if got, err := r.Node(t.Context(), name); err != nil || !reflect.DeepEqual(got, settings.Nodes{name: want[name]}) {
+				t.Errorf("%s, %s alone: got %+v, %v", how, name, got, err)
+			}
+		}
+		if got, err := r.Node(t.Context(), "node-3"); err != nil || len(got) != 0 {
+			t.Errorf("a node that is gone: got %+v, %v", got, err)
+		}
+	}
+}
+
+func TestOfTwoDefaultClassesTheLowestIsGiven(t *testing.T) {
+	class := func(name string, value int32, byDefault bool) client.Object {
+		return &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: value, GlobalDefault: byDefault}
+	}
+	names, byDefault, err := readerOver(t, class("c", 7, true), class("a", -3, true), class("b", -9, false)).PriorityClasses(t.Context())
+	if err != nil || !reflect.DeepEqual(names, []string{"a", "b", "c"}) || byDefault != "a" {
+		t.Fatalf("got %v, %q, %v", names, byDefault, err)
+	}
+	if _, byDefault, _ := readerOver(t, class("c", 7, false)).PriorityClasses(t.Context()); byDefault != "" {
+		t.Fatalf("got %q", byDefault)
+	}
+}
