@@ -36,6 +36,10 @@ var csiContainers = map[string][]string{
 	"longhorn-csi-plugin": {"longhorn-csi-plugin", "longhorn-liveness-probe", "node-driver-registrar"},
 }
 
+// CSIContainers are those containers of a Deployment or DaemonSet, by its name,
+// of whose resources the setting decides.
+func CSIContainers(template string) []string { return csiContainers[template] }
+
 // csiContainer are all of their names, in order.
 var csiContainer = func() (names []string) {
 	for _, containers := range csiContainers {

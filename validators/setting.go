@@ -56,6 +56,7 @@ func ValidateSetting(s Setting, old *Setting, facts SettingFacts) Verdict {
 	if !known {
 		return unknownSetting(s, facts)
 	}
+	facts = facts.changed(func(_, _ map[settings.Name]string) {})
 	v := checkOverride(s, old, facts)
 	if s.Value != nil {
 		if problems := checkValue(definition, *s.Value, facts); len(problems) > 0 {
@@ -100,6 +101,7 @@ func ValidateSettingDeletion(name string, facts SettingFacts) Verdict {
 		)}}
 	}
 	var v Verdict
+	facts = facts.changed(func(_, _ map[settings.Name]string) {})
 	after := facts.changed(func(own, _ map[settings.Name]string) { delete(own, definition.Name) })
 	v.checkEffect(definition, facts, after)
 	if now, then := facts.Values[definition.Name], after.Values[definition.Name]; now.Text != then.Text {
@@ -124,7 +126,7 @@ func unknownSetting(s Setting, facts SettingFacts) Verdict {
 	return Verdict{Reason: ReasonUnknown, Problems: field.ErrorList{field.NotSupported(path, s.Metadata.Name, names)}}
 }
 
-// changed are the facts as they would be after the change.
+// changed are the facts as they would be after the change, with its values in force.
 func (f SettingFacts) changed(change func(own, system map[settings.Name]string)) SettingFacts {
 	f.OwnValues, f.SystemValues = maps.Clone(f.OwnValues), maps.Clone(f.SystemValues)
 	if f.OwnValues == nil {

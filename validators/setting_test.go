@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -20,10 +21,12 @@ var (
 // quiet are the facts of a cluster with two networks, none in use and nothing attached.
 func quiet() SettingFacts {
 	return SettingFacts{
-		Profile: storage.Longhorn(), Applies: true, MissingPolicy: Warn, Clients: 3,
+		Facts: settings.Facts{Profile: storage.Longhorn(), Rollout: settings.Rollout{
+			DaemonSet: settings.DaemonSet{Name: "csi", Found: true}, Clients: make([]storage.Client, 3),
+		}},
+		Applies: true, MissingPolicy: Warn,
 		OwnValues: map[settings.Name]string{}, SystemValues: map[settings.Name]string{},
 		Networks: []storage.Network{storageNet.Network, backupNet.Network}, NetworksKnown: true,
-		DaemonSet: settings.DaemonSet{Name: "csi", Found: true},
 	}
 }
 
@@ -40,6 +43,14 @@ const (
 	enabledFor = "storage-network-for-rwx-volume-enabled"
 )
 
+func everyName() string {
+	var names []string
+	for _, d := range settings.All() {
+		names = append(names, fmt.Sprintf("%q", d.Name))
+	}
+	return strings.Join(names, ", ")
+}
+
 func TestSetting(t *testing.T) {
 	for name, test := range map[string]struct {
 		setting  settings.Name
@@ -51,7 +62,7 @@ func TestSetting(t *testing.T) {
 	}{
 		"can't be applied: told what to do": {
 			setting: settings.EndpointNetworkForRWX, value: "kube-system/storage-net", reason: ReasonPending,
-			but:      func(f *SettingFacts) { f.Own, f.DaemonSet.HostNetwork = true, true },
+			but:      func(f *SettingFacts) { f.Own, f.Rollout.DaemonSet.HostNetwork = true, true },
 			warnings: []string{"accepted; can't be applied yet: DaemonSet csi is on the host network, where Multus adds no interface: set hostNetwork to false. Then 3 CSI plugin pods restart."},
 		},
 		"guarded, and only Fairlead knows it": {
@@ -169,7 +180,7 @@ func TestSetting(t *testing.T) {
 			setting: settings.StorageNetworkForRWX, value: "true", reason: ReasonValid,
 			but: func(f *SettingFacts) {
 				f.SystemValues = values{settings.EndpointNetworkForRWX: "kube-system/backup-net"}
-				f.Record = settings.Record{Clients: backupNet, Servers: backupNet}
+				f.Rollout.Record = settings.Record{Clients: backupNet, Servers: backupNet}
 			},
 			warnings: []string{`has no effect while endpoint-network-for-rwx-volume is "kube-system/backup-net", which wins`},
 		},
@@ -187,14 +198,14 @@ func TestSetting(t *testing.T) {
 			but: func(f *SettingFacts) {
 				f.OwnValues = values{settings.StorageNetworkForRWX: "true"}
 				f.SystemValues = values{settings.StorageNetwork: "kube-system/storage-net"}
-				f.Record = settings.Record{Clients: storageNet, Servers: storageNet}
+				f.Rollout.Record = settings.Record{Clients: storageNet, Servers: storageNet}
 			},
 		},
 		"back to what is recorded": {
 			setting: settings.StorageNetworkForRWX, value: "true", reason: ReasonValid,
 			but: func(f *SettingFacts) {
 				f.SystemValues = values{settings.StorageNetwork: "kube-system/storage-net"}
-				f.Record = settings.Record{Clients: storageNet, Servers: storageNet}
+				f.Rollout.Record = settings.Record{Clients: storageNet, Servers: storageNet}
 				f.Volumes = []storage.Volume{webVolume}
 			},
 		},
@@ -217,10 +228,10 @@ func TestSetting(t *testing.T) {
 			warnings: []string{rolling},
 		},
 
-		"unknown, the storage system's": {setting: "priority-class", value: "x", reason: ReasonValid},
+		"unknown, the storage system's": {setting: "backup-target", value: "x", reason: ReasonValid},
 		"unknown, Fairlead's own": {
 			setting: "storage-netwrk", value: "x", reason: ReasonUnknown, but: func(f *SettingFacts) { f.Own = true },
-			problems: []string{`metadata.name: Unsupported value: "storage-netwrk": supported values: "storage-network", "storage-network-for-rwx-volume-enabled", "endpoint-network-for-rwx-volume", "auto-delete-pod-when-volume-detached-unexpectedly", "blacklist-for-auto-delete-pod-when-volume-detached-unexpectedly"`},
+			problems: []string{`metadata.name: Unsupported value: "storage-netwrk": supported values: ` + everyName()},
 		},
 		"kinds that are none": {
 			setting: settings.AutoDeletePodBlacklist, value: "ReplicaSet", reason: ReasonInvalidValue, but: func(f *SettingFacts) { f.Own = true },
@@ -237,7 +248,7 @@ func TestSetting(t *testing.T) {
 			}
 			var s Setting
 			s.Metadata.Name, s.Value = string(test.setting), &test.value
-			checkVerdict(t, ValidateSetting(s, facts), test.reason, test.problems, test.warnings)
+			checkVerdict(t, ValidateSetting(s, nil, facts), test.reason, test.problems, test.warnings)
 		})
 	}
 }
@@ -248,7 +259,7 @@ func TestAnOwnSettingWithoutValueGivesTheWordBack(t *testing.T) {
 	facts.SystemValues = values{settings.StorageNetworkForRWX: "true", settings.StorageNetwork: "kube-system/storage-net"}
 	var s Setting
 	s.Metadata.Name = enabledFor
-	checkVerdict(t, ValidateSetting(s, facts), ReasonApplies, nil, []string{rolling})
+	checkVerdict(t, ValidateSetting(s, nil, facts), ReasonApplies, nil, []string{rolling})
 }
 
 // Advice that is followed must not be refused in turn.
@@ -256,7 +267,7 @@ func TestAdviceOnSpaceIsItselfWellFormed(t *testing.T) {
 	value := " kube-system "
 	var s Setting
 	s.Metadata.Name, s.Value = string(settings.StorageNetwork), &value
-	checkVerdict(t, ValidateSetting(s, quiet()), ReasonInvalidValue,
+	checkVerdict(t, ValidateSetting(s, nil, quiet()), ReasonInvalidValue,
 		[]string{`value: Invalid value: " kube-system ": ` + notANet + " " + inCluster + orCluster}, nil)
 }
 
@@ -272,12 +283,12 @@ func TestSettingDeletion(t *testing.T) {
 			setting: enabledFor, reason: ReasonNotDeletable,
 			problems: []string{`metadata.name: Forbidden: setting storage-network-for-rwx-volume-enabled can be changed but not deleted; set its value to "false", the default, instead`},
 		},
-		"the storage system's, of no concern": {setting: "priority-class", reason: ReasonValid},
+		"the storage system's, of no concern": {setting: "backup-target", reason: ReasonValid},
 		"Fairlead's own, back to the default": {
 			setting: enabledFor, reason: ReasonPending,
 			but: func(f *SettingFacts) {
 				f.Own, f.OwnValues = true, values{settings.StorageNetworkForRWX: "true", settings.StorageNetwork: "kube-system/storage-net"}
-				f.Record, f.Volumes = settings.Record{Clients: storageNet, Servers: storageNet}, []storage.Volume{webVolume}
+				f.Rollout.Record, f.Volumes = settings.Record{Clients: storageNet, Servers: storageNet}, []storage.Volume{webVolume}
 			},
 			warnings: []string{`storage-network-for-rwx-volume-enabled is "false" from now on (the default)`, pending},
 		},
@@ -312,7 +323,7 @@ func TestSettingRulesLeaveTheFactsAsTheyAre(t *testing.T) {
 	s.Metadata.Name, s.Value = string(settings.EndpointNetworkForRWX), &value
 	before := quiet()
 	before.Own, before.OwnValues = true, values{settings.EndpointNetworkForRWX: "kube-system/storage-net"}
-	ValidateSetting(s, facts)
+	ValidateSetting(s, nil, facts)
 	ValidateSettingDeletion(s.Metadata.Name, facts)
 	if !reflect.DeepEqual(facts, before) {
 		t.Fatalf("got %+v", facts)
@@ -329,9 +340,9 @@ func TestVolumesDelayAndNeverRefuse(t *testing.T) {
 		facts := quiet()
 		facts.SystemValues = values{settings.StorageNetwork: "kube-system/storage-net"}
 		facts.Own = rapid.Bool().Draw(t, "own")
-		free := ValidateSetting(s, facts)
+		free := ValidateSetting(s, nil, facts)
 		facts.Volumes = []storage.Volume{webVolume}
-		held := ValidateSetting(s, facts)
+		held := ValidateSetting(s, nil, facts)
 		if !reflect.DeepEqual(free.Problems, held.Problems) {
 			t.Fatalf("%s %q: %v with a volume attached, else %v", s.Metadata.Name, value, held.Problems, free.Problems)
 		}

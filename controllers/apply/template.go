@@ -95,12 +95,12 @@ func bringProbe(pod *corev1.PodSpec, trait settings.Trait, text string) error {
 
 // bringResources gives containers what the value says; one that it does not name has none.
 func bringResources(object string, pod *corev1.PodSpec, value string) error {
-	resources, err := settings.ParseResources(value)
+	resources, err := settings.ParseCSIResources(value)
 	if err != nil {
 		return err
 	}
 	for i := range pod.Containers {
-		if name := pod.Containers[i].Name; settings.HasResources(object, name) {
+		if name := pod.Containers[i].Name; slices.Contains(settings.CSIContainers(object), name) {
 			pod.Containers[i].Resources = resources[name]
 		}
 	}
