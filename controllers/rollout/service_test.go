@@ -325,7 +325,7 @@ func TestACrashWhileAServiceIsMadeAnewResumes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			whole := newFixture(t, test.on, serviceOf("v", test.before...))
 			whole.comeToRest()
-			if whole.writes < 4 {
+			if whole.writes < 3 {
 				t.Fatalf("only %d writes", whole.writes)
 			}
 			before, after := serviceOf("v", test.before...), serviceOf("v", test.after...)
