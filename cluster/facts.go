@@ -1,0 +1,92 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/cluster/longhorn"
+	"github.com/fairlead-io/fairlead/settings"
+)
+
+// FactsOptions say how facts are gathered.
+type FactsOptions struct {
+	Now time.Time
+	// Settle, as in settings.Rollout.
+	Settle time.Duration
+	// VolumeNetworks: volumes may have networks of their own.
+	VolumeNetworks bool
+}
+
+// Facts gathers all that a plan follows from. A cluster whose network is not
+// recorded yet is taken to be on the cluster network.
+func (r *Reader) Facts(ctx context.Context, o FactsOptions) (settings.Facts, error) {
+	f := settings.Facts{Profile: r.profile, Now: o.Now}
+	if err := r.addSettings(ctx, &f); err != nil {
+		return f, err
+	}
+	record, err := r.Record(ctx)
+	if err != nil && !errors.Is(err, ErrNotRecorded) {
+		return f, err
+	}
+	f.Rollout, err = r.Rollout(ctx, f.Values, record, o.Now)
+	if err != nil && !errors.Is(err, settings.ErrInvalidValue) {
+		return f, err
+	}
+	f.Rollout.Settle = o.Settle
+	if err == nil && o.VolumeNetworks {
+		if err := r.AddRequests(ctx, &f.Rollout); err != nil {
+			return f, err
+		}
+	}
+	f.Volumes = f.Rollout.Volumes
+	if err != nil { // what is not about the network of shared volumes goes on
+		if f.Volumes, err = r.Volumes(ctx); err != nil {
+			return f, err
+		}
+	}
+	if f.Components, err = r.Components(ctx); err != nil {
+		return f, err
+	}
+	f.Nodes, err = r.Nodes(ctx)
+	return f, err
+}
+
+// addSettings reads the values in force, what was last applied of them, and
+// whose gates are overridden.
+func (r *Reader) addSettings(ctx context.Context, f *settings.Facts) error {
+	own, system := map[settings.Name]string{}, map[settings.Name]string{}
+	f.Applied, f.Overridden = map[settings.Name]string{}, map[settings.Name]bool{}
+	var ours v1alpha1.SettingList
+	if err := r.objects.List(ctx, &ours, client.InNamespace(r.profile.Namespace)); err != nil && !meta.IsNoMatchError(err) {
+		return fmt.Errorf("listing settings.fairlead.io: %w", err)
+	}
+	var theirs longhorn.SettingList
+	if err := r.objects.List(ctx, &theirs, client.InNamespace(r.profile.Namespace)); err != nil && !meta.IsNoMatchError(err) {
+		return fmt.Errorf("listing settings.longhorn.io: %w", err)
+	}
+	for i := range theirs.Items {
+		s := &theirs.Items[i]
+		name := settings.Name(s.Name)
+		system[name] = s.Value
+		_, f.Overridden[name] = settings.ReadOverride(s.Annotations, s.Value)
+	}
+	for i := range ours.Items {
+		s := &ours.Items[i]
+		name := settings.Name(s.Name)
+		if s.Status.AppliedValue != nil {
+			f.Applied[name] = *s.Status.AppliedValue
+		}
+		if s.Value != nil {
+			own[name] = *s.Value
+			_, f.Overridden[name] = settings.ReadOverride(s.Annotations, *s.Value)
+		}
+	}
+	f.Values = settings.Resolve(own, system, r.profile.Name)
+	return nil
+}
