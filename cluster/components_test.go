@@ -327,7 +327,13 @@ func TestWhatATemplateIsBuiltWith(t *testing.T) {
 	ds.Spec.Template.Spec = corev1.PodSpec{
 		Tolerations:  []corev1.Toleration{{Key: "a", Operator: corev1.TolerationOpExists}, {Key: "z", Operator: corev1.TolerationOpExists}},
 		NodeSelector: map[string]string{"a": "b"}, PriorityClassName: "standard",
-		Containers: []corev1.Container{{Name: "x", LivenessProbe: &corev1.Probe{PeriodSeconds: 5, TimeoutSeconds: 4, FailureThreshold: 3}}},
+		Containers: []corev1.Container{
+			{
+				Name: "node-driver-registrar", LivenessProbe: &corev1.Probe{PeriodSeconds: 5, TimeoutSeconds: 4, FailureThreshold: 3},
+				Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("0.1")}},
+			},
+			{Name: "longhorn-csi-plugin"},
+		},
 	}
 	standard := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "standard"}, Value: 5, GlobalDefault: true}
 	got := oneComponent(t, ds, standard)
@@ -337,6 +343,7 @@ func TestWhatATemplateIsBuiltWith(t *testing.T) {
 	for trait, want := range map[settings.Trait]string{
 		settings.Tolerations: "a:", settings.NodeSelector: "a:b", settings.PriorityClassName: "standard",
 		settings.ProbePeriod: "5", settings.ProbeTimeout: "4", settings.ProbeFailures: "3",
+		settings.Resources: `{"node-driver-registrar":{"requests":{"cpu":"100m"}}}`,
 	} {
 		if got.Built[trait] != want {
 			t.Errorf("%s is %q", trait, got.Built[trait])

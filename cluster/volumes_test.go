@@ -117,6 +117,18 @@ func TestVolumesAreSeenFromBothSides(t *testing.T) {
 			[]client.Object{volume("v", "rwo", "attached", "node-1")},
 			storage.Volume{Name: "v", Engine: "v1", Attached: true, Nodes: []string{"node-1"}},
 		},
+		"its data engine": {
+			[]client.Object{volume("v", "rwo", "detached", "", func(v *longhorn.Volume) { v.Spec.DataEngine, v.Spec.BackendStoreDriver = "v2", "v1" })},
+			storage.Volume{Name: "v", Engine: "v2"},
+		},
+		"its data engine, as it was called before": {
+			[]client.Object{volume("v", "rwo", "detached", "", func(v *longhorn.Volume) { v.Spec.BackendStoreDriver = "v2" })},
+			storage.Volume{Name: "v", Engine: "v2"},
+		},
+		"its data engine, known to Kubernetes only": {
+			[]client.Object{persistentVolumeOf("v", "v", corev1.ReadWriteOnce, map[string]string{"dataEngine": "v2"}), attachedTo("v", "node-2")},
+			storage.Volume{Name: "v", Engine: "v2", Attached: true, Nodes: []string{"node-2"}},
+		},
 		"workloads of now": {
 			[]client.Object{volume("v", "rwx", "attached", "node-1", func(v *longhorn.Volume) {
 				v.Status.KubernetesStatus = longhorn.KubernetesStatus{Namespace: "default", WorkloadsStatus: []longhorn.WorkloadStatus{{PodName: "web-0"}}}
@@ -148,7 +160,7 @@ func TestAttachmentsOfOtherDriversAreNotOurs(t *testing.T) {
 }
 
 func TestSlimCopiesKeepWhatIsRead(t *testing.T) {
-	pv := persistentVolumeOf("static-pv", "v", corev1.ReadWriteMany, map[string]string{"migratable": "true", "other": "x"})
+	pv := persistentVolumeOf("static-pv", "v", corev1.ReadWriteMany, map[string]string{"migratable": "true", "dataEngine": "v2", "other": "x"})
 	slim, err := slimPersistentVolume(pv.DeepCopy())
 	if err != nil {
 		t.Fatal(err)
@@ -158,7 +170,7 @@ func TestSlimCopiesKeepWhatIsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := readerOver(t, slim.(client.Object), va.(client.Object)).Volumes(t.Context())
-	want := []storage.Volume{{Name: "v", Engine: "v1", Attached: true, Nodes: []string{"node-2"}}}
+	want := []storage.Volume{{Name: "v", Engine: "v2", Attached: true, Nodes: []string{"node-2"}}}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Fatalf("got  %+v, %v\nwant %+v", got, err, want)
 	}

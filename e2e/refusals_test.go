@@ -25,7 +25,6 @@ func TestSettingsAreJudged(t *testing.T) {
 			{"storage-network", "ns/", notANetwork},
 			{"storage-network", "/nad", notANetwork},
 			{"storage-network", `ns/x"y`, notANetwork},
-			{"storage-network", " kube-system/storage-net ", `must not have space around it; write "kube-system/storage-net"`},
 			{"storage-network-for-rwx-volume-enabled", "yes", `must be "true" or "false"`},
 		} {
 			t.Run(fmt.Sprintf("%s %s=%q is refused", group, test.setting, test.value), func(t *testing.T) {
@@ -43,6 +42,7 @@ func TestSettingsAreJudged(t *testing.T) {
 		}
 	}
 	says("there is no NetworkAttachmentDefinition kube-system/nowhere "+networks, c.kubectl(append(patch(system, "storage-network", "kube-system/nowhere"), "--dry-run=server")...))
+	says(`stored as "kube-system/storage-net"`, c.kubectl(append(patch(system, "storage-network", " kube-system/storage-net "), "--dry-run=server")...))
 	says("has no effect until storage-network names a network", c.kubectl(append(patch(own, "storage-network-for-rwx-volume-enabled", "true"), "--dry-run=server")...))
 	says("setting storage-network can be changed but not deleted", c.refused("-n", namespace, "delete", system, "storage-network"))
 	out, err := c.Kubectl(t.Context(), "apiVersion: fairlead.io/v1alpha1\nkind: Setting\nmetadata: {name: storage-netwrok, namespace: longhorn-system}\nvalue: x\n", "create", "-f", "-")

@@ -32,15 +32,17 @@ import (
 var storageNet = storage.Attachment{Network: storage.Network{Namespace: "kube-system", Name: "storage-net"}, Interface: "lhnet1"}
 
 const (
-	clientPodsPath = "/mutate/longhorn/client-pods"
-	podKind        = `{"group":"","version":"v1","kind":"Pod"}`
-	serviceKind    = `{"group":"","version":"v1","kind":"Service"}`
-	daemonSetKind  = `{"group":"apps","version":"v1","kind":"DaemonSet"}`
-	shareKind      = `{"group":"longhorn.io","version":"v1beta2","kind":"ShareManager"}`
-	settingKind    = `{"group":"longhorn.io","version":"v1beta2","kind":"Setting"}`
-	ownKind        = `{"group":"fairlead.io","version":"v1alpha1","kind":"Setting"}`
-	claimKind      = `{"group":"","version":"v1","kind":"PersistentVolumeClaim"}`
-	networkKind    = `{"group":"k8s.cni.cncf.io","version":"v1","kind":"NetworkAttachmentDefinition"}`
+	clientPodsPath       = "/mutate/longhorn/client-pods"
+	instanceManagersPath = "/mutate/longhorn/instance-manager-pods"
+	valuesPath           = "/mutate/longhorn/setting-values"
+	podKind              = `{"group":"","version":"v1","kind":"Pod"}`
+	serviceKind          = `{"group":"","version":"v1","kind":"Service"}`
+	daemonSetKind        = `{"group":"apps","version":"v1","kind":"DaemonSet"}`
+	shareKind            = `{"group":"longhorn.io","version":"v1beta2","kind":"ShareManager"}`
+	settingKind          = `{"group":"longhorn.io","version":"v1beta2","kind":"Setting"}`
+	ownKind              = `{"group":"fairlead.io","version":"v1alpha1","kind":"Setting"}`
+	claimKind            = `{"group":"","version":"v1","kind":"PersistentVolumeClaim"}`
+	networkKind          = `{"group":"k8s.cni.cncf.io","version":"v1","kind":"NetworkAttachmentDefinition"}`
 )
 
 // onNetwork is a cluster whose clients and servers are recorded on storageNet.
@@ -64,6 +66,11 @@ func network(namespace, name string) client.Object {
 	u.SetNamespace(namespace)
 	u.SetName(name)
 	return &u
+}
+
+// setting of the storage system.
+func setting(name, value string) client.Object {
+	return &longhorn.Setting{ObjectMeta: metav1.ObjectMeta{Namespace: "longhorn-system", Name: name}, Value: value}
 }
 
 func clientPod(name string) client.Object {

@@ -46,6 +46,8 @@ func Registration(profiles []storage.Profile) (*admissionregistrationv1.Mutating
 		mutating.Webhooks = append(mutating.Webhooks,
 			mutate(p, entryClientPods, created("", "v1", "pods"), labels(p.ClientLabels)),
 			mutate(p, entryServerPods, created("", "v1", "pods"), labels(p.ServerLabels)),
+			mutate(p, entryInstanceManagerPods, created("", "v1", "pods"), labels(p.InstanceManagerLabels)),
+			mutate(p, entryImageManagerPods, created("", "v1", "pods"), labels(p.BackingImageManagerLabels)),
 			// Longhorn puts no label of its own on this DaemonSet: its name is the only sure mark.
 			mutate(p, entryClientTemplate, written("apps", "v1", "daemonsets"), nil,
 				condition("the-client-daemonset", fmt.Sprintf("request.name == %q", p.ClientDaemonSet)),
@@ -55,6 +57,7 @@ func Registration(profiles []storage.Profile) (*admissionregistrationv1.Mutating
 			}),
 			mutate(p, entryShareManagers, on("longhorn.io", "v1beta2", "sharemanagers/status", admissionregistrationv1.Update), nil,
 				condition("has-an-endpoint", "has(object.status) && has(object.status.endpoint) && object.status.endpoint != ''")),
+			mutateSettings(p),
 		)
 		validating.Webhooks = append(validating.Webhooks, validateSettings(p))
 	}
@@ -85,6 +88,17 @@ func mutate(p storage.Profile, entry string, rule admissionregistrationv1.RuleWi
 	}
 }
 
+// mutateSettings hears of less than validateSettings: deletions have no value.
+func mutateSettings(p storage.Profile) admissionregistrationv1.MutatingWebhook {
+	w := mutate(p, entrySettingValues, written("longhorn.io", "v1beta2", "settings"), nil,
+		condition("a-setting-that-fairlead-judges", "request.resource.group == 'fairlead.io' || object.metadata.name in "+names(settings.DangerZone())),
+		condition("a-new-value", "has(object.value) && (request.operation == 'CREATE' || !has(oldObject.value) || object.value != oldObject.value)"),
+		notADefault(),
+	)
+	w.Rules = append(w.Rules, written("fairlead.io", "v1alpha1", "settings"))
+	return w
+}
+
 func validateSettings(p storage.Profile) admissionregistrationv1.ValidatingWebhook {
 	all, dangerZone := names(settings.All()), names(settings.DangerZone())
 	return admissionregistrationv1.ValidatingWebhook{
@@ -109,10 +123,15 @@ func validateSettings(p storage.Profile) admissionregistrationv1.ValidatingWebho
 			condition("not-the-clean-up-of-kubernetes", "!(request.operation == 'DELETE' && "+cleanUp+")"),
 			// The controller creates Fairlead's own settings without a value: there is nothing to judge.
 			condition("not-an-empty-one", "!(request.operation == 'CREATE' && request.resource.group == 'fairlead.io' && !has(object.value) && object.metadata.name in "+all+")"),
-			// longhorn-manager creates missing settings with their defaults as it starts, and does not start if it can't.
-			condition("not-a-default", "!(request.operation == 'CREATE' && request.resource.group != 'fairlead.io' && has(object.value) && object.value in "+defaults()+")"),
+			notADefault(),
 		},
 	}
+}
+
+// notADefault: longhorn-manager creates missing settings with their defaults as
+// it starts, and does not start if it can't.
+func notADefault() admissionregistrationv1.MatchCondition {
+	return condition("not-a-default", "!(request.operation == 'CREATE' && request.resource.group != 'fairlead.io' && has(object.value) && object.value in "+defaults()+")")
 }
 
 // cleanUp, in CEL, is Kubernetes removing what is in a namespace, owned by
@@ -121,12 +140,14 @@ func validateSettings(p storage.Profile) admissionregistrationv1.ValidatingWebho
 const cleanUp = "request.userInfo.username in ['system:serviceaccount:kube-system:namespace-controller', " +
 	"'system:serviceaccount:kube-system:generic-garbage-collector', 'system:kube-controller-manager', 'system:apiserver']"
 
-// defaults lists the default values of the danger zone in CEL.
+// defaults lists the default values of the danger zone in CEL, those of all versions.
 func defaults() string {
 	var values []string
 	for _, d := range settings.DangerZone() {
-		if quoted := fmt.Sprintf("'%s'", d.Default); !slices.Contains(values, quoted) {
-			values = append(values, quoted)
+		for _, value := range append([]string{d.Default}, d.OtherDefaults...) {
+			if quoted := fmt.Sprintf("'%s'", value); !slices.Contains(values, quoted) {
+				values = append(values, quoted)
+			}
 		}
 	}
 	return "[" + strings.Join(values, ", ") + "]"

@@ -10,19 +10,23 @@ import (
 
 	config "github.com/fairlead-io/fairlead/api/config/v1alpha1"
 	"github.com/fairlead-io/fairlead/mutators"
+	"github.com/fairlead-io/fairlead/settings"
 )
 
 // Entries of the webhook configurations: the names that rules have in paths,
 // metrics and logs.
 const (
-	entryClientPods     = "client-pods"
-	entryServerPods     = "server-pods"
-	entryClientTemplate = "client-template"
-	entryServices       = "services"
-	entryShareManagers  = "sharemanagers"
-	entrySettings       = "settings"
-	entryNetworks       = "networks"
-	entryVolumeNetworks = "volume-networks"
+	entryClientPods          = "client-pods"
+	entryServerPods          = "server-pods"
+	entryInstanceManagerPods = "instance-manager-pods"
+	entryImageManagerPods    = "backing-image-manager-pods"
+	entryClientTemplate      = "client-template"
+	entryServices            = "services"
+	entryShareManagers       = "sharemanagers"
+	entrySettings            = "settings"
+	entrySettingValues       = "setting-values"
+	entryNetworks            = "networks"
+	entryVolumeNetworks      = "volume-networks"
 )
 
 func mutatePath(profile, entry string) string   { return "/mutate/" + profile + "/" + entry }
@@ -52,8 +56,11 @@ func NewRouter(c *config.Configuration, profiles []Profile, metrics *Metrics, lo
 		serve(r, mutatePath(p.Name, entryClientPods), pods, p.clientPods())
 		serve(r, mutatePath(p.Name, entryClientTemplate), pods, p.clientTemplate())
 		serve(r, mutatePath(p.Name, entryServerPods), pods, p.serverPods())
+		serve(r, mutatePath(p.Name, entryInstanceManagerPods), p.buildsComponents(), p.componentPods(entryInstanceManagerPods, settings.InstanceManager))
+		serve(r, mutatePath(p.Name, entryImageManagerPods), p.buildsComponents(), p.componentPods(entryImageManagerPods, settings.BackingImageManager))
 		serve(r, mutatePath(p.Name, entryServices), services, p.services())
 		serve(r, mutatePath(p.Name, entryShareManagers), services, p.shareManagers(c.ClusterDomain))
+		serve(r, mutatePath(p.Name, entrySettingValues), p.Duties.Settings != config.Off, p.settingValues())
 		serve(r, validatePath(p.Name, entrySettings), p.Duties.Settings != config.Off, p.settings(c.Networks.Missing))
 		if p.Duties.Networks == config.On {
 			told = append(told, p)

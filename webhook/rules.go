@@ -56,11 +56,11 @@ func (p Profile) clientTemplate() rule[mutators.ClientTemplate] {
 	}
 }
 
-func (p Profile) serverPods() rule[mutators.ServerPod] {
-	return rule[mutators.ServerPod]{
+func (p Profile) serverPods() rule[mutators.ComponentPod] {
+	return rule[mutators.ComponentPod]{
 		name:  p.Name + "/" + entryServerPods,
 		kinds: []metav1.GroupVersionKind{{Version: "v1", Kind: "Pod"}},
-		decide: func(ctx context.Context, r *Request[mutators.ServerPod]) (Decision, error) {
+		decide: func(ctx context.Context, r *Request[mutators.ComponentPod]) (Decision, error) {
 			// Live: the Service may have been created a millisecond ago.
 			var service *storage.Service
 			if volume := r.Object.Metadata.Labels[p.VolumeLabel]; volume != "" {
@@ -73,7 +73,18 @@ func (p Profile) serverPods() rule[mutators.ServerPod] {
 			if err != nil {
 				return Decision{}, err
 			}
-			return fromMutation(mutators.MutateServerPod(*r.Object, r.Namespace, service, record)), nil
+			var wants mutators.ComponentWants
+			var unread error
+			if p.buildsComponents() {
+				if wants, unread = p.componentWants(ctx, settings.ShareManager, r.Object); unread != nil {
+					wants = mutators.ComponentWants{}
+				}
+			}
+			decision := fromMutation(mutators.MutateShareManagerPod(*r.Object, r.Namespace, service, record, wants))
+			if unread != nil { // its network comes first: without it the volume is not reached
+				decision.Warnings = append(decision.Warnings, fmt.Sprintf("fairlead: settings are not looked at: %v", unread))
+			}
+			return decision, nil
 		},
 	}
 }

@@ -205,7 +205,7 @@ func TestFactsUnavailable(t *testing.T) {
 	t.Run("the failure policy rules the rest", func(t *testing.T) {
 		for path, review := range reviewsOfEveryPath() {
 			status, _ := h.post(path, review)
-			if reads := path != clientPodsPath && path != "/validate/longhorn/settings"; reads && status != http.StatusInternalServerError {
+			if reads := path != clientPodsPath && path != valuesPath && path != "/validate/longhorn/settings"; reads && status != http.StatusInternalServerError {
 				t.Errorf("%s: got %d", path, status)
 			}
 		}
@@ -218,14 +218,17 @@ var errDown = errors.New("the API server is down")
 func reviewsOfEveryPath() map[string]string {
 	create := `"namespace":"longhorn-system","name":"pvc-a","operation":"CREATE","object":{"metadata":{"name":"pvc-a","labels":{"longhorn.io/share-manager":"pvc-a"}},"spec":{"template":{"metadata":{}}},"status":{"endpoint":"nfs://None/pvc-a"}}`
 	return map[string]string{
-		clientPodsPath:                     reviewOf(podKind, create),
-		"/mutate/longhorn/server-pods":     reviewOf(podKind, create),
-		"/mutate/longhorn/client-template": reviewOf(daemonSetKind, create),
-		"/mutate/longhorn/services":        reviewOf(serviceKind, create),
-		"/mutate/longhorn/sharemanagers":   reviewOf(shareKind, create),
-		"/validate/longhorn/settings":      settingReview(settingKind, "CREATE", "storage-network", `{"metadata":{"name":"storage-network"},"value":"x"}`),
-		networksPath:                       reviewOf(networkKind, create),
-		volumeNetworksPath:                 reviewOf(claimKind, `"namespace":"default","name":"data","operation":"CREATE","object":{"metadata":{"name":"data","annotations":{"fairlead.io/volume-network":"nfs"}}}`),
+		clientPodsPath:                                reviewOf(podKind, create),
+		"/mutate/longhorn/server-pods":                reviewOf(podKind, create),
+		instanceManagersPath:                          reviewOf(podKind, create),
+		"/mutate/longhorn/backing-image-manager-pods": reviewOf(podKind, create),
+		valuesPath:                                    settingReview(settingKind, "CREATE", "storage-network", `{"metadata":{"name":"storage-network"},"value":" a/b "}`),
+		"/mutate/longhorn/client-template":            reviewOf(daemonSetKind, create),
+		"/mutate/longhorn/services":                   reviewOf(serviceKind, create),
+		"/mutate/longhorn/sharemanagers":              reviewOf(shareKind, create),
+		"/validate/longhorn/settings":                 settingReview(settingKind, "CREATE", "storage-network", `{"metadata":{"name":"storage-network"},"value":"x"}`),
+		networksPath:                                  reviewOf(networkKind, create),
+		volumeNetworksPath:                            reviewOf(claimKind, `"namespace":"default","name":"data","operation":"CREATE","object":{"metadata":{"name":"data","annotations":{"fairlead.io/volume-network":"nfs"}}}`),
 	}
 }
 
@@ -257,18 +260,21 @@ func TestADutyThatIsOffLetsEverythingPass(t *testing.T) {
 }
 
 func TestEachDutySwitchesItsOwnRules(t *testing.T) {
+	built := []string{instanceManagersPath, "/mutate/longhorn/backing-image-manager-pods"}
 	rulesOf := map[string]struct {
 		off   func(*config.Duties)
 		paths []string
 	}{
-		"pods":     {func(d *config.Duties) { d.Pods = config.Off }, []string{clientPodsPath, "/mutate/longhorn/server-pods", "/mutate/longhorn/client-template"}},
+		"pods":     {func(d *config.Duties) { d.Pods = config.Off }, append(built, clientPodsPath, "/mutate/longhorn/server-pods", "/mutate/longhorn/client-template")},
 		"services": {func(d *config.Duties) { d.Services = config.Off }, []string{"/mutate/longhorn/services", "/mutate/longhorn/sharemanagers"}},
 		// Who does not roll out the network of all does not roll out others.
-		"settings":       {func(d *config.Duties) { d.Settings = config.Off }, []string{"/validate/longhorn/settings", volumeNetworksPath}},
-		"volumeNetworks": {func(d *config.Duties) { d.VolumeNetworks = config.Off }, []string{volumeNetworksPath}},
+		"settings": {func(d *config.Duties) { d.Settings = config.Off }, append(built, "/validate/longhorn/settings", valuesPath, volumeNetworksPath)},
+		// Who only guards settings builds nothing by them.
+		"applying settings": {func(d *config.Duties) { d.Settings = config.Guard }, append(built, volumeNetworksPath)},
+		"volumeNetworks":    {func(d *config.Duties) { d.VolumeNetworks = config.Off }, []string{volumeNetworksPath}},
 	}
 	for duty, test := range rulesOf {
-		h := newRig(t, fakeClient(t, onNetwork()...), func(_ *config.Configuration, p *Profile) { test.off(&p.Duties) })
+		h := newRig(t, fakeClient(t, append(onNetwork(), setting("taint-toleration", "a:NoSchedule"))...), func(_ *config.Configuration, p *Profile) { test.off(&p.Duties) })
 		reviews := reviewsOfEveryPath()
 		for _, path := range slices.Sorted(maps.Keys(reviews)) {
 			response := h.ask(t, path, reviews[path])

@@ -19,14 +19,66 @@ func TestWhatVolumesAskForMayBeRead(t *testing.T) {
 	} {
 		role := clusterRole(t, file)
 		for _, resource := range []string{"/persistentvolumes", "/persistentvolumeclaims", "storage.k8s.io/storageclasses"} {
-			if got := granted(role, resource); !slices.Equal(got, verbs) {
+			if got := granted(role.Rules, resource); !slices.Equal(got, verbs) {
 				t.Errorf("%s: may %v %s, want %v", file, got, resource, verbs)
 			}
 		}
-		if got := granted(role, "k8s.cni.cncf.io/network-attachment-definitions"); !slices.Equal(got, []string{"list"}) {
+		if got := granted(role.Rules, "k8s.cni.cncf.io/network-attachment-definitions"); !slices.Equal(got, []string{"list"}) {
 			t.Errorf("%s: may %v networks, want list", file, got)
 		}
 	}
+}
+
+// What pods and templates are built with is read whole or not at all: a kind
+// that may not be read would stop every setting from being applied.
+func TestComponentsMayBeRead(t *testing.T) {
+	for file, verbs := range map[string][]string{
+		"../base/webhook-rbac.yaml":    {"get", "list"},
+		"../base/controller-rbac.yaml": {"get", "list", "watch"},
+	} {
+		role := clusterRole(t, file)
+		for _, resource := range []string{"/nodes", "scheduling.k8s.io/priorityclasses"} {
+			if got := granted(role.Rules, resource); !slices.Equal(got, verbs) {
+				t.Errorf("%s: may %v %s, want %v", file, got, resource, verbs)
+			}
+		}
+	}
+	for file, verb := range map[string]string{
+		"../profiles/longhorn/webhook-rbac.yaml":    "list",
+		"../profiles/longhorn/controller-rbac.yaml": "watch",
+	} {
+		rules := namespacedRules(t, file)
+		for _, resource := range []string{
+			"/pods", "apps/daemonsets", "apps/deployments", "longhorn.io/settings", "longhorn.io/volumes", "longhorn.io/instancemanagers",
+			"longhorn.io/engines", "longhorn.io/replicas", "longhorn.io/backingimagemanagers", "longhorn.io/nodes",
+		} {
+			if got := granted(rules, resource); !slices.Contains(got, verb) {
+				t.Errorf("%s: may %v %s, want %s", file, got, resource, verb)
+			}
+		}
+	}
+	rules := namespacedRules(t, "../profiles/longhorn/controller-rbac.yaml")
+	for resource, verb := range map[string]string{
+		"/pods": "delete", "apps/daemonsets": "patch", "apps/deployments": "patch", "longhorn.io/instancemanagers": "delete",
+	} {
+		if got := granted(rules, resource); !slices.Contains(got, verb) {
+			t.Errorf("the controller may %v %s, want %s", got, resource, verb)
+		}
+	}
+}
+
+func namespacedRules(t *testing.T, file string) []rbacv1.PolicyRule {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var role rbacv1.Role
+	document, _, _ := bytes.Cut(data, []byte("---\n"))
+	if err := yaml.Unmarshal(document, &role); err != nil {
+		t.Fatal(err)
+	}
+	return role.Rules
 }
 
 func clusterRole(t *testing.T, file string) rbacv1.ClusterRole {
@@ -48,13 +100,14 @@ func clusterRole(t *testing.T, file string) rbacv1.ClusterRole {
 	return rbacv1.ClusterRole{}
 }
 
-func granted(role rbacv1.ClusterRole, resource string) []string {
-	for _, r := range role.Rules {
+// granted are the verbs of all rules on a resource, whatever its name.
+func granted(rules []rbacv1.PolicyRule, resource string) (verbs []string) {
+	for _, r := range rules {
 		for _, group := range r.APIGroups {
-			if slices.ContainsFunc(r.Resources, func(name string) bool { return group+"/"+name == resource }) {
-				return r.Verbs
+			if len(r.ResourceNames) == 0 && slices.ContainsFunc(r.Resources, func(name string) bool { return group+"/"+name == resource }) {
+				verbs = append(verbs, r.Verbs...)
 			}
 		}
 	}
-	return nil
+	return verbs
 }

@@ -1,0 +1,71 @@
+package webhook
+
+import (
+	"cmp"
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	config "github.com/fairlead-io/fairlead/api/config/v1alpha1"
+	"github.com/fairlead-io/fairlead/mutators"
+	"github.com/fairlead-io/fairlead/settings"
+)
+
+// buildsComponents tells whether the storage system's pods are brought in line
+// with settings as they are created: only where Fairlead applies settings at all.
+func (p Profile) buildsComponents() bool {
+	return p.Duties.Settings == config.Apply && p.Duties.Pods == config.On
+}
+
+func (p Profile) componentPods(entry string, kind settings.ComponentKind) rule[mutators.ComponentPod] {
+	return rule[mutators.ComponentPod]{
+		name:  p.Name + "/" + entry,
+		kinds: []metav1.GroupVersionKind{{Version: "v1", Kind: "Pod"}},
+		decide: func(ctx context.Context, r *Request[mutators.ComponentPod]) (Decision, error) {
+			wants, err := p.componentWants(ctx, kind, r.Object)
+			if err != nil {
+				return Decision{}, err
+			}
+			return fromMutation(mutators.MutateComponent(*r.Object, r.Namespace, wants)), nil
+		},
+	}
+}
+
+// componentWants reads live what the settings ask of a new pod, and of the
+// cluster only what that needs to be known for.
+func (p Profile) componentWants(ctx context.Context, kind settings.ComponentKind, pod *mutators.ComponentPod) (mutators.ComponentWants, error) {
+	var wants mutators.ComponentWants
+	own, system, err := p.Live.Values(ctx)
+	if err != nil {
+		return wants, err
+	}
+	c := settings.Component{Kind: kind, Node: pod.Spec.NodeName}
+	if kind == settings.InstanceManager {
+		c.Engine = cmp.Or(pod.Metadata.Labels[p.EngineLabel], settings.EngineV1)
+	}
+	var nodes settings.Nodes
+	if c.Node != "" {
+		if nodes, err = p.Live.Node(ctx, c.Node); err != nil {
+			return wants, err
+		}
+	}
+	wants = mutators.WantsOf(settings.Resolve(own, system, p.Name), c, nodes, p.Profile)
+	if _, asked := wants.By[settings.PriorityClassName]; asked {
+		wants.Classes, wants.DefaultClass, err = p.Live.PriorityClasses(ctx)
+	}
+	return wants, err
+}
+
+// settingValues needs no facts: the form of a value is the same everywhere.
+func (p Profile) settingValues() rule[mutators.Setting] {
+	return rule[mutators.Setting]{
+		name: p.Name + "/" + entrySettingValues,
+		kinds: []metav1.GroupVersionKind{
+			{Group: "longhorn.io", Version: "v1beta2", Kind: "Setting"},
+			{Group: "fairlead.io", Version: "v1alpha1", Kind: "Setting"},
+		},
+		decide: func(_ context.Context, r *Request[mutators.Setting]) (Decision, error) {
+			return fromMutation(mutators.MutateSetting(*r.Object, r.Kind.Group == "fairlead.io")), nil
+		},
+	}
+}
