@@ -54,7 +54,11 @@ const (
 // applies, a family a file, in the order in which they are shown.
 func All() []Definition { return all }
 
-var all = slices.Concat(networkFamily(), workloadFamily())
+var all = slices.Concat(
+	networkFamily(),
+	schedulingFamily(),
+	workloadFamily(),
+)
 
 // DangerZone returns the definitions of the danger zone.
 func DangerZone() []Definition {
