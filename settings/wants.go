@@ -11,7 +11,10 @@ func wants(about func(Component) bool, normalize func(string) (string, error)) f
 			return "", false
 		}
 		want, err := normalize(value)
-		return want, err == nil
+		if err != nil {
+			return "", false
+		}
+		return want, true
 	}
 }
 
