@@ -32,33 +32,37 @@ func Announce(p Plan, name Name) (pending bool, text string) {
 	if len(now) > 0 {
 		text += restarts(now) + " now; "
 	}
-	blockers := blockersOf(later)
-	if blockers[0].Kind != BlockedByVolume {
-		text += "waiting: " + blockers[0].Message
-		if more := len(blockers) - 1; more > 0 {
+	volumes, others := blockersOf(later)
+	switch {
+	case len(volumes) == 0:
+	case len(now) > 0:
+		text += "the rest when these volumes are detached: " + Detail(volumes)
+	default:
+		text += "will be applied when these volumes are detached: " + Detail(volumes)
+	}
+	if len(others) > 0 {
+		if len(volumes) > 0 {
+			text += "; also "
+		}
+		text += "waiting: " + others[0].Message
+		if more := len(others) - 1; more > 0 {
 			text += fmt.Sprintf(", and %d more", more)
 		}
-	} else if len(now) > 0 {
-		text += fmt.Sprintf("the rest when these volumes are detached: %s", Detail(blockers))
-	} else {
-		text += fmt.Sprintf("will be applied when these volumes are detached: %s", Detail(blockers))
 	}
 	return true, text + ". Then " + restarts(later)
 }
 
-// blockersOf joins what works wait for: those that wait for volumes wait for the same.
-func blockersOf(works []Work) []Blocker {
-	var volumes, others []Blocker
+// blockersOf joins what works of one setting wait for: those that wait for
+// volumes wait for the same.
+func blockersOf(works []Work) (volumes, others []Blocker) {
 	for _, w := range works {
-		for _, b := range w.Blockers {
-			if b.Kind != BlockedByVolume {
-				others = append(others, b)
-			} else if len(volumes) < len(w.Blockers) {
-				volumes = w.Blockers
-			}
+		if w.Blockers[0].Kind == BlockedByVolume {
+			volumes = w.Blockers
+		} else {
+			others = append(others, w.Blockers...)
 		}
 	}
-	return slices.Concat(volumes, others)
+	return volumes, others
 }
 
 // restarts counts what is done by kind: `3 instance managers restart one by one, 4 Deployments roll`.

@@ -47,15 +47,17 @@ type maker struct {
 // track is what is found out of one setting on the way.
 type track struct {
 	Definition
-	value    Value
-	invalid  error
-	asks     bool // components are built with it
-	pending  bool // one is not yet
-	now      bool // and may be restarted
-	closed   bool // a gate is
-	rolling  bool // not yet seen rolled out
-	blockers []Blocker
-	progress []KindProgress
+	value   Value
+	invalid error
+	asks    bool // components are built with it
+	pending bool // one is not yet
+	now     bool // and may be restarted
+	closed  bool // a gate is
+	// overruled by a setting of the same trait
+	overruled Name
+	rolling   bool // not yet seen rolled out
+	blockers  []Blocker
+	progress  []KindProgress
 }
 
 func newMaker(f Facts) *maker {
@@ -97,28 +99,35 @@ func (d Definition) same(applied map[Name]string, value string) bool {
 
 // visit compares what a component is built with to what is wanted.
 func (m *maker) visit(c Component) {
-	var open, closed Work
-	decided := map[Trait]bool{}
+	var open Work
+	var closed []Work // each with the gate of its own setting
+	decided := map[Trait]Name{}
 	starting := false
 	for _, s := range m.forced {
 		built, exists := c.Built[s.Trait]
-		if decided[s.Trait] || !exists && !c.Missing {
+		if !exists && !c.Missing {
 			continue
 		}
 		want, concerns := s.asks(c, m.Nodes)
 		if !concerns {
 			continue
 		}
-		decided[s.Trait] = true
 		t := &m.tracks[m.index[s.Name]]
-		switch {
-		case c.Missing && s.Trait == DataEngine && want == "false":
+		if other, taken := decided[s.Trait]; taken {
+			t.overruled = other
+			continue
+		}
+		decided[s.Trait] = s.Name
+		if c.Missing && s.Trait == DataEngine && want == "false" {
 			continue // it is going away
-		case c.Missing, built == want && !c.Ready:
+		}
+		waited := t.rolling && m.nodeIsUp(c) && !back(c)
+		starting = starting || waited
+		switch {
+		case c.Missing, built == want && !back(c):
 			done, total := partOf(c)
 			t.count(c.Kind, done, total)
-			if t.rolling && m.nodeIsUp(c) {
-				starting = true
+			if waited {
 				t.pending = true
 				t.blockers = append(t.blockers, m.notReady(c)...)
 			}
@@ -132,10 +141,12 @@ func (m *maker) visit(c Component) {
 			if blockers := m.gate(s, c); len(blockers) > 0 {
 				t.block(blockers)
 				t.closed = true
-				closed.add(s, want, blockers)
+				closed = append(closed, Work{
+					Component: c, Settings: []Name{s.Name}, Wants: map[Trait]Want{s.Trait: {s.Name, want}}, Blockers: blockers,
+				})
 			} else {
 				t.now = true
-				open.add(s, want, nil)
+				open.add(s, want)
 			}
 		}
 	}
@@ -147,14 +158,17 @@ func (m *maker) visit(c Component) {
 
 // place puts work on a component where it belongs. A pod is restarted for all
 // settings whose gates are open; of a template only their part is written.
-func (m *maker) place(c Component, open, closed Work) {
+func (m *maker) place(c Component, open Work, closed []Work) {
 	if len(open.Settings) > 0 {
 		open.Component, open.Action = c, action(c, open.Wants)
 		m.plan.Now = append(m.plan.Now, open)
 	}
-	if len(closed.Settings) > 0 && (len(open.Settings) == 0 || !isPod(c)) {
-		closed.Component, closed.Action = c, action(c, closed.Wants)
-		m.plan.Later = append(m.plan.Later, closed)
+	for _, w := range closed {
+		w.Action = action(c, w.Wants)
+		if w.Action == RestartComponent && len(open.Settings) > 0 {
+			continue // the pod comes back with all values
+		}
+		m.plan.Later = append(m.plan.Later, w)
 	}
 }
 
@@ -168,15 +182,12 @@ func action(c Component, wants map[Trait]Want) WorkAction {
 	return RestartComponent
 }
 
-func (w *Work) add(s forced, want string, blockers []Blocker) {
+func (w *Work) add(s forced, want string) {
 	if w.Wants == nil {
 		w.Wants = map[Trait]Want{}
 	}
 	w.Settings = append(w.Settings, s.Name)
 	w.Wants[s.Trait] = Want{s.Name, want}
-	if len(w.Blockers) == 0 {
-		w.Blockers = blockers
-	}
 }
 
 // enginesToCome: an engine that is on has an instance manager on every node that
@@ -246,10 +257,13 @@ func inOrder(components []Component) []Component {
 
 func isPod(c Component) bool { return c.Kind != Deployment && c.Kind != DaemonSetComponent }
 
+// nodeIsUp tells whether a pod will come back by itself: not on a node that is
+// down or gone. One that has no node yet is waited for: nothing may fit it.
 func (m *maker) nodeIsUp(c Component) bool {
-	node, known := m.Nodes[c.Node]
-	return !isPod(c) || !known || node.Ready
+	return !isPod(c) || c.Node == "" || m.Nodes[c.Node].Ready
 }
+
+func back(c Component) bool { return c.Ready && !c.Terminating && !c.Missing }
 
 // partOf is how much of a component is rolled out, in pods.
 func partOf(c Component) (done, total int) {

@@ -45,9 +45,15 @@ func (t *track) settled(m *maker) SettingPlan {
 		s.Applied, s.Phase, s.Message = true, PhaseApplied, "every component is built with it"
 		if len(t.progress) == 0 {
 			s.Message = "in force: no component is built with it here"
+			if t.overruled != "" {
+				s.Message = fmt.Sprintf("of no effect: %s decides", t.overruled)
+			}
 		}
 	case t.now || !t.closed:
-		s.Phase, s.Message = PhaseRestarting, t.rollingMessage()
+		if len(s.Blockers) == 0 {
+			s.Blockers = m.plan.Starting
+		}
+		s.Phase, s.Message = PhaseRestarting, rollingMessage(s)
 	default:
 		s.Phase, s.Message = PhaseWaiting, Short(t.blockers)
 		if done := summary(t.progress); done != "" {
@@ -57,13 +63,13 @@ func (t *track) settled(m *maker) SettingPlan {
 	return s
 }
 
-func (t *track) rollingMessage() string {
-	message := summary(t.progress)
+func rollingMessage(s SettingPlan) string {
+	message := summary(s.Progress)
 	if message == "" {
 		message = "nothing of it is rolled out yet"
 	}
-	if len(t.blockers) > 0 {
-		message += "; " + Short(t.blockers)
+	if len(s.Blockers) > 0 {
+		message += "; " + Short(s.Blockers)
 	}
 	return message
 }

@@ -11,7 +11,8 @@ type Facts struct {
 	Profile storage.Profile
 	// Values in force.
 	Values Values
-	// Applied is the value that was last seen rolled out, by setting.
+	// Applied is the value that was last seen rolled out, by setting; Underway
+	// where another has begun to be since.
 	Applied map[Name]string
 	// Overridden gates, for the value in force; see Override.
 	Overridden map[Name]bool
@@ -25,6 +26,10 @@ type Facts struct {
 	Held map[string]Hold
 	Now  time.Time
 }
+
+// Underway in Facts.Applied: some components may be built with one value, some
+// with another. No value is it.
+const Underway = "\x00underway"
 
 // Hold keeps a component from being touched again: it was, and is as before.
 type Hold struct {
@@ -84,7 +89,8 @@ type Plan struct {
 	Settings []SettingPlan
 	// Now is what may be done, in this order: pods one by one, each when the one before it is Ready.
 	Now []Work
-	// Later is what waits, and for what.
+	// Later is what waits, and for what: one Work for each component and setting,
+	// since each setting waits for itself.
 	Later []Work
 	// Starting are the pods to wait for before the next is restarted.
 	Starting []Blocker
@@ -105,12 +111,16 @@ func (p Plan) Of(name Name) (SettingPlan, bool) {
 }
 
 // Next is the one thing to do now, if there is one. Another pod is restarted
-// only when the one before it is back: a value that no pod starts with stops at the first.
+// only when the one before it is back: a value that no pod starts with stops at
+// the first. That one need not be back when the value is corrected, and comes first.
 func (p Plan) Next() (Work, bool) {
 	for _, w := range p.Now {
-		if w.Action == UpdateComponent || len(p.Starting) == 0 {
+		if w.Action == UpdateComponent || !w.Component.Ready {
 			return w, true
 		}
 	}
-	return Work{}, false
+	if len(p.Now) == 0 || len(p.Starting) > 0 {
+		return Work{}, false
+	}
+	return p.Now[0], true
 }

@@ -9,7 +9,7 @@ type Want struct {
 
 // Wanted is what the settings in force ask of a component, by trait. Where two
 // settings decide one trait (a newer and an older name of it), the first of the
-// catalog that is set does.
+// catalog that is set does, and a default only where none is.
 //
 // A setting that no resource sets asks for nothing: what was installed without
 // it stays as it is. But one that Fairlead has applied another value of, and
@@ -17,9 +17,6 @@ type Want struct {
 func Wanted(values Values, applied map[Name]string, c Component, nodes Nodes) map[Trait]Want {
 	wants := map[Trait]Want{}
 	for _, s := range inForce(values, applied) {
-		if s.asks == nil {
-			continue
-		}
 		if _, decided := wants[s.Trait]; decided {
 			continue
 		}
@@ -38,9 +35,9 @@ type forced struct {
 }
 
 // inForce are the settings that ask something of components, in the catalog's
-// order. One whose value is not well formed asks for nothing until it is corrected.
+// order, those back at their default last. One whose value is not well formed asks for nothing until it is corrected.
 func inForce(values Values, applied map[Name]string) []forced {
-	var settings []forced
+	var settings, defaults []forced
 	for _, d := range all {
 		value := values[d.Name]
 		if d.Wants == nil || !enforced(d, value, applied) {
@@ -50,9 +47,14 @@ func inForce(values Values, applied map[Name]string) []forced {
 		if err != nil {
 			continue
 		}
-		settings = append(settings, forced{d, value, func(c Component, nodes Nodes) (string, bool) { return d.Wants(normal, c, nodes) }})
+		s := forced{d, value, func(c Component, nodes Nodes) (string, bool) { return d.Wants(normal, c, nodes) }}
+		if value.Source == SourceDefault {
+			defaults = append(defaults, s)
+		} else {
+			settings = append(settings, s)
+		}
 	}
-	return settings
+	return append(settings, defaults...)
 }
 
 func enforced(d Definition, value Value, applied map[Name]string) bool {

@@ -1,0 +1,808 @@
+package settings
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fairlead-io/fairlead/storage"
+)
+
+// fleet is a cluster of three nodes at rest, with everything built by the
+// defaults and no setting set: two Deployments, two DaemonSets, a backing image
+// manager, and an instance manager of v1 on each node.
+func fleet() Facts {
+	f := Facts{
+		Profile: storage.Longhorn(), Values: Resolve(nil, nil, "longhorn"), Applied: map[Name]string{}, Now: noon,
+		Overridden: map[Name]bool{}, Held: map[string]Hold{}, Nodes: Nodes{}, Rollout: atRest(clusterNet),
+	}
+	for i := 1; i <= 3; i++ {
+		f.Nodes[fmt.Sprintf("node-%d", i)] = Node{Ready: true, Storage: true, AllocatableMilliCPU: 4000}
+	}
+	f.Components = []Component{
+		{Kind: InstanceManager, Name: "im-1", Node: "node-1", Engine: EngineV1},
+		{Kind: InstanceManager, Name: "im-2", Node: "node-2", Engine: EngineV1},
+		{Kind: InstanceManager, Name: "im-3", Node: "node-3", Engine: EngineV1},
+		{Kind: BackingImageManager, Name: "bim", Node: "node-1"},
+		{Kind: DaemonSetComponent, Name: "longhorn-csi-plugin", Client: true, Updated: 3, Total: 3},
+		{Kind: DaemonSetComponent, Name: "engine-image-ei-1", Updated: 3, Total: 3},
+		{Kind: Deployment, Name: "csi-provisioner", Updated: 2, Total: 2},
+		{Kind: Deployment, Name: "csi-attacher", Updated: 2, Total: 2},
+	}
+	for i := range f.Components {
+		f.Components[i].UID, f.Components[i].Ready = "uid-"+f.Components[i].Name, true
+		f.Components[i].Built = builtBy(f.Values, f.Components[i], f.Nodes)
+	}
+	for _, d := range DangerZone() {
+		f.Applied[d.Name] = d.Default
+	}
+	return f
+}
+
+// builtBy is how the storage system builds a component by itself.
+func builtBy(values Values, c Component, nodes Nodes) map[Trait]string {
+	built := map[Trait]string{}
+	for _, d := range slices.Backward(All()) { // the first of a trait decides
+		if d.Wants == nil {
+			continue
+		}
+		if want, ok := d.Wants(values[d.Name].Text, c, nodes); ok {
+			built[d.Trait] = want
+		}
+	}
+	if c.Kind == InstanceManager {
+		built[DataEngine] = "true" // it is there
+	}
+	return built
+}
+
+func (f *Facts) set(name Name, value string) { f.Values[name] = Value{value, SourceFairlead} }
+
+func (f *Facts) component(name string) *Component {
+	i := slices.IndexFunc(f.Components, func(c Component) bool { return c.Name == name })
+	return &f.Components[i]
+}
+
+// addV2 gives every node an instance manager of the v2 data engine.
+func (f *Facts) addV2() {
+	f.Values[V2DataEngine] = Value{"true", SourceFairlead}
+	f.Applied[V2DataEngine] = "true"
+	for _, c := range f.Components[:3] {
+		c.Name, c.Engine = "v2-"+c.Name, EngineV2
+		c.Built = builtBy(f.Values, c, f.Nodes)
+		f.Components = append(f.Components, c)
+	}
+}
+
+// attach a v1 volume to node-1, with its one replica on node-2.
+func (f *Facts) attach() {
+	f.Volumes = append(f.Volumes, storage.Volume{Name: "pvc-a", Attached: true, Engine: EngineV1, Nodes: []string{"node-1"}, Workloads: []string{"default/web-0"}})
+	f.component("im-1").Uses = []string{"pvc-a-e-0"}
+	f.component("im-2").Uses = []string{"pvc-a-r-1"}
+}
+
+// apply does all that is due, everybody doing his part, and returns what was done.
+func (f *Facts) apply(t *testing.T) []string {
+	t.Helper()
+	var done []string
+	for range 50 {
+		w, due := Make(*f).Next()
+		if !due {
+			return done
+		}
+		done = append(done, textOfWork(w))
+		for trait, want := range w.Wants {
+			f.component(w.Component.Name).Built = with(f.component(w.Component.Name).Built, trait, want.Text)
+		}
+	}
+	t.Fatalf("no end: %v", done)
+	return nil
+}
+
+func with(built map[Trait]string, trait Trait, text string) map[Trait]string {
+	built = maps.Clone(built)
+	built[trait] = text
+	return built
+}
+
+func textOfWork(w Work) string {
+	var names []string
+	for _, n := range w.Settings {
+		names = append(names, string(n))
+	}
+	return fmt.Sprintf("%s %s for %s", w.Action, w.Component.Name, strings.Join(names, ", "))
+}
+
+// textOf writes the plan line by line: what is done now, what later and for
+// which blockers, and what is starting.
+func textOf(p Plan) []string {
+	var lines []string
+	for _, w := range p.Now {
+		lines = append(lines, textOfWork(w))
+	}
+	for _, w := range p.Later {
+		lines = append(lines, "later "+textOfWork(w)+": "+namesOf(w.Blockers))
+	}
+	if len(p.Starting) > 0 {
+		lines = append(lines, "starting "+namesOf(p.Starting))
+	}
+	return lines
+}
+
+func namesOf(blockers []Blocker) string {
+	var names []string
+	for _, b := range blockers {
+		names = append(names, b.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+func statusOf(p Plan, name Name) string {
+	s, _ := p.Of(name)
+	return fmt.Sprintf("%s %t: %s", s.Phase, s.Applied, s.Message)
+}
+
+const critical = "system-cluster-critical"
+
+func TestMake(t *testing.T) {
+	everything := []string{
+		"Update csi-attacher for priority-class", "Update csi-provisioner for priority-class",
+		"Update engine-image-ei-1 for priority-class", "Update longhorn-csi-plugin for priority-class",
+		"Restart bim for priority-class",
+		"Restart im-1 for priority-class", "Restart im-2 for priority-class", "Restart im-3 for priority-class",
+	}
+	const (
+		nothingYet = "0 of 4 Deployment pods, 0 of 6 DaemonSet pods, 0 of 1 backing image manager, 0 of 3 instance managers"
+		allDone    = "every component is built with it"
+	)
+	for name, test := range map[string]struct {
+		but     func(*Facts)
+		setting Name
+		status  string
+		plan    []string
+		next    string // "" is nothing
+	}{
+		"at rest": {
+			but: func(*Facts) {}, setting: PriorityClass,
+			status: "Applied true: no resource sets it: components stay as they were installed",
+		},
+		"no volume attached: everything is due now, in order": {
+			but: func(f *Facts) { f.set(PriorityClass, critical) }, setting: PriorityClass,
+			status: "Restarting false: " + nothingYet, plan: everything, next: everything[0],
+		},
+		"a volume attached: only the idle instance manager": {
+			but: func(f *Facts) { f.set(PriorityClass, critical); f.attach() }, setting: PriorityClass,
+			status: "Restarting false: " + nothingYet + "; 1 volume attached: pvc-a",
+			plan: []string{
+				"Restart im-3 for priority-class",
+				"later Update csi-attacher for priority-class: pvc-a", "later Update csi-provisioner for priority-class: pvc-a",
+				"later Update engine-image-ei-1 for priority-class: pvc-a", "later Update longhorn-csi-plugin for priority-class: pvc-a",
+				"later Restart bim for priority-class: pvc-a",
+				"later Restart im-1 for priority-class: pvc-a", "later Restart im-2 for priority-class: pvc-a",
+			},
+			next: "Restart im-3 for priority-class",
+		},
+		"a volume attached, the idle one done: the rest waits, and for what is said": {
+			but: func(f *Facts) {
+				f.set(PriorityClass, critical)
+				f.attach()
+				f.component("im-3").Built[PriorityClassName] = critical
+			}, setting: PriorityClass,
+			status: "Waiting false: 1 volume attached: pvc-a; so far 0 of 4 Deployment pods, 0 of 6 DaemonSet pods, 0 of 1 backing image manager, 1 of 3 instance managers",
+			plan: []string{
+				"later Update csi-attacher for priority-class: pvc-a", "later Update csi-provisioner for priority-class: pvc-a",
+				"later Update engine-image-ei-1 for priority-class: pvc-a", "later Update longhorn-csi-plugin for priority-class: pvc-a",
+				"later Restart bim for priority-class: pvc-a",
+				"later Restart im-1 for priority-class: pvc-a", "later Restart im-2 for priority-class: pvc-a",
+			},
+		},
+		"an instance manager that still runs a replica of a detached volume waits": {
+			but: func(f *Facts) { f.set(GuaranteedCPU, "20"); f.component("im-2").Uses = []string{"pvc-a-r-1"} }, setting: GuaranteedCPU,
+			status: "Restarting false: 0 of 3 instance managers; instance manager im-2 on node-2 runs 1 instance: pvc-a-r-1",
+			plan:   []string{"Restart im-1 for guaranteed-instance-manager-cpu", "Restart im-3 for guaranteed-instance-manager-cpu", "later Restart im-2 for guaranteed-instance-manager-cpu: im-2"},
+			next:   "Restart im-1 for guaranteed-instance-manager-cpu",
+		},
+		"several settings: one restart for all": {
+			but: func(f *Facts) {
+				f.set(PriorityClass, critical)
+				f.set(GuaranteedCPU, "20")
+				f.set(StorageNetwork, "kube-system/one")
+				f.Components = f.Components[:1]
+			}, setting: GuaranteedCPU,
+			status: "Restarting false: 0 of 1 instance manager",
+			plan:   []string{"Restart im-1 for storage-network, priority-class, guaranteed-instance-manager-cpu"},
+			next:   "Restart im-1 for storage-network, priority-class, guaranteed-instance-manager-cpu",
+		},
+		"what waits for a pod's own work does not say what another setting waits for": {
+			but: func(f *Facts) {
+				f.set(PriorityClass, critical)
+				f.set(GuaranteedCPU, "20")
+				f.attach()
+				f.Components = f.Components[:1]
+			}, setting: GuaranteedCPU,
+			status: "Waiting false: instance manager im-1 on node-1 runs 1 instance: pvc-a-e-0; so far 0 of 1 instance manager",
+			plan:   []string{"later Restart im-1 for priority-class: pvc-a", "later Restart im-1 for guaranteed-instance-manager-cpu: im-1"},
+		},
+		"a template gets what is open, no more": {
+			but: func(f *Facts) {
+				f.set(PriorityClass, critical)
+				f.set(EngineImageProbePeriod, "30")
+				f.attach()
+				f.Components = []Component{*f.component("engine-image-ei-1")}
+			}, setting: EngineImageProbePeriod,
+			status: "Restarting false: 0 of 3 DaemonSet pods",
+			plan:   []string{"Update engine-image-ei-1 for engine-image-pod-liveness-probe-period", "later Update engine-image-ei-1 for priority-class: pvc-a"},
+			next:   "Update engine-image-ei-1 for engine-image-pod-liveness-probe-period",
+		},
+		"v1 idle does not open the way to v2": {
+			but: func(f *Facts) {
+				f.addV2()
+				f.set(GuaranteedCPU, "20")
+				f.set(V2GuaranteedCPU, "2000")
+				for i := range f.Components {
+					if f.Components[i].Engine == EngineV2 {
+						f.Components[i].Uses = []string{"pvc-b-e-0"}
+					}
+				}
+			}, setting: V2GuaranteedCPU,
+			status: "Waiting false: instance manager v2-im-1 on node-1 runs 1 instance: pvc-b-e-0; so far 0 of 3 instance managers",
+			plan: []string{
+				"Restart im-1 for guaranteed-instance-manager-cpu", "Restart im-2 for guaranteed-instance-manager-cpu", "Restart im-3 for guaranteed-instance-manager-cpu",
+				"later Restart v2-im-1 for v2-data-engine-guaranteed-instance-manager-cpu: v2-im-1",
+				"later Restart v2-im-2 for v2-data-engine-guaranteed-instance-manager-cpu: v2-im-2",
+				"later Restart v2-im-3 for v2-data-engine-guaranteed-instance-manager-cpu: v2-im-3",
+			},
+			next: "Restart im-1 for guaranteed-instance-manager-cpu",
+		},
+		"CPU for v1 leaves v2 alone": {
+			but: func(f *Facts) {
+				f.addV2()
+				f.set(GuaranteedCPU, `{"v1":"20","v2":"12"}`)
+				for i := range f.Components {
+					if f.Components[i].Engine == EngineV2 {
+						f.Components[i].Built[CPURequest] = "480m"
+					}
+				}
+			}, setting: GuaranteedCPU,
+			status: "Restarting false: 3 of 6 instance managers",
+			plan:   []string{"Restart im-1 for guaranteed-instance-manager-cpu", "Restart im-2 for guaranteed-instance-manager-cpu", "Restart im-3 for guaranteed-instance-manager-cpu"},
+			next:   "Restart im-1 for guaranteed-instance-manager-cpu",
+		},
+		"CPU follows the node": {
+			but: func(f *Facts) {
+				f.set(GuaranteedCPU, "12")
+				for name, change := range map[string]func(*Node){
+					"node-1": func(n *Node) { n.InstanceManagerMilliCPU = 480 }, // as it is built
+					"node-2": func(n *Node) { n.InstanceManagerMilliCPU = 700 },
+					"node-3": func(n *Node) { n.AllocatableMilliCPU = 8000 },
+				} {
+					n := f.Nodes[name]
+					change(&n)
+					f.Nodes[name] = n
+				}
+			}, setting: GuaranteedCPU,
+			status: "Restarting false: 1 of 3 instance managers",
+			plan:   []string{"Restart im-2 for guaranteed-instance-manager-cpu", "Restart im-3 for guaranteed-instance-manager-cpu"},
+			next:   "Restart im-2 for guaranteed-instance-manager-cpu",
+		},
+		"starting: the next pod waits for the one before it": {
+			but: func(f *Facts) {
+				f.set(GuaranteedCPU, "20")
+				f.component("im-1").Built[CPURequest] = "800m"
+				f.component("im-1").Ready = false
+			}, setting: GuaranteedCPU,
+			status: "Restarting false: 0 of 3 instance managers; instance manager im-1 on node-1 is not Ready yet",
+			plan:   []string{"Restart im-2 for guaranteed-instance-manager-cpu", "Restart im-3 for guaranteed-instance-manager-cpu", "starting im-1"},
+		},
+		"starting: and for one that is yet to be made": {
+			but: func(f *Facts) {
+				f.set(GuaranteedCPU, "20")
+				f.component("im-1").Built, f.component("im-1").Ready, f.component("im-1").Missing = nil, false, true
+			}, setting: GuaranteedCPU,
+			status: "Restarting false: 0 of 3 instance managers; instance manager im-1 on node-1 is yet to be made anew by the storage system",
+			plan:   []string{"Restart im-2 for guaranteed-instance-manager-cpu", "Restart im-3 for guaranteed-instance-manager-cpu", "starting im-1"},
+		},
+		"starting: and for one that is terminating": {
+			but: func(f *Facts) {
+				f.set(GuaranteedCPU, "20")
+				f.component("im-1").Terminating = true
+			}, setting: GuaranteedCPU,
+			status: "Restarting false: 0 of 3 instance managers; instance manager im-1 on node-1 is still terminating",
+			plan: []string{
+				"Restart im-2 for guaranteed-instance-manager-cpu", "Restart im-3 for guaranteed-instance-manager-cpu",
+				"later Restart im-1 for guaranteed-instance-manager-cpu: im-1", "starting im-1",
+			},
+		},
+		"starting: also one that has the value and is terminating": {
+			but: func(f *Facts) {
+				f.set(GuaranteedCPU, "20")
+				f.Components = f.Components[:1]
+				f.component("im-1").Built[CPURequest] = "800m"
+				f.component("im-1").Terminating = true
+			}, setting: GuaranteedCPU,
+			status: "Restarting false: 0 of 1 instance manager; instance manager im-1 on node-1 is still terminating",
+			plan:   []string{"starting im-1"},
+		},
+		"starting: one that came back without the value, while it is left alone": {
+			but: func(f *Facts) {
+				f.set(GuaranteedCPU, "20")
+				f.component("im-1").Ready = false
+				f.Held["im-1"] = Hold{Until: noon.Add(time.Minute), Message: "somebody else writes it"}
+			}, setting: GuaranteedCPU,
+			status: "Restarting false: 0 of 3 instance managers; somebody else writes it",
+			plan: []string{
+				"Restart im-2 for guaranteed-instance-manager-cpu", "Restart im-3 for guaranteed-instance-manager-cpu",
+				"later Restart im-1 for guaranteed-instance-manager-cpu: im-1", "starting im-1",
+			},
+		},
+		"starting: a setting that waits for another's pods says so": {
+			but: func(f *Facts) {
+				f.set(GuaranteedCPU, "20")
+				f.set(PriorityClass, critical)
+				for i := range f.Components {
+					f.Components[i].Built[PriorityClassName] = critical
+				}
+				f.component("bim").Ready = false
+			}, setting: GuaranteedCPU,
+			status: "Restarting false: 0 of 3 instance managers; backing image manager bim on node-1 is not Ready yet",
+			plan: []string{
+				"Restart im-1 for guaranteed-instance-manager-cpu", "Restart im-2 for guaranteed-instance-manager-cpu", "Restart im-3 for guaranteed-instance-manager-cpu",
+				"starting bim",
+			},
+		},
+		"a value that no pod starts with stops at the first; corrected, that one goes first": {
+			but: func(f *Facts) {
+				f.set(PriorityClass, critical)
+				f.set(GuaranteedCPU, "20") // corrected from one that no node has room for
+				f.Components = f.Components[:3]
+				for i := range f.Components {
+					f.Components[i].Built[PriorityClassName] = critical
+				}
+				f.component("im-2").Built[CPURequest] = "4000m"
+				f.component("im-2").Ready = false
+			}, setting: GuaranteedCPU,
+			status: "Restarting false: 0 of 3 instance managers; instance manager im-2 on node-2 is not Ready yet",
+			plan: []string{
+				"Restart im-1 for guaranteed-instance-manager-cpu", "Restart im-2 for guaranteed-instance-manager-cpu", "Restart im-3 for guaranteed-instance-manager-cpu",
+				"starting im-2",
+			},
+			next: "Restart im-2 for guaranteed-instance-manager-cpu",
+		},
+		"built with it and not Ready is not applied": {
+			but: func(f *Facts) {
+				f.set(PriorityClass, critical)
+				for i := range f.Components {
+					f.Components[i].Built[PriorityClassName] = critical
+				}
+				f.component("csi-attacher").Ready, f.component("csi-attacher").Updated = false, 1
+			}, setting: PriorityClass,
+			status: "Restarting false: 3 of 4 Deployment pods, 6 of 6 DaemonSet pods, 1 of 1 backing image manager, 3 of 3 instance managers; Deployment csi-attacher has 1 of 2 pods updated and available",
+		},
+		"built with it and Ready is applied": {
+			but: func(f *Facts) {
+				f.set(PriorityClass, critical)
+				for i := range f.Components {
+					f.Components[i].Built[PriorityClassName] = critical
+				}
+			}, setting: PriorityClass,
+			status: "Applied true: " + allDone,
+		},
+		"applied stays when a pod is not Ready later": {
+			but: func(f *Facts) {
+				f.set(PriorityClass, critical)
+				f.Applied[PriorityClass] = critical
+				for i := range f.Components {
+					f.Components[i].Built[PriorityClassName] = critical
+				}
+				f.component("im-1").Ready = false
+			}, setting: PriorityClass,
+			status: "Applied true: " + allDone,
+		},
+		"a node that is down is not waited for": {
+			but: func(f *Facts) {
+				f.set(GuaranteedCPU, "20")
+				for _, name := range []string{"im-1", "im-2", "im-3"} {
+					f.component(name).Built[CPURequest] = "800m"
+				}
+				f.component("im-1").Ready = false
+				f.component("im-2").Built, f.component("im-2").Ready, f.component("im-2").Missing = nil, false, true
+				n := f.Nodes["node-1"]
+				n.Ready = false
+				f.Nodes["node-1"] = n
+				delete(f.Nodes, "node-2")
+			}, setting: GuaranteedCPU,
+			status: "Applied true: " + allDone,
+		},
+		"a pod that no node takes is waited for": {
+			but: func(f *Facts) {
+				f.set(SystemManagedNodeSelector, "no:where")
+				for i := range f.Components {
+					f.Components[i].Built[NodeSelector] = "no:where"
+				}
+				f.component("bim").Node, f.component("bim").Ready = "", false
+			}, setting: SystemManagedNodeSelector,
+			status: "Restarting false: 4 of 4 Deployment pods, 6 of 6 DaemonSet pods, 0 of 1 backing image manager, 3 of 3 instance managers; backing image manager bim is not Ready yet",
+			plan:   []string{"starting bim"},
+		},
+		"held: left alone until then": {
+			but: func(f *Facts) {
+				f.set(GuaranteedCPU, "20")
+				f.Held["im-1"] = Hold{Until: noon.Add(time.Minute), Message: "somebody else writes it"}
+				f.Held["im-2"] = Hold{Until: noon, Message: "over"}
+			}, setting: GuaranteedCPU,
+			status: "Restarting false: 0 of 3 instance managers; somebody else writes it",
+			plan: []string{
+				"Restart im-2 for guaranteed-instance-manager-cpu", "Restart im-3 for guaranteed-instance-manager-cpu",
+				"later Restart im-1 for guaranteed-instance-manager-cpu: im-1",
+			},
+			next: "Restart im-2 for guaranteed-instance-manager-cpu",
+		},
+		"opted out: left alone, and said": {
+			but: func(f *Facts) {
+				f.set(GuaranteedCPU, "20")
+				f.Components = f.Components[:1]
+				f.component("im-1").OptOut = true
+			}, setting: GuaranteedCPU,
+			status: "Waiting false: instance manager im-1 on node-1 opts out by " + storage.OptOutAnnotation + ": remove the annotation; so far 0 of 1 instance manager",
+			plan:   []string{"later Restart im-1 for guaranteed-instance-manager-cpu: im-1"},
+		},
+		"an invalid value in force changes nothing": {
+			but: func(f *Facts) { f.set(GuaranteedCPU, "lots") }, setting: GuaranteedCPU,
+			status: `Invalid false: nothing is applied until this is corrected: value "lots" ` + invalid(GuaranteedCPU, "lots"),
+		},
+		"defaults are not enforced on what was installed otherwise": {
+			but: func(f *Facts) { f.component("im-1").Built[PriorityClassName] = "installed" }, setting: PriorityClass,
+			status: "Applied true: no resource sets it: components stay as they were installed",
+		},
+		"a default that the storage system's own setting says is": {
+			but: func(f *Facts) {
+				f.Values[PriorityClass] = Value{"", "longhorn"}
+				f.component("im-1").Built[PriorityClassName] = "installed"
+			}, setting: PriorityClass,
+			status: "Restarting false: 4 of 4 Deployment pods, 6 of 6 DaemonSet pods, 1 of 1 backing image manager, 2 of 3 instance managers",
+			plan:   []string{"Restart im-1 for priority-class"}, next: "Restart im-1 for priority-class",
+		},
+		"taken back after it was applied: the default": {
+			but: func(f *Facts) {
+				f.Applied[GuaranteedCPU] = "20"
+				f.Components = f.Components[:1]
+				f.component("im-1").Built[CPURequest] = "800m"
+			}, setting: GuaranteedCPU,
+			status: "Restarting false: 0 of 1 instance manager",
+			plan:   []string{"Restart im-1 for guaranteed-instance-manager-cpu"}, next: "Restart im-1 for guaranteed-instance-manager-cpu",
+		},
+		"taken back half-way: the default as well": {
+			but: func(f *Facts) {
+				f.Applied[GuaranteedCPU] = Underway
+				f.component("im-1").Built[CPURequest] = "800m"
+			}, setting: GuaranteedCPU,
+			status: "Restarting false: 2 of 3 instance managers",
+			plan:   []string{"Restart im-1 for guaranteed-instance-manager-cpu"}, next: "Restart im-1 for guaranteed-instance-manager-cpu",
+		},
+		"two names of one trait: the first of the catalog decides": {
+			but: func(f *Facts) {
+				f.addV2()
+				f.Components = f.Components[len(f.Components)-1:]
+				f.set(DataEngineCPUMask, `{"v2":"0x7"}`)
+				f.set(V2CPUMask, "0xf")
+			}, setting: V2CPUMask,
+			status: "Applied true: of no effect: data-engine-cpu-mask decides",
+			plan:   []string{"Restart v2-im-3 for data-engine-cpu-mask"}, next: "Restart v2-im-3 for data-engine-cpu-mask",
+		},
+		"two names of one trait: a default that comes back decides nothing": {
+			but: func(f *Facts) {
+				f.addV2()
+				f.Components = f.Components[len(f.Components)-1:]
+				f.Applied[DataEngineCPUMask] = `{"v2":"0x7"}`
+				f.set(V2CPUMask, "0xf")
+			}, setting: V2CPUMask,
+			status: "Restarting false: 0 of 1 instance manager",
+			plan:   []string{"Restart v2-im-3 for v2-data-engine-cpu-mask"}, next: "Restart v2-im-3 for v2-data-engine-cpu-mask",
+		},
+		"data engine off: its instance managers go for good": {
+			but: func(f *Facts) { f.addV2(); f.set(V2DataEngine, "false"); f.attach() }, setting: V2DataEngine,
+			status: "Restarting false: 0 of 3 instance managers",
+			plan:   []string{"Remove v2-im-1 for v2-data-engine", "Remove v2-im-2 for v2-data-engine", "Remove v2-im-3 for v2-data-engine"},
+			next:   "Remove v2-im-1 for v2-data-engine",
+		},
+		"data engine off: not while one volume of it is attached, wherever": {
+			but: func(f *Facts) { f.set(V1DataEngine, "false"); f.attach() }, setting: V1DataEngine,
+			status: "Waiting false: 1 volume attached: pvc-a; so far 0 of 3 instance managers",
+			plan:   []string{"later Remove im-1 for v1-data-engine: pvc-a", "later Remove im-2 for v1-data-engine: pvc-a", "later Remove im-3 for v1-data-engine: pvc-a"},
+		},
+		"data engine off: waits on, though the pod restarts for another setting": {
+			but: func(f *Facts) {
+				f.set(V1DataEngine, "false")
+				f.set(GuaranteedCPU, "20")
+				f.attach()
+				f.Components = f.Components[2:3]
+			}, setting: V1DataEngine,
+			status: "Waiting false: 1 volume attached: pvc-a; so far 0 of 1 instance manager",
+			plan:   []string{"Restart im-3 for guaranteed-instance-manager-cpu", "later Remove im-3 for v1-data-engine: pvc-a"},
+			next:   "Restart im-3 for guaranteed-instance-manager-cpu",
+		},
+		"data engine off: one that is gone already is nothing to wait for": {
+			but: func(f *Facts) {
+				f.set(V1DataEngine, "false")
+				f.Components = f.Components[:1]
+				f.component("im-1").Built, f.component("im-1").Ready, f.component("im-1").Missing = nil, false, true
+			}, setting: V1DataEngine,
+			status: "Applied true: " + "in force: no component is built with it here",
+		},
+		"data engine on: until an instance manager is on every node": {
+			but: func(f *Facts) {
+				f.addV2()
+				f.Applied[V2DataEngine] = "false"
+				f.Components = f.Components[:len(f.Components)-2]
+				n := f.Nodes["node-3"]
+				n.DisabledV2 = true
+				f.Nodes["node-3"] = n
+			}, setting: V2DataEngine,
+			status: "Restarting false: 1 of 2 instance managers; the storage system has yet to start an instance manager of the v2 data engine on node-2",
+		},
+		"an overridden gate restarts pods in use, for that setting alone": {
+			but: func(f *Facts) {
+				f.set(PriorityClass, critical)
+				f.set(GuaranteedCPU, "20")
+				f.set(TaintToleration, "a=b:NoSchedule")
+				f.Overridden[GuaranteedCPU] = true
+				f.attach()
+				f.Components = append(f.Components[:2], *f.component("csi-attacher"))
+			}, setting: GuaranteedCPU,
+			status: "Restarting false: 0 of 2 instance managers",
+			plan: []string{
+				"Restart im-1 for guaranteed-instance-manager-cpu", "Restart im-2 for guaranteed-instance-manager-cpu",
+				"later Update csi-attacher for taint-toleration: pvc-a", "later Update csi-attacher for priority-class: pvc-a",
+			},
+			next: "Restart im-1 for guaranteed-instance-manager-cpu",
+		},
+		"an overridden gate does not reach who opts out": {
+			but: func(f *Facts) {
+				f.set(GuaranteedCPU, "20")
+				f.Overridden[GuaranteedCPU] = true
+				f.Components = f.Components[:1]
+				f.component("im-1").OptOut = true
+			}, setting: GuaranteedCPU,
+			status: "Waiting false: instance manager im-1 on node-1 opts out by " + storage.OptOutAnnotation + ": remove the annotation; so far 0 of 1 instance manager",
+			plan:   []string{"later Restart im-1 for guaranteed-instance-manager-cpu: im-1"},
+		},
+		"nothing is built with it": {
+			but: func(f *Facts) { f.set(ReplicaRebuildLimit, "7") }, setting: ReplicaRebuildLimit,
+			status: "Applied true: in force",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := fleet()
+			test.but(&f)
+			p := Make(f)
+			if got := textOf(p); !slices.Equal(got, test.plan) {
+				t.Errorf("plan\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(test.plan, "\n"))
+			}
+			if got := statusOf(p, test.setting); got != test.status {
+				t.Errorf("status %s\nwant   %s", got, test.status)
+			}
+			next := ""
+			if w, due := p.Next(); due {
+				next = textOfWork(w)
+			}
+			if next != test.next {
+				t.Errorf("next %q, want %q", next, test.next)
+			}
+		})
+	}
+}
+
+func invalid(name Name, value string) string {
+	d, _ := Lookup(string(name))
+	return d.Parse(value).Error()
+}
+
+func TestAHoldSaysWhenToLookAgain(t *testing.T) {
+	f := fleet()
+	f.set(GuaranteedCPU, "20")
+	f.Held["im-1"] = Hold{Until: noon.Add(time.Minute)}
+	f.Held["im-2"] = Hold{Until: noon.Add(time.Second)}
+	if got := Make(f).After; got != time.Second {
+		t.Fatalf("after %v", got)
+	}
+}
+
+func TestApplyingDoesAllInOrderAndEachOnce(t *testing.T) {
+	f := fleet()
+	f.set(PriorityClass, critical)
+	f.set(GuaranteedCPU, "20")
+	want := []string{
+		"Update csi-attacher for priority-class", "Update csi-provisioner for priority-class",
+		"Update engine-image-ei-1 for priority-class", "Update longhorn-csi-plugin for priority-class",
+		"Restart bim for priority-class",
+		"Restart im-1 for priority-class, guaranteed-instance-manager-cpu", "Restart im-2 for priority-class, guaranteed-instance-manager-cpu",
+		"Restart im-3 for priority-class, guaranteed-instance-manager-cpu",
+	}
+	if got := f.apply(t); !slices.Equal(got, want) {
+		t.Fatalf("did\n%s", strings.Join(got, "\n"))
+	}
+	for _, s := range Make(f).Settings {
+		if !s.Applied {
+			t.Errorf("%s is not applied: %s", s.Name, s.Message)
+		}
+	}
+}
+
+// In Longhorn 1.7, a storage-network that waits goes along with the sync of the
+// setting of the network for RWX volumes, whose gate RWO volumes do not close.
+func TestRegressionAPendingStorageNetworkRestartsNothingInUse(t *testing.T) {
+	f := fleet()
+	f.set(StorageNetwork, "kube-system/one")
+	f.set(StorageNetworkForRWX, "true")
+	f.attach()
+	p := Make(f)
+	want := []string{
+		"Restart im-3 for storage-network", "later Restart bim for storage-network: pvc-a",
+		"later Restart im-1 for storage-network: pvc-a", "later Restart im-2 for storage-network: pvc-a",
+	}
+	if got := textOf(p); !slices.Equal(got, want) {
+		t.Fatalf("plan\n%s", strings.Join(got, "\n"))
+	}
+	if p.Network.Action != RecordClients {
+		t.Fatalf("the network of RWX volumes waits for an RWO volume: %+v", p.Network)
+	}
+}
+
+func TestRegressionIssuedIsNotApplied(t *testing.T) {
+	f := fleet()
+	f.set(PriorityClass, critical)
+	f.apply(t)
+	for i := range f.Components {
+		f.Components[i].Ready, f.Components[i].Updated = false, 0
+	}
+	for i := range f.Components {
+		if s, _ := Make(f).Of(PriorityClass); s.Applied {
+			t.Fatalf("applied with %d of %d components back", i, len(f.Components))
+		}
+		f.Components[i].Ready, f.Components[i].Updated = true, f.Components[i].Total
+	}
+	if got := statusOf(Make(f), PriorityClass); got != "Applied true: every component is built with it" {
+		t.Fatal(got)
+	}
+}
+
+func TestRegressionTheLastDetachIsEnough(t *testing.T) {
+	f := fleet()
+	f.set(PriorityClass, critical)
+	f.attach()
+	f.apply(t)
+	if w, due := Make(f).Next(); due {
+		t.Fatalf("due while attached: %s", textOfWork(w))
+	}
+	f.Volumes[0].Attached, f.component("im-1").Uses, f.component("im-2").Uses = false, nil, nil
+	p := Make(f)
+	if w, due := p.Next(); !due || textOfWork(w) != "Update csi-attacher for priority-class" {
+		t.Fatalf("after the last detach: %s", textOfWork(w))
+	}
+	if done := f.apply(t); len(done) != 7 {
+		t.Fatalf("did\n%s", strings.Join(done, "\n"))
+	}
+}
+
+func TestRegressionEverySettingThatWaitsSaysForWhat(t *testing.T) {
+	for _, d := range DangerZone() {
+		value, other := map[Name]string{
+			StorageNetwork: "kube-system/one", EndpointNetworkForRWX: "kube-system/one", StorageNetworkForRWX: "true",
+			TaintToleration: "a=b:NoSchedule", SystemManagedNodeSelector: "a:b", PriorityClass: critical,
+			GuaranteedCPU: "20", V2GuaranteedCPU: "2000", InstanceManagerProbeTimeout: "20", V1DataEngine: "false", V2DataEngine: "false",
+			DataEngineCPUMask: `{"v2":"0x7"}`, DataEngineMemorySize: `{"v2":"4096"}`, DataEngineHugepages: `{"v2":"false"}`,
+			DataEngineInterrupts: `{"v2":"true"}`, V2CPUMask: "0x7", V2HugepageLimit: "4096", LogPath: "/var/log/longhorn",
+		}[d.Name]
+		if !other {
+			if d.Gate != AtOnce {
+				t.Errorf("%s is not tested", d.Name)
+			}
+			continue
+		}
+		f := fleet()
+		f.addV2()
+		f.set(d.Name, value)
+		if d.Name == StorageNetworkForRWX {
+			f.set(StorageNetwork, "kube-system/one")
+		}
+		for i := range f.Components {
+			f.Components[i].Uses = []string{"pvc-a-e-0"}
+		}
+		f.Volumes = []storage.Volume{{Name: "pvc-a", Attached: true, Shared: true, Engine: EngineV1}, {Name: "pvc-a-of-v2", Attached: true, Engine: EngineV2}}
+		f.Rollout.Volumes = f.Volumes
+		s, _ := Make(f).Of(d.Name)
+		if s.Applied || !strings.Contains(s.Message, "pvc-a") || len(s.Blockers) == 0 {
+			t.Errorf("%s: applied %t, %q, blockers %v", d.Name, s.Applied, s.Message, s.Blockers)
+		}
+	}
+}
+
+func TestAnnounce(t *testing.T) {
+	for name, test := range map[string]struct {
+		but     func(*Facts)
+		pending bool
+		text    string
+	}{
+		"nothing to do": {but: func(*Facts) {}},
+		"all at once": {
+			but:  func(f *Facts) { f.set(PriorityClass, critical) },
+			text: "accepted; nothing keeps it from being applied now: 2 Deployments roll, 2 DaemonSets roll, 1 backing image manager restarts, 3 instance managers restart one by one",
+		},
+		"some of it": {
+			but:     func(f *Facts) { f.set(PriorityClass, critical); f.attach() },
+			pending: true,
+			text: "accepted; 1 instance manager restarts now; the rest when these volumes are detached: pvc-a (node-1, pod default/web-0). " +
+				"Then 2 Deployments roll, 2 DaemonSets roll, 1 backing image manager restarts, 2 instance managers restart one by one",
+		},
+		"nothing of it": {
+			but: func(f *Facts) {
+				f.set(PriorityClass, critical)
+				f.attach()
+				f.Components = f.Components[:2]
+			},
+			pending: true,
+			text:    "accepted; will be applied when these volumes are detached: pvc-a (node-1, pod default/web-0). Then 2 instance managers restart one by one",
+		},
+		"not for volumes": {
+			but: func(f *Facts) {
+				f.set(PriorityClass, critical)
+				f.Components = f.Components[:3]
+				f.component("im-1").OptOut, f.component("im-2").OptOut = true, true
+			},
+			pending: true,
+			text: "accepted; 1 instance manager restarts now; waiting: instance manager im-1 on node-1 opts out by " + storage.OptOutAnnotation +
+				": remove the annotation, and 1 more. Then 2 instance managers restart one by one",
+		},
+		"for volumes and more: only volumes are to be detached": {
+			but: func(f *Facts) {
+				f.set(PriorityClass, critical)
+				f.attach()
+				f.Components = f.Components[:2]
+				f.component("im-1").OptOut = true
+			},
+			pending: true,
+			text: "accepted; will be applied when these volumes are detached: pvc-a (node-1, pod default/web-0); also waiting: instance manager im-1 on node-1 opts out by " +
+				storage.OptOutAnnotation + ": remove the annotation. Then 2 instance managers restart one by one",
+		},
+		"what it waits for, not what another setting does": {
+			but: func(f *Facts) {
+				f.set(StorageNetwork, "kube-system/one")
+				f.set(PriorityClass, critical)
+				f.attach()
+				f.Components = f.Components[:1]
+				f.Overridden[PriorityClass] = true
+			},
+			text: "accepted; nothing keeps it from being applied now: 1 instance manager restarts",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := fleet()
+			test.but(&f)
+			pending, text := Announce(Make(f), PriorityClass)
+			if pending != test.pending || text != test.text {
+				t.Fatalf("pending %t, %s\nwant %t, %s", pending, text, test.pending, test.text)
+			}
+		})
+	}
+}
+
+func TestAnnounceOfADataEngineAndOfCPU(t *testing.T) {
+	f := fleet()
+	f.addV2()
+	f.set(V2DataEngine, "false")
+	f.set(PriorityClass, critical)
+	f.set(GuaranteedCPU, "20")
+	f.attach()
+	f.component("im-2").Uses, f.component("im-3").Uses = nil, []string{"pvc-a-r-1"}
+	p := Make(f)
+	if _, text := Announce(p, V2DataEngine); text != "accepted; nothing keeps it from being applied now: 3 instance managers go" {
+		t.Error(text)
+	}
+	want := "accepted; 3 instance managers go, 1 instance manager restarts now; waiting: instance manager im-1 on node-1 runs 1 instance: pvc-a-e-0, and 1 more. Then 2 instance managers restart one by one"
+	if _, text := Announce(p, GuaranteedCPU); text != want {
+		t.Error(text)
+	}
+}
