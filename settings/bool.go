@@ -1,12 +1,11 @@
 package settings
 
 import (
-	"errors"
 	"strconv"
 	"strings"
 )
 
-var errNotABool = errors.New(`must be "true" or "false"`)
+const boolForm = `must be "true" or "false"`
 
 // normalizeBool takes the spellings that Longhorn takes (strconv.ParseBool).
 func normalizeBool(value string) (string, error) {
@@ -20,7 +19,7 @@ func normalizeBool(value string) (string, error) {
 func boolValue(value string) (bool, error) {
 	on, err := strconv.ParseBool(strings.TrimSpace(value))
 	if err != nil {
-		return false, errNotABool
+		return false, malformed{form: boolForm}
 	}
 	return on, nil
 }

@@ -10,6 +10,9 @@ type Definition struct {
 	Name Name
 	// Default value where no resource sets one.
 	Default string
+	// OtherDefaults are those of some versions of the storage system, which creates
+	// its missing settings with them as it starts.
+	OtherDefaults []string
 	// Normalize returns the value as it is stored: trimmed, and one spelling where
 	// there are several. It refuses what is not well formed by a phrase that
 	// follows the value: `must be "true" or "false"`. f(f(x)) = f(x).
@@ -54,7 +57,19 @@ const (
 // applies, a family a file, in the order in which they are shown.
 func All() []Definition { return all }
 
-var all = slices.Concat(networkFamily(), workloadFamily())
+var all = slices.Concat(
+	networkFamily(),
+	schedulingFamily(),
+	cpuFamily(),
+	engineFamily(),
+	spdkFamily(),
+	probeFamily(),
+	resourceFamily(),
+	logPathFamily(),
+	limitFamily(),
+	purgeFamily(),
+	workloadFamily(),
+)
 
 // DangerZone returns the definitions of the danger zone.
 func DangerZone() []Definition {

@@ -1,7 +1,12 @@
 package settings
 
 import (
+	"reflect"
+	"slices"
+	"strings"
 	"testing"
+
+	"pgregory.net/rapid"
 
 	"github.com/fairlead-io/fairlead/storage"
 )
@@ -47,9 +52,132 @@ func TestEverySettingIsDefinedInFull(t *testing.T) {
 		seen[d.Name] = true
 		if d.Affects == "" || d.Since == "" || d.Normalize == nil || d.Gate == "" {
 			t.Errorf("%s: incomplete: %+v", d.Name, d)
-		} else if err := d.Parse(d.Default); err != nil {
-			t.Errorf("%s: its default %q: %v", d.Name, d.Default, err)
+			continue
 		}
+		if (d.Trait == "") != (d.Wants == nil) {
+			t.Errorf("%s: trait %q, but wants something: %t", d.Name, d.Trait, d.Wants != nil)
+		}
+		for _, text := range append([]string{d.Default}, d.OtherDefaults...) {
+			normal, err := d.Normalize(text)
+			if err != nil {
+				t.Errorf("%s: its default %q: %v", d.Name, text, err)
+			}
+			// Longhorn creates log-path with a slash at the end, to the letter.
+			if normal != text && d.Name != LogPath {
+				t.Errorf("%s: its default %q is %q in normal form", d.Name, text, normal)
+			}
+		}
+	}
+}
+
+// Longhorn's, of 1.7 to 1.12 together: longhorn-manager types/setting.go, SettingCategoryDangerZone.
+func TestTheDangerZoneIsLonghorns(t *testing.T) {
+	want := []Name{
+		"concurrent-backing-image-replenish-per-node-limit", "concurrent-replica-rebuild-per-node-limit",
+		"data-engine-cpu-mask", "data-engine-hugepage-enabled", "data-engine-interrupt-mode-enabled", "data-engine-memory-size",
+		"disable-snapshot-purge", "endpoint-network-for-rwx-volume",
+		"engine-image-pod-liveness-probe-failure-threshold", "engine-image-pod-liveness-probe-period", "engine-image-pod-liveness-probe-timeout",
+		"guaranteed-instance-manager-cpu", "instance-manager-pod-liveness-probe-timeout", "log-path", "priority-class",
+		"storage-network", "storage-network-for-rwx-volume-enabled",
+		"system-managed-components-node-selector", "system-managed-csi-components-resource-limits",
+		"taint-toleration", "v1-data-engine", "v2-data-engine",
+		"v2-data-engine-cpu-mask", "v2-data-engine-guaranteed-instance-manager-cpu", "v2-data-engine-hugepage-limit",
+	}
+	var got []Name
+	for _, d := range DangerZone() {
+		got = append(got, d.Name)
+	}
+	slices.Sort(got)
+	if !slices.Equal(got, want) || len(got) != 25 {
+		t.Errorf("got %d: %q", len(got), got)
+	}
+}
+
+func TestGates(t *testing.T) {
+	want := map[Gate][]Name{
+		AllVolumesDetached:    {StorageNetwork, TaintToleration, SystemManagedNodeSelector, PriorityClass},
+		SharedVolumesDetached: {StorageNetworkForRWX, EndpointNetworkForRWX},
+		InstanceManagerIdle: {
+			V2GuaranteedCPU, GuaranteedCPU, V1DataEngine, V2DataEngine, DataEngineCPUMask, DataEngineMemorySize, DataEngineHugepages,
+			DataEngineInterrupts, V2CPUMask, V2HugepageLimit, InstanceManagerProbeTimeout, LogPath,
+		},
+		AtOnce: {
+			EngineImageProbePeriod, EngineImageProbeTimeout, EngineImageProbeFailures, CSIResources, ReplicaRebuildLimit, BackingImageLimit,
+			DisableSnapshotPurge, AutoDeletePod, AutoDeletePodBlacklist,
+		},
+	}
+	got := map[Gate][]Name{}
+	for _, d := range All() {
+		got[d.Gate] = append(got[d.Gate], d.Name)
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestReadOnly(t *testing.T) {
+	for _, name := range []string{"current-longhorn-version", "default-instance-manager-image", "v2-data-engine-hugepage-limit"} {
+		if !ReadOnly(name) {
+			t.Errorf("%s is not", name)
+		}
+	}
+	for _, d := range All() {
+		if ReadOnly(string(d.Name)) != (d.Name == V2HugepageLimit) {
+			t.Errorf("%s: %t", d.Name, ReadOnly(string(d.Name)))
+		}
+	}
+	if ReadOnly("") || ReadOnly("Current-Longhorn-Version") {
+		t.Error("of no setting")
+	}
+}
+
+// What is accepted once is accepted as it is stored, and means the same there.
+func TestNormalFormsAreNormal(t *testing.T) {
+	piece := rapid.SampledFrom([]string{
+		"", " ", "0", "1", "5", "12", "2048", "4000", "-", "+", ".", ",", "e1", "0x", "f", "true", "F", "a", "a=b", "a:b", ":", ";", "/", "NoSchedule",
+		"ns", "/var", "..", `"`, "{", "}", `{"v1":"12","v2":"5"}`, `{"v2":"`, `"}`, `{"csi-attacher":{"limits":{"cpu":"`, `1.0"}}}`, "\n",
+	})
+	accepted := map[Name]bool{}
+	rapid.Check(t, func(t *rapid.T) {
+		value := strings.Join(rapid.SliceOfN(piece, 0, 5).Draw(t, "value"), "")
+		for _, d := range All() {
+			normal, err := d.Normalize(value)
+			if err != nil {
+				if normal != "" {
+					t.Errorf("%s refuses %q and returns %q", d.Name, value, normal)
+				}
+				continue
+			}
+			accepted[d.Name] = true
+			if again, err := d.Normalize(normal); again != normal || err != nil {
+				t.Errorf("%s: %q became %q and then %q, %v", d.Name, value, normal, again, err)
+			}
+			checkMeaning(t, d, value, normal)
+		}
+	})
+	for _, d := range All() {
+		if !accepted[d.Name] {
+			t.Errorf("%s never accepted anything", d.Name)
+		}
+	}
+}
+
+// checkMeaning asks both spellings of every kind of component.
+func checkMeaning(t interface{ Errorf(string, ...any) }, d Definition, value, normal string) {
+	if d.Wants == nil {
+		return
+	}
+	nodes := Nodes{"node-1": {AllocatableMilliCPU: 4000}}
+	some := false
+	for _, c := range everyKind {
+		want, ok := d.Wants(value, c, nodes)
+		some = some || ok
+		if again, okAgain := d.Wants(normal, c, nodes); again != want || okAgain != ok {
+			t.Errorf("%s of %s: %q asks for %q, %t, its normal form %q for %q, %t", d.Name, c.Name, value, want, ok, normal, again, okAgain)
+		}
+	}
+	if !some {
+		t.Errorf("%s: %q asks nothing of any component", d.Name, value)
 	}
 }
 
@@ -62,13 +190,32 @@ func TestLookupKnowsNamesToTheLetter(t *testing.T) {
 }
 
 func FuzzSettingValues(f *testing.F) {
-	for _, seed := range []string{"", "true", "false", " true ", "ns/nad", " ns/nad ", "ns/", "/nad", "A B/C!", `ns/x"y`, "a/b/c", "\x00", "ns/\xff"} {
+	for _, seed := range []string{
+		"", "true", "false", " true ", "ns/nad", " ns/nad ", "ns/", "/nad", "A B/C!", `ns/x"y`, "a/b/c", "\x00", "ns/\xff",
+		"a:NoSchedule", "a=b:NoExecute;:", "a=b=c:NoSchedule", "disktype:ssd;zone:", "a:1;a:2", "longhorn-critical",
+		"05", "-0", "12.5", "NaN", "0x1p3", "1e400", "2049", "0xFF", "0-1,5", "5-3", "0-100000000000",
+		`{"v1":"12","v2":"12"}`, `{"v2":"0-1"}`, `{"v2":3}`, `{"v1":"1","v1":"2"}`, "{}", "{",
+		`{"csi-attacher":{"requests":{"cpu":"10m"},"limits":{"cpu":0.5}}}`, `{"csi-attacher":{"limits":{"memory":"1e1000000"}}}`,
+		"/var/lib/longhorn/logs/", "/", "/var/../x", "apps/StatefulSet;",
+	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, value string) {
 		for _, d := range All() {
-			err := d.Parse(value)
-			if !d.NamesNetwork || err != nil {
+			normal, err := d.Normalize(value)
+			if d.Wants != nil {
+				for _, c := range everyKind { // whatever the value is: it must not panic
+					d.Wants(value, c, Nodes{"node-1": {AllocatableMilliCPU: 4000}})
+				}
+			}
+			if err != nil {
+				continue
+			}
+			if again, err := d.Normalize(normal); again != normal || err != nil {
+				t.Fatalf("%s: %q became %q and then %q, %v", d.Name, value, normal, again, err)
+			}
+			checkMeaning(t, d, value, normal)
+			if !d.NamesNetwork {
 				continue
 			}
 			network, err := storage.ParseNetwork(value)

@@ -15,24 +15,24 @@ const (
 // Trait is one thing about a component that a setting decides.
 type Trait string
 
-// Traits.
+// Traits, and the form that they are compared in.
 const (
-	Tolerations       Trait = "tolerations"
-	NodeSelector      Trait = "nodeSelector"
-	PriorityClassName Trait = "priorityClassName"
-	StorageAttachment Trait = "storageNetwork"
-	CPURequest        Trait = "cpuRequest"
-	LivenessTimeout   Trait = "livenessProbeTimeout"
-	LogPathTrait      Trait = "logPath"
-	CPUMask           Trait = "cpuMask"
-	MemorySize        Trait = "memorySize"
-	Hugepages         Trait = "hugepages"
-	InterruptMode     Trait = "interruptMode"
-	ProbePeriod       Trait = "probePeriod"
-	ProbeTimeout      Trait = "probeTimeout"
-	ProbeFailures     Trait = "probeFailureThreshold"
-	Resources         Trait = "resources"
-	DataEngine        Trait = "dataEngine"
+	Tolerations       Trait = "tolerations"           // TolerationsTrait
+	NodeSelector      Trait = "nodeSelector"          // NodeSelectorTrait
+	PriorityClassName Trait = "priorityClassName"     // its name, or ""
+	StorageAttachment Trait = "storageNetwork"        // storage.Attachment.String
+	CPURequest        Trait = "cpuRequest"            // CPUTrait
+	LivenessTimeout   Trait = "livenessProbeTimeout"  // seconds: 10
+	LogPathTrait      Trait = "logPath"               // LogDirectoryTrait
+	CPUMask           Trait = "cpuMask"               // CPUMaskTrait
+	MemorySize        Trait = "memorySize"            // MemoryTrait
+	Hugepages         Trait = "hugepages"             // true or false
+	InterruptMode     Trait = "interruptMode"         // true or false
+	ProbePeriod       Trait = "probePeriod"           // seconds: 5
+	ProbeTimeout      Trait = "probeTimeout"          // seconds: 4
+	ProbeFailures     Trait = "probeFailureThreshold" // a number: 3
+	Resources         Trait = "resources"             // ResourcesTrait
+	DataEngine        Trait = "dataEngine"            // true where the instance manager should be there, else false
 )
 
 // Data engines.

@@ -21,6 +21,7 @@ func networkFamily() []Definition {
 	return []Definition{
 		{
 			Name: StorageNetwork, Normalize: normalizeNetwork, NamesNetwork: true, Since: "1.3", DangerZone: true, Gate: AllVolumesDetached,
+			Trait: StorageAttachment, Wants: wants(onStorageNetwork, storageAttachment),
 			Affects: "instance-manager and backing-image-manager pods; with " + string(StorageNetworkForRWX) + ", also " + affectsSharedVolumesOnly,
 		},
 		{
@@ -37,6 +38,16 @@ func networkFamily() []Definition {
 func normalizeNetwork(value string) (string, error) {
 	network, err := storage.ParseNetwork(value)
 	return network.String(), err
+}
+
+// storageAttachment is how instance managers and backing-image managers are put
+// on the network, as Attachment.String writes it.
+func storageAttachment(value string) (string, error) {
+	network, err := storage.ParseNetwork(value)
+	if err != nil || network.IsZero() {
+		return "", err
+	}
+	return storage.Attachment{Network: network, Interface: storage.Longhorn().StorageInterface}.String(), nil
 }
 
 // ErrInvalidValue is returned where a value in force is not well formed.

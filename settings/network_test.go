@@ -81,3 +81,33 @@ func TestAnInvalidValueThatDecidesNothingDoesNoHarm(t *testing.T) {
 		}
 	}
 }
+
+// Longhorn stores the spaces, and the network is then not found.
+func TestSpellingsOfNetworks(t *testing.T) {
+	const form = "must be <namespace>/<NetworkAttachmentDefinition>"
+	for _, name := range []Name{StorageNetwork, EndpointNetworkForRWX} {
+		checkSpellings(t, name, map[string]spelled{
+			"the cluster network":     {value: ""},
+			"blank":                   {value: " "},
+			"a network":               {value: "ns/nad", normal: "ns/nad"},
+			"space around":            {value: " ns/nad ", normal: "ns/nad"},
+			"no name":                 {value: "ns/", problem: form + `: name "" is not a DNS name`},
+			"no namespace":            {value: "/nad", problem: form + `: namespace "" is not a DNS label`},
+			"what is no name at all":  {value: "A B/C!", problem: form + `: namespace "A B" is not a DNS label`},
+			"what breaks annotations": {value: `ns/x"y`, problem: form + `: name "x\"y" is not a DNS name`},
+		})
+	}
+}
+
+func TestStorageNetworkOfComponents(t *testing.T) {
+	checkWants(t, StorageNetwork, nil, map[string]asked{
+		"instance managers":      {value: " ns/nad ", component: managerV1, want: "ns/nad@lhnet1"},
+		"of v2 too":              {value: "ns/nad", component: managerV2, want: "ns/nad@lhnet1"},
+		"backing-image managers": {value: "ns/nad", component: imageManager, want: "ns/nad@lhnet1"},
+		"the cluster network":    {value: "", component: managerV1, want: ""},
+		"not well formed":        {value: "ns/", component: managerV1, none: true},
+		"share managers":         {value: "ns/nad", component: shareManager, none: true}, // Rollout's
+		"the CSI plugin":         {value: "ns/nad", component: plugin, none: true},
+		"a Deployment":           {value: "ns/nad", component: attacher, none: true},
+	})
+}

@@ -27,13 +27,10 @@ func TestResolvePrecedence(t *testing.T) {
 }
 
 func TestResolveHasEverySettingAndNoOther(t *testing.T) {
-	got := Resolve(map[Name]string{"unknown": "x"}, map[Name]string{"priority-class": "y"}, "longhorn")
-	want := Values{
-		StorageNetwork:         {"", SourceDefault},
-		StorageNetworkForRWX:   {"false", SourceDefault},
-		EndpointNetworkForRWX:  {"", SourceDefault},
-		AutoDeletePod:          {"true", SourceDefault},
-		AutoDeletePodBlacklist: {"apps/ReplicaSet;apps/DaemonSet", SourceDefault},
+	got := Resolve(map[Name]string{"unknown": "x"}, map[Name]string{"log-level": "y"}, "longhorn")
+	want := Values{}
+	for _, d := range All() {
+		want[d.Name] = Value{d.Default, SourceDefault}
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Fatalf("got %+v", got)

@@ -1,0 +1,71 @@
+package settings
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// The settings that reserve CPU for instance managers. Source: longhorn-manager
+// controller/controller_manager.go, GetInstanceManagerCPURequirement.
+const (
+	// V2GuaranteedCPU is in thousandths of a CPU, for the v2 data engine alone.
+	V2GuaranteedCPU Name = "v2-data-engine-guaranteed-instance-manager-cpu"
+	// GuaranteedCPU is a percentage of what the node can allocate. Where the one
+	// above is there too, before 1.10, it is about the v1 data engine alone.
+	GuaranteedCPU Name = "guaranteed-instance-manager-cpu"
+)
+
+// cpuFamily has the older setting first: where both are there, it decides.
+func cpuFamily() []Definition {
+	const affects = "instance-manager pods"
+	v2 := wholeNumber(1000, 8000)
+	return []Definition{
+		{
+			Name: V2GuaranteedCPU, Default: "1250", Normalize: v2, Since: "1.6", Until: "1.10", DangerZone: true, Gate: InstanceManagerIdle,
+			Trait: CPURequest, Wants: wants(instanceManagerOf(EngineV2), func(value string) (string, error) {
+				milliCPU, err := v2(value)
+				return milliCPU + "m", err
+			}),
+			Affects: affects + " of the v2 data engine",
+		},
+		{
+			// One number is what every version takes, 1.10 and later for both engines.
+			Name: GuaranteedCPU, Default: "12", OtherDefaults: []string{`{"v1":"12","v2":"12"}`}, Normalize: guaranteedCPU.normalize,
+			Since: "1.5", DangerZone: true, Gate: InstanceManagerIdle,
+			Trait: CPURequest, Wants: wantsCPU,
+			Affects: affects,
+		},
+	}
+}
+
+var guaranteedCPU = perEngine{
+	engines: []string{EngineV1, EngineV2}, one: number(40),
+	form: "must be a number from 0 to 40", each: `{"v1":"12","v2":"12"}`,
+}
+
+// wantsCPU computes as Longhorn does, to the rounding: a pod that differs by a
+// thousandth would be restarted for ever.
+func wantsCPU(value string, c Component, nodes Nodes) (string, bool) {
+	percent, ok := guaranteedCPU.of(value, c.Engine)
+	if !ok || !instanceManager(c) {
+		return "", false
+	}
+	node := nodes[c.Node]
+	if node.InstanceManagerMilliCPU > 0 {
+		return milliCPU(node.InstanceManagerMilliCPU), true
+	}
+	share, err := strconv.ParseFloat(percent, 64)
+	if err != nil || node.AllocatableMilliCPU <= 0 {
+		return "", false
+	}
+	return milliCPU(int64(math.Round(float64(node.AllocatableMilliCPU) * share / 100))), true
+}
+
+// CPUTrait writes the CPU that a container requests as settings ask for it, in
+// thousandths: 1250m. No request is 0m.
+func CPUTrait(q resource.Quantity) string { return milliCPU(q.MilliValue()) }
+
+func milliCPU(n int64) string { return fmt.Sprintf("%dm", n) }

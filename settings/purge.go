@@ -1,0 +1,13 @@
+package settings
+
+// DisableSnapshotPurge keeps Longhorn from purging snapshots. It refuses that
+// while auto-cleanup-system-generated-snapshot is on, which the value alone
+// can't tell. Source: longhorn-manager datastore/longhorn.go, ValidateSetting.
+const DisableSnapshotPurge Name = "disable-snapshot-purge"
+
+func purgeFamily() []Definition {
+	return []Definition{{
+		Name: DisableSnapshotPurge, Default: "false", Normalize: normalizeBool, Since: "1.6", DangerZone: true, Gate: AtOnce,
+		Affects: "no pod: purges of snapshots, from the next one on",
+	}}
+}
