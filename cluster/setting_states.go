@@ -82,7 +82,7 @@ func (s *SettingState) tell() {
 		condition := meta.FindStatusCondition(s.Own.Status.Conditions, v1alpha1.ConditionApplied)
 		s.Applied, s.Reason, s.Blockers = s.Own.Status.Applied, condition.Message, s.Own.Status.Blockers
 		s.Since = condition.LastTransitionTime.Time
-	case !s.DangerZone:
+	case !s.DangerZone, s.Gate == settings.AtOnce && s.Value.Source == settings.SourceDefault:
 		s.Applied, s.Reason = true, reasonInForce
 	case s.Own != nil && s.Own.Status.AppliedValue != nil && *s.Own.Status.AppliedValue != s.Value.Text:
 		s.Reason = reasonNotReported // another value was rolled out, so this one is not

@@ -12,7 +12,7 @@ import (
 
 func TestEverySettingSaysWhatItAllows(t *testing.T) {
 	for _, d := range settings.All() {
-		phrase := allowed(d)
+		phrase := d.Allowed()
 		if phrase == "" || strings.ContainsAny(phrase, "\x00\n") || strings.Contains(phrase, `\x00`) {
 			t.Errorf("%s: %q", d.Name, phrase)
 		}

@@ -5,6 +5,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"github.com/fairlead-io/fairlead/settings"
 )
 
 // longest is how many lines a list has in the table; JSON has all.
@@ -14,22 +16,36 @@ func writePlan(out io.Writer, view planView) error {
 	changed := slices.DeleteFunc(slices.Clone(view.Settings), func(s planSetting) bool { return !s.Changed })
 	shown := changed
 	if len(changed) == 0 {
-		shown = view.Settings
+		shown = slices.DeleteFunc(slices.Clone(view.Settings), planSetting.idle)
 	}
-	t := newTable(out, "SETTING", "NOW", "THEN", "APPLIES", "REASON")
-	for _, s := range shown {
-		t.row(s.Name, cell(s.Now.Value), cell(s.Then.Value), s.Applies, s.Reason)
-	}
-	if err := t.flush(); err != nil {
+	if err := writePlanned(out, shown); err != nil {
 		return err
 	}
 	if len(changed) > 0 {
 		writeOthers(out, view.Settings)
+	} else if left := len(view.Settings) - len(shown); left > 0 {
+		fmt.Fprintf(out, "%s not shown, which no resource sets; -o json has all\n", settings.Count(left, "setting"))
 	}
 	if err := writeWorks(out, view.Works); err != nil {
 		return err
 	}
 	return writeBlockers(out, view.Blockers)
+}
+
+func writePlanned(out io.Writer, shown []planSetting) error {
+	if len(shown) == 0 {
+		return nil
+	}
+	t := newTable(out, "SETTING", "NOW", "THEN", "APPLIES", "REASON")
+	for _, s := range shown {
+		t.row(s.Name, cell(s.Now.Value), cell(s.Then.Value), s.Applies, s.Reason)
+	}
+	return t.flush()
+}
+
+// idle: nobody has set it, and nothing is to be done for it.
+func (s planSetting) idle() bool {
+	return s.Then.Source == string(settings.SourceDefault) && s.Applies == appliesDone
 }
 
 // writeOthers tells why there may be works that nobody asked about.
@@ -75,7 +91,7 @@ func (w planWork) whenText() string {
 	case w.WaitsFor == "":
 		return "waits"
 	}
-	return "waits for " + w.WaitsFor
+	return "waits: " + w.WaitsFor
 }
 
 func writeBlockers(out io.Writer, blockers []planBlocker) error {

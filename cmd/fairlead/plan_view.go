@@ -130,7 +130,7 @@ func (p *planner) settings() []planSetting {
 	for _, d := range settings.All() {
 		if _, asked := p.changes[d.Name]; asked && !d.DangerZone {
 			shown = append(shown, p.setting(settings.SettingPlan{
-				Name: d.Name, Value: p.then[d.Name], Applied: true, Phase: settings.PhaseApplied, Message: "in force as soon as it is set: nothing restarts",
+				Name: d.Name, Value: p.then[d.Name], Applied: true, Phase: settings.PhaseApplied, Message: "in force",
 			}))
 		}
 	}
@@ -147,6 +147,9 @@ func (p *planner) setting(s settings.SettingPlan) planSetting {
 	// In the words that whoever changes the setting would read.
 	if _, text := settings.Announce(p.plan, s.Name); changed && text != "" && shown.Applies != appliesInvalid {
 		shown.Reason = strings.TrimPrefix(text, "accepted; ")
+	}
+	if changed && d.Gate == settings.AtOnce && shown.Applies == appliesDone && shown.Now.Value != shown.Then.Value {
+		shown.Applies, shown.Reason = appliesNow, "in force as soon as it is set: nothing restarts"
 	}
 	for _, k := range s.Progress {
 		shown.Progress = append(shown.Progress, planProgress{string(k.Kind), k.Updated, k.Total})
