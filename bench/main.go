@@ -1,13 +1,15 @@
 // Command bench sets the cost of Fairlead's admission beside that of
 // controller-runtime's own, on the same reviews and in one run. It prints
-// ratios: they hold from machine to machine, times do not. It judges nothing:
-// its status is 0 unless something is broken.
+// ratios: they hold from machine to machine, times do not. Plans for the settings
+// are set beside plans for a tenth of the cluster. It judges nothing: its status is
+// 0 unless something is broken.
 package main
 
 import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 )
 
 func main() {
@@ -31,5 +33,9 @@ func run(rounds int) error {
 	if err != nil {
 		return err
 	}
-	return write(os.Stdout, append(rows, overTLS...))
+	plans, err := planRows(rounds)
+	if err != nil {
+		return err
+	}
+	return write(os.Stdout, slices.Concat(rows, overTLS, plans))
 }

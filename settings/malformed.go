@@ -30,3 +30,19 @@ func detailOf(err error) string {
 	}
 	return err.Error()
 }
+
+// nonsense is refused by every setting that refuses anything.
+const nonsense = "\x00"
+
+// Allowed is the form that a value must have, in the words of a refusal.
+func (d Definition) Allowed() string {
+	err := d.Parse(nonsense)
+	var m malformed
+	switch {
+	case err == nil:
+		return "any text"
+	case errors.As(err, &m):
+		return m.form
+	}
+	return err.Error()
+}

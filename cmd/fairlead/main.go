@@ -2,6 +2,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 
@@ -16,8 +17,13 @@ func main() {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(webhookCommand(), controllerCommand(), versionCommand())
-	if err := root.ExecuteContext(ctrl.SetupSignalHandler()); err != nil {
+	root.AddCommand(webhookCommand(), controllerCommand(), planCommand(), settingsCommand(), versionCommand())
+	err := root.ExecuteContext(ctrl.SetupSignalHandler())
+	var code exitCode
+	if errors.As(err, &code) {
+		os.Exit(int(code))
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "fairlead:", err)
 		os.Exit(1)
 	}

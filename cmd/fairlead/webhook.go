@@ -28,6 +28,7 @@ import (
 type webhookOptions struct {
 	commonOptions
 	listen, opsListen string
+	apiListen         string
 	certFile, keyFile string
 	selfSignedSecret  string
 	servingName       string
@@ -40,12 +41,13 @@ func webhookCommand() *cobra.Command {
 	o := &webhookOptions{}
 	cmd := &cobra.Command{
 		Use:   "webhook",
-		Short: "Serve the admission webhooks",
+		Short: "Serve the admission webhooks, and the settings as a REST API",
 		Args:  cobra.NoArgs,
 	}
 	o.setup(cmd, o.run)
 	flags := cmd.Flags()
 	flags.StringVar(&o.listen, "listen", ":9443", "address to serve admission on")
+	flags.StringVar(&o.apiListen, "api-listen", ":9444", "address to serve the REST API of the settings on; 0 serves none")
 	flags.StringVar(&o.opsListen, "ops-listen", ":8080", "address to serve /healthz, /readyz and /metrics on")
 	flags.StringVar(&o.certFile, "tls-cert-file", "", "serving certificate, PEM; followed when it is replaced")
 	flags.StringVar(&o.keyFile, "tls-key-file", "", "its private key, PEM")
@@ -117,6 +119,10 @@ func (o *webhookOptions) run(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return fmt.Errorf("listening: %w", err)
 	}
+	api, err := apiServer(o.apiListen, configuration, restConfig, source, scheme, log)
+	if err != nil {
+		return err
+	}
 
 	// What requests need outlives the context that ends serving: draining uses it too.
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -149,6 +155,9 @@ func (o *webhookOptions) run(ctx context.Context, log *slog.Logger) error {
 	group.Go(func() error { return source.Start(background) })
 	group.Go(func() error { return objects.Start(background) })
 	group.Go(func() error { return webhook.ServeOps(background, opsListener, readiness, registry, o.pprof) })
+	if api != nil {
+		group.Go(func() error { return api.Start(background) })
+	}
 	group.Go(func() error {
 		defer stop()
 		serving, cancel := context.WithCancel(ctx)

@@ -31,6 +31,8 @@ type Replica struct {
 	Log string
 	// OpsURL is where health and, for the webhook, metrics are.
 	OpsURL string
+	// APIAddress is where a webhook serves the REST API, over TLS.
+	APIAddress string
 
 	cmd    *exec.Cmd
 	exited chan struct{}
@@ -70,7 +72,11 @@ func (s *Sandbox) StartReplica(ctx context.Context, deployment, name string) (*R
 	}
 	r.OpsURL = "http://" + ops
 	if deployment == WebhookDeployment {
-		args = append(args, "--listen="+admission, "--ops-listen="+ops, "--drain-delay=1s")
+		if r.APIAddress, _, err = freeAddresses(); err != nil {
+			cancel()
+			return nil, err
+		}
+		args = append(args, "--listen="+admission, "--ops-listen="+ops, "--api-listen="+r.APIAddress, "--drain-delay=1s")
 		r.remove = s.forward.Add(admission, r.OpsURL+"/readyz")
 	} else {
 		args = append(args, "--health-listen="+ops, "--metrics-listen="+admission)

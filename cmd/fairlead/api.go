@@ -1,0 +1,58 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	k8srest "k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	config "github.com/fairlead-io/fairlead/api/config/v1alpha1"
+	"github.com/fairlead-io/fairlead/certs"
+	"github.com/fairlead-io/fairlead/cluster"
+	"github.com/fairlead-io/fairlead/rest"
+	"github.com/fairlead-io/fairlead/webhook"
+)
+
+// apiServer is the server of the REST API; nil where address says that none is served.
+func apiServer(address string, c *config.Configuration, restConfig *k8srest.Config, source certs.Source, scheme *runtime.Scheme, log *slog.Logger) (*rest.Server, error) {
+	if address == "" || address == "0" {
+		return nil, nil
+	}
+	// Its callers bring tokens, not certificates.
+	tlsConfig, err := webhook.TLSConfig(source, "")
+	if err != nil {
+		return nil, err
+	}
+	// Clients and their rate limits of its own: admission never waits for the API.
+	own := k8srest.CopyConfig(restConfig)
+	own.UserAgent = "fairlead-api/" + version
+	own.QPS, own.Burst = 20, 40
+	live, err := client.New(own, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("building the API's client: %w", err)
+	}
+	reviews, err := kubernetes.NewForConfig(own)
+	if err != nil {
+		return nil, fmt.Errorf("building the API's client for reviews: %w", err)
+	}
+	var profiles []rest.Profile
+	for _, p := range storageProfiles(c) {
+		profiles = append(profiles, rest.Profile{Profile: p, Live: cluster.NewReader(p, live, live)})
+	}
+	handler, err := rest.NewRouter(rest.Options{
+		Profiles: profiles, Cluster: own, Scheme: scheme, Log: log,
+		Tokens: reviews.AuthenticationV1().TokenReviews(), Access: reviews.AuthorizationV1().SubjectAccessReviews(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("listening for the API: %w", err)
+	}
+	return &rest.Server{Listener: listener, TLS: tlsConfig, Handler: handler, Log: log}, nil
+}

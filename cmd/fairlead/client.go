@@ -1,0 +1,123 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	config "github.com/fairlead-io/fairlead/api/config/v1alpha1"
+	"github.com/fairlead-io/fairlead/cluster"
+)
+
+// clientOptions are the flags of the subcommands that people run with their own
+// kubeconfig. These only read.
+type clientOptions struct {
+	commonOptions
+	profile, namespace, output string
+}
+
+const (
+	outputTable = "table"
+	outputJSON  = "json"
+)
+
+func (o *clientOptions) setup(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&o.configFile, "config", "", "configuration file of Fairlead; without one the defaults hold")
+	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file; by default $KUBECONFIG, then ~/.kube/config")
+	flags.StringVar(&o.profile, "profile", "", "profile to look at; by default the first of the configuration")
+	flags.StringVarP(&o.namespace, "namespace", "n", "", "namespace of the storage system; by default as the configuration says")
+	flags.StringVarP(&o.output, "output", "o", outputTable, "table or json")
+}
+
+// place is where a command looks.
+type place struct {
+	config.Profile
+	configuration *config.Configuration
+	reader        *cluster.Reader
+}
+
+var (
+	errOutput  = errors.New("must be table or json")
+	errProfile = errors.New("is not in the configuration")
+)
+
+func (o *clientOptions) open() (place, error) {
+	ctrl.SetLogger(logr.Discard())
+	if o.output != outputTable && o.output != outputJSON {
+		return place{}, fmt.Errorf("--output %q: %w", o.output, errOutput)
+	}
+	c, err := config.Load(o.configFile)
+	if err != nil {
+		return place{}, err
+	}
+	p, err := o.pick(c)
+	if err != nil {
+		return place{}, err
+	}
+	restConfig, err := o.restConfig("cli")
+	if err != nil {
+		return place{}, err
+	}
+	restConfig.Timeout = time.Minute
+	scheme, err := cluster.NewScheme()
+	if err != nil {
+		return place{}, err
+	}
+	live, err := client.New(restConfig, client.Options{Scheme: scheme})
+	if err != nil {
+		return place{}, fmt.Errorf("building the client: %w", err)
+	}
+	return place{p, c, cluster.NewReader(p.Storage(), live, live)}, nil
+}
+
+func (o *clientOptions) pick(c *config.Configuration) (config.Profile, error) {
+	i := 0
+	if o.profile != "" {
+		i = slices.IndexFunc(c.Profiles, func(p config.Profile) bool { return p.Name == o.profile })
+	}
+	if i < 0 {
+		var names []string
+		for _, p := range c.Profiles {
+			names = append(names, p.Name)
+		}
+		return config.Profile{}, fmt.Errorf("--profile %q %w: it has %s", o.profile, errProfile, strings.Join(names, ", "))
+	}
+	p := c.Profiles[i]
+	if o.namespace != "" {
+		p.Namespace = o.namespace
+	}
+	return p, nil
+}
+
+// forbidden is how the API server words what RBAC does not allow.
+var forbidden = regexp.MustCompile(`cannot (\w+) resource "([^"]+)" in API group "([^"]*)"(?: in the namespace "([^"]+)")?`)
+
+// explain says which right is missing, where that is the matter.
+func explain(err error) error {
+	if !apierrors.IsForbidden(err) {
+		return err
+	}
+	missing := forbidden.FindStringSubmatch(err.Error())
+	if missing == nil {
+		return err
+	}
+	what := missing[2]
+	if missing[3] != "" {
+		what += "." + missing[3]
+	}
+	where := "in the whole cluster"
+	if missing[4] != "" {
+		where = "in namespace " + missing[4]
+	}
+	return fmt.Errorf("you may not %s %s %s; ClusterRole fairlead-planner allows all that is read here: %w", missing[1], what, where, err)
+}

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/fairlead-io/fairlead/settings"
+)
+
+// longest is how many lines a list has in the table; JSON has all.
+const longest = 20
+
+func writePlan(out io.Writer, view planView) error {
+	changed := slices.DeleteFunc(slices.Clone(view.Settings), func(s planSetting) bool { return !s.Changed })
+	shown := changed
+	if len(changed) == 0 {
+		shown = slices.DeleteFunc(slices.Clone(view.Settings), planSetting.idle)
+	}
+	if err := writePlanned(out, shown); err != nil {
+		return err
+	}
+	if len(changed) > 0 {
+		writeOthers(out, view.Settings)
+	} else if left := len(view.Settings) - len(shown); left > 0 {
+		fmt.Fprintf(out, "%s not shown, which no resource sets; -o json has all\n", settings.Count(left, "setting"))
+	}
+	if err := writeWorks(out, view.Works); err != nil {
+		return err
+	}
+	return writeBlockers(out, view.Blockers)
+}
+
+func writePlanned(out io.Writer, shown []planSetting) error {
+	if len(shown) == 0 {
+		return nil
+	}
+	t := newTable(out, "SETTING", "NOW", "THEN", "APPLIES", "REASON")
+	for _, s := range shown {
+		t.row(s.Name, cell(s.Now.Value), cell(s.Then.Value), s.Applies, s.Reason)
+	}
+	return t.flush()
+}
+
+// idle: nobody has set it, and nothing is to be done for it.
+func (s planSetting) idle() bool {
+	return s.Then.Source == string(settings.SourceDefault) && s.Applies == appliesDone
+}
+
+// writeOthers tells why there may be works that nobody asked about.
+func writeOthers(out io.Writer, all []planSetting) {
+	var open []string
+	for _, s := range all {
+		if !s.Changed && s.Applies != appliesDone {
+			open = append(open, s.Name)
+		}
+	}
+	if len(open) > 0 {
+		fmt.Fprintf(out, "\nNot applied yet either way: %s\n", strings.Join(open, ", "))
+	}
+}
+
+func writeWorks(out io.Writer, works []planWork) error {
+	if len(works) == 0 {
+		fmt.Fprintln(out, "\nNothing is done to any component.")
+		return nil
+	}
+	fmt.Fprintln(out)
+	t := newTable(out, "ACTION", "COMPONENT", "NODE", "FOR SETTINGS", "WHEN")
+	for _, w := range works[:min(len(works), longest)] {
+		node := w.Node
+		if node == "" {
+			node = "-"
+		}
+		t.row(w.Action, w.Kind+"/"+w.Component, node, strings.Join(w.Settings, ", "), w.whenText())
+	}
+	if err := t.flush(); err != nil {
+		return err
+	}
+	more(out, len(works))
+	return nil
+}
+
+func (w planWork) whenText() string {
+	switch {
+	case w.When == whenNow:
+		return "now"
+	case w.When == whenTurn:
+		return "in its turn: " + w.WaitsFor
+	case w.WaitsFor == "":
+		return "waits"
+	}
+	return "waits: " + w.WaitsFor
+}
+
+func writeBlockers(out io.Writer, blockers []planBlocker) error {
+	if len(blockers) == 0 {
+		return nil
+	}
+	fmt.Fprintln(out)
+	t := newTable(out, "WAITED FOR", "NODES", "WORKLOADS", "BY SETTINGS", "WHAT TO DO")
+	for _, b := range blockers[:min(len(blockers), longest)] {
+		t.row(b.Kind+"/"+b.Name, names(b.Nodes), names(b.Workloads), strings.Join(b.Settings, ", "), b.Message)
+	}
+	if err := t.flush(); err != nil {
+		return err
+	}
+	more(out, len(blockers))
+	return nil
+}
+
+func more(out io.Writer, count int) {
+	if count > longest {
+		fmt.Fprintf(out, "and %d more; -o json has all\n", count-longest)
+	}
+}

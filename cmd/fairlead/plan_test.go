@@ -1,0 +1,235 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fairlead-io/fairlead/settings"
+	"github.com/fairlead-io/fairlead/storage"
+)
+
+// threeNodes: each has an instance manager, that of node-2 serves an attached volume.
+func threeNodes() settings.Facts {
+	f := settings.Facts{
+		Profile: storage.Longhorn(), Values: settings.Resolve(nil, nil, "longhorn"),
+		Applied: map[settings.Name]string{}, Overridden: map[settings.Name]bool{}, Nodes: settings.Nodes{}, Now: time.Unix(0, 0),
+		Volumes: []storage.Volume{
+			{Name: "pvc-a", Attached: true, Engine: settings.EngineV1, Nodes: []string{"node-2"}, Workloads: []string{"default/web-0"}},
+			{Name: "pvc-b", Engine: settings.EngineV1},
+		},
+		Components: []settings.Component{
+			{Kind: settings.Deployment, Name: "csi-attacher", Ready: true, Updated: 3, Total: 3, Built: map[settings.Trait]string{settings.PriorityClassName: ""}},
+		},
+	}
+	for i := 1; i <= 3; i++ {
+		node := fmt.Sprintf("node-%d", i)
+		f.Nodes[node] = settings.Node{Ready: true, Storage: true, AllocatableMilliCPU: 4000}
+		im := settings.Component{
+			Kind: settings.InstanceManager, Name: fmt.Sprintf("instance-manager-%d", i), Node: node, Engine: settings.EngineV1, Ready: true,
+			Built: map[settings.Trait]string{settings.PriorityClassName: "", settings.CPURequest: "480m"},
+		}
+		if node == "node-2" {
+			im.Uses = []string{"pvc-a-e-0", "pvc-a-r-1"}
+		}
+		f.Components = append(f.Components, im)
+	}
+	return f
+}
+
+func planFor(t *testing.T, f settings.Facts, set, unset []string) planView {
+	t.Helper()
+	c, err := parseChanges(set, unset)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := map[settings.Name]string{}
+	for name, v := range f.Values {
+		if v.Source == settings.SourceFairlead {
+			own[name] = v.Text
+		}
+	}
+	return viewOf(f.Profile, f, c, settings.Resolve(c.to(own), nil, "longhorn"))
+}
+
+// golden compares with a file of testdata; UPDATE=1 writes it.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := "testdata/" + name
+	if os.Getenv("UPDATE") != "" {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s: got\n%s\nwant\n%s", file, got, want)
+	}
+}
+
+func TestPlans(t *testing.T) {
+	withStarting := threeNodes()
+	withStarting.Components[1].Terminating = true
+	withStarting.Volumes[0].Attached = false
+	withStarting.Components[2].Uses = nil
+	rolledOut := threeNodes()
+	rolledOut.Values = settings.Resolve(map[settings.Name]string{settings.PriorityClass: ""}, nil, "longhorn")
+	rolledOut.Applied[settings.PriorityClass] = ""
+	malformed := threeNodes()
+	malformed.Values = settings.Resolve(map[settings.Name]string{settings.PriorityClass: "Not A Name"}, nil, "longhorn")
+	for _, test := range []struct {
+		name       string
+		facts      settings.Facts
+		set, unset []string
+		outcome    string
+		applies    string
+	}{
+		{"attached", threeNodes(), []string{"priority-class=longhorn-critical"}, nil, outcomeWaits, appliesPartly},
+		{"two", threeNodes(), []string{"guaranteed-instance-manager-cpu=20", "priority-class=longhorn-critical"}, nil, outcomeWaits, appliesPartly},
+		{"in-turn", withStarting, []string{"priority-class=longhorn-critical"}, nil, outcomeWaits, appliesPartly},
+		{"as-it-is", threeNodes(), []string{"guaranteed-instance-manager-cpu=12"}, nil, outcomeNothing, appliesDone},
+		{"taken-away", rolledOut, nil, []string{"priority-class"}, outcomeNothing, appliesDone},
+		{"at-once", threeNodes(), []string{"auto-delete-pod-when-volume-detached-unexpectedly=false"}, nil, outcomeNow, appliesNow},
+		{"in-force", threeNodes(), nil, nil, outcomeNothing, ""},
+		{"malformed", malformed, nil, nil, outcomeWaits, ""},
+		{"corrected", malformed, []string{"priority-class="}, nil, outcomeNothing, appliesDone},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			view := planFor(t, test.facts, test.set, test.unset)
+			var out strings.Builder
+			err := show(&out, view, outputTable)
+			golden(t, "plan-"+test.name+".txt", out.String())
+			var code exitCode
+			if waits := errors.As(err, &code); view.Outcome != test.outcome || waits != (test.outcome == outcomeWaits) || waits && code != 2 {
+				t.Errorf("outcome %s, %v", view.Outcome, err)
+			}
+			for _, s := range view.Settings {
+				if s.Changed && s.Applies != test.applies && test.name != "two" {
+					t.Errorf("%s: %s", s.Name, s.Applies)
+				}
+			}
+		})
+	}
+}
+
+func TestPlanAsJSON(t *testing.T) {
+	var out strings.Builder
+	view := planFor(t, threeNodes(), []string{"priority-class=longhorn-critical"}, nil)
+	view.Settings = view.Settings[3:6] // the rest is alike
+	if err := show(&out, view, outputJSON); !errors.Is(err, exitWaits) {
+		t.Errorf("got %v", err)
+	}
+	golden(t, "plan.json", out.String())
+	var again planView
+	if err := json.Unmarshal([]byte(out.String()), &again); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestNothingChangesWhenNothingIsThere(t *testing.T) {
+	var out strings.Builder
+	view := planFor(t, settings.Facts{Profile: storage.Longhorn(), Values: settings.Resolve(nil, nil, "longhorn")}, nil, nil)
+	if err := writeJSON(&out, view); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(out.String(), "null") {
+		t.Errorf("got %s", out.String())
+	}
+}
+
+// An override is for the value that it was let pass for.
+func TestAnOverriddenGateIsForItsValue(t *testing.T) {
+	f := threeNodes()
+	f.Values = settings.Resolve(map[settings.Name]string{settings.PriorityClass: "urgent"}, nil, "longhorn")
+	f.Overridden[settings.PriorityClass] = true
+	if view := planFor(t, f, nil, nil); view.Outcome != outcomeNow {
+		t.Errorf("as it is: %s", view.Outcome)
+	}
+	if view := planFor(t, f, []string{"priority-class=urgent"}, nil); view.Outcome != outcomeNow {
+		t.Errorf("the same value: %s", view.Outcome)
+	}
+	if view := planFor(t, f, []string{"priority-class=other"}, nil); view.Outcome != outcomeWaits {
+		t.Errorf("another value: %s", view.Outcome)
+	}
+	if !f.Overridden[settings.PriorityClass] {
+		t.Error("the facts were changed")
+	}
+}
+
+func TestLongListsAreCutInTheTableOnly(t *testing.T) {
+	f := threeNodes()
+	for i := range 100 {
+		f.Volumes = append(f.Volumes, storage.Volume{Name: fmt.Sprintf("pvc-%03d", i), Attached: true, Engine: settings.EngineV1})
+		f.Components = append(f.Components, settings.Component{
+			Kind: settings.ShareManager, Name: fmt.Sprintf("share-manager-%03d", i), Ready: true, Uses: []string{"x"},
+			Built: map[settings.Trait]string{settings.PriorityClassName: ""},
+		})
+	}
+	view := planFor(t, f, []string{"priority-class=longhorn-critical"}, nil)
+	if len(view.Works) != 104 || len(view.Blockers) != 101 {
+		t.Fatalf("got %d works, %d blockers", len(view.Works), len(view.Blockers))
+	}
+	var out strings.Builder
+	if err := writePlan(&out, view); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"\nand 84 more; -o json has all\n", "\nand 81 more; -o json has all\n"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is not in\n%s", want, out.String())
+		}
+	}
+}
+
+func TestNetworkOfSharedVolumes(t *testing.T) {
+	f := threeNodes()
+	f.Rollout = settings.Rollout{
+		DaemonSet: settings.DaemonSet{Name: "longhorn-csi-plugin", Found: true, Observed: true, Wanted: 3, MaxUnavailable: 1, Revision: "1"},
+		Volumes:   []storage.Volume{{Name: "pvc-rwx", Shared: true, Attached: true, Nodes: []string{"node-1"}, Workloads: []string{"default/web-1"}}},
+	}
+	for i := 1; i <= 3; i++ {
+		f.Rollout.Clients = append(f.Rollout.Clients, storage.Client{Pod: fmt.Sprintf("csi-%d", i), Node: fmt.Sprintf("node-%d", i), Ready: true, Revision: "1"})
+	}
+	view := planFor(t, f, []string{"endpoint-network-for-rwx-volume=kube-system/storage-net"}, nil)
+	var out strings.Builder
+	if err := show(&out, view, outputTable); !errors.Is(err, exitWaits) {
+		t.Errorf("got %v", err)
+	}
+	golden(t, "plan-network.txt", out.String())
+}
+
+func TestRefusedChanges(t *testing.T) {
+	for _, test := range []struct {
+		name       string
+		set, unset []string
+		want       error
+		says       string
+	}{
+		{"unknown", []string{"priority-klass=x"}, nil, errUnknownSetting, "\n  priority-class\n"},
+		{"unknown, taken away", nil, []string{"priority-klass"}, errUnknownSetting, "--unset"},
+		{"no value", []string{"priority-class"}, nil, errNotNameValue, "priority-class"},
+		{"twice", []string{"priority-class=a", "priority-class=b"}, nil, errTwice, ""},
+		{"both ways", []string{"priority-class=a"}, []string{"priority-class"}, errTwice, ""},
+		{"malformed", []string{"v2-data-engine=yes"}, nil, nil, `value "yes" must be "true" or "false"`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := parseChanges(test.set, test.unset)
+			if err == nil || test.want != nil && !errors.Is(err, test.want) || !strings.Contains(err.Error(), test.says) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+func TestValuesMayHaveEqualSignsAndCommas(t *testing.T) {
+	c, err := parseChanges([]string{`taint-toleration=key=value:NoSchedule`}, nil)
+	if err != nil || *c[settings.TaintToleration] != "key=value:NoSchedule" {
+		t.Errorf("got %v, %v", c, err)
+	}
+}

@@ -1,0 +1,233 @@
+package main
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	v1 "github.com/fairlead-io/fairlead/api/rest/v1"
+	"github.com/fairlead-io/fairlead/settings"
+	"github.com/fairlead-io/fairlead/storage"
+)
+
+// planner puts a plan in the form that people are shown.
+type planner struct {
+	changes   changes
+	now, then settings.Values
+	plan      settings.Plan
+	works     []planWork
+	blockers  blockerList
+	// ahead and behind: works of a setting that nothing keeps back, and others.
+	ahead, behind map[settings.Name]bool
+}
+
+// viewOf makes the plan of the facts with other values. A gate that is
+// overridden is so for the value of now.
+func viewOf(profile storage.Profile, facts settings.Facts, changed changes, then settings.Values) planView {
+	p := &planner{
+		changes: changed, now: facts.Values, then: then,
+		ahead: map[settings.Name]bool{}, behind: map[settings.Name]bool{},
+	}
+	facts = facts.With(then)
+	facts.Overridden = maps.Clone(facts.Overridden)
+	maps.DeleteFunc(facts.Overridden, func(name settings.Name, _ bool) bool { return p.now[name].Text != then[name].Text })
+	p.plan = settings.Make(facts)
+	p.addNetwork(profile)
+	p.addWorks()
+	view := planView{Profile: profile.Name, Namespace: profile.Namespace, Settings: p.settings(), Works: p.works, Blockers: p.blockers.all}
+	view.Outcome = p.outcome(view.Settings)
+	if view.Works == nil {
+		view.Works = []planWork{}
+	}
+	if view.Blockers == nil {
+		view.Blockers = []planBlocker{}
+	}
+	return view
+}
+
+// addWorks adds what is done to components.
+func (p *planner) addWorks() {
+	for _, w := range p.plan.Now {
+		shown := workOf(w, whenNow, nil)
+		if w.Action != settings.UpdateComponent && len(p.plan.Starting) > 0 {
+			shown = workOf(w, whenTurn, p.plan.Starting)
+		}
+		p.add(shown, w.Settings, p.startingFor(shown))
+	}
+	for _, w := range p.plan.Later {
+		p.add(workOf(w, whenLater, w.Blockers), w.Settings, w.Blockers)
+	}
+}
+
+func (p *planner) startingFor(w planWork) []settings.Blocker {
+	if w.When == whenTurn {
+		return p.plan.Starting
+	}
+	return nil
+}
+
+func (p *planner) add(w planWork, names []settings.Name, blockers []settings.Blocker) {
+	p.works = append(p.works, w)
+	for _, name := range names {
+		if w.When == whenNow {
+			p.ahead[name] = true
+		} else {
+			p.behind[name] = true
+		}
+		p.blockers.add(name, blockers)
+	}
+}
+
+func workOf(w settings.Work, when string, blockers []settings.Blocker) planWork {
+	shown := planWork{
+		Action: string(w.Action), Kind: string(w.Component.Kind), Component: w.Component.Name, Node: w.Component.Node,
+		When: when, WaitsFor: settings.Short(blockers), Wants: map[string]string{},
+	}
+	for _, name := range w.Settings {
+		shown.Settings = append(shown.Settings, string(name))
+	}
+	for trait, want := range w.Wants {
+		shown.Wants[string(trait)] = want.Text
+	}
+	return shown
+}
+
+// moveAction is the roll-out of the network of shared volumes, which has steps of its own.
+const moveAction = "Move"
+
+// addNetwork adds that roll-out, where one of the settings that choose the network asks for it.
+func (p *planner) addNetwork(profile storage.Profile) {
+	step := p.plan.Network
+	if step.Applied || step.Phase == "" {
+		return
+	}
+	var choosing []settings.Name
+	for _, name := range []settings.Name{settings.StorageNetwork, settings.StorageNetworkForRWX, settings.EndpointNetworkForRWX} {
+		if s, _ := p.plan.Of(name); strings.Contains(s.Message, step.Message) && !s.Applied {
+			choosing = append(choosing, name)
+		}
+	}
+	if len(choosing) == 0 {
+		return
+	}
+	w := planWork{Action: moveAction, Kind: string(settings.DaemonSetComponent), Component: profile.ClientDaemonSet, When: whenNow}
+	if step.Action == settings.Nothing {
+		w.When, w.WaitsFor = whenLater, settings.Short(step.Blockers)
+	}
+	for _, name := range choosing {
+		w.Settings = append(w.Settings, string(name))
+	}
+	p.add(w, choosing, step.Blockers)
+}
+
+// settings of the danger zone, and those beside it that were asked about.
+func (p *planner) settings() []planSetting {
+	shown := []planSetting{}
+	for _, s := range p.plan.Settings {
+		p.blockers.add(s.Name, s.Blockers)
+		shown = append(shown, p.setting(s))
+	}
+	for _, d := range settings.All() {
+		if _, asked := p.changes[d.Name]; asked && !d.DangerZone {
+			shown = append(shown, p.setting(settings.SettingPlan{
+				Name: d.Name, Value: p.then[d.Name], Applied: true, Phase: settings.PhaseApplied, Message: "in force",
+			}))
+		}
+	}
+	return shown
+}
+
+func (p *planner) setting(s settings.SettingPlan) planSetting {
+	d, _ := settings.Lookup(string(s.Name))
+	_, changed := p.changes[s.Name]
+	shown := planSetting{
+		Name: string(s.Name), Changed: changed, Now: valueOf(p.now[s.Name]), Then: valueOf(s.Value),
+		Applies: p.applies(s), Reason: s.Message, Gate: string(d.Gate), Progress: []planProgress{},
+	}
+	// In the words that whoever changes the setting would read.
+	if _, text := settings.Announce(p.plan, s.Name); changed && text != "" && shown.Applies != appliesInvalid {
+		shown.Reason = strings.TrimPrefix(text, "accepted; ")
+	}
+	if changed && d.Gate == settings.AtOnce && shown.Applies == appliesDone && shown.Now.Value != shown.Then.Value {
+		shown.Applies, shown.Reason = appliesNow, "in force as soon as it is set: nothing restarts"
+	}
+	for _, k := range s.Progress {
+		shown.Progress = append(shown.Progress, planProgress{string(k.Kind), k.Updated, k.Total})
+	}
+	return shown
+}
+
+func (p *planner) applies(s settings.SettingPlan) string {
+	ahead, behind := p.ahead[s.Name], p.behind[s.Name] || len(s.Blockers) > 0
+	switch {
+	case s.Phase == settings.PhaseInvalid:
+		return appliesInvalid
+	case s.Applied:
+		return appliesDone
+	case ahead && behind:
+		return appliesPartly
+	case ahead:
+		return appliesNow
+	}
+	return appliesWaits
+}
+
+// outcome of the settings that were asked about; all, where none was.
+func (p *planner) outcome(shown []planSetting) string {
+	outcome := outcomeNothing
+	for _, s := range shown {
+		if len(p.changes) > 0 && !s.Changed {
+			continue
+		}
+		switch s.Applies {
+		case appliesDone:
+		case appliesNow:
+			outcome = outcomeNow
+		default:
+			return outcomeWaits
+		}
+	}
+	return outcome
+}
+
+func valueOf(v settings.Value) planValue { return planValue{v.Text, string(v.Source)} }
+
+// blockerList keeps each blocker once. Works that wait for the same volumes
+// share one slice of them, so that a slice seen before need not be gone through.
+type blockerList struct {
+	all   []planBlocker
+	index map[[2]string]int
+	seen  map[seenBlockers]bool
+}
+
+type seenBlockers struct {
+	first *settings.Blocker
+	count int
+	name  settings.Name
+}
+
+func (l *blockerList) add(name settings.Name, blockers []settings.Blocker) {
+	if len(blockers) == 0 {
+		return
+	}
+	if l.index == nil {
+		l.index, l.seen = map[[2]string]int{}, map[seenBlockers]bool{}
+	}
+	key := seenBlockers{&blockers[0], len(blockers), name}
+	if l.seen[key] {
+		return
+	}
+	l.seen[key] = true
+	for _, b := range blockers {
+		id := [2]string{string(b.Kind), b.Name}
+		i, known := l.index[id]
+		if !known {
+			i = len(l.all)
+			l.index[id] = i
+			l.all = append(l.all, planBlocker{Blocker: v1.Blocker{Kind: id[0], Name: b.Name, Nodes: b.Nodes, Workloads: b.Workloads, Message: b.Message}})
+		}
+		if !slices.Contains(l.all[i].Settings, string(name)) {
+			l.all[i].Settings = append(l.all[i].Settings, string(name))
+		}
+	}
+}

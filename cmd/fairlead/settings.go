@@ -1,0 +1,95 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	v1 "github.com/fairlead-io/fairlead/api/rest/v1"
+	"github.com/fairlead-io/fairlead/cluster"
+	"github.com/fairlead-io/fairlead/rest"
+	"github.com/fairlead-io/fairlead/settings"
+)
+
+func settingsCommand() *cobra.Command {
+	o := &clientOptions{}
+	cmd := &cobra.Command{
+		Use:   "settings [name]",
+		Short: "Show the settings of the danger zone: what is in force, what is applied, what waits",
+		Long: `Show the settings of the danger zone: what is in force, what is applied, what waits.
+
+With a name, show all of one setting. Only settings.fairlead.io and settings.longhorn.io
+are read: ClusterRole fairlead-settings-viewer allows it.`,
+		Example: "  fairlead settings\n  fairlead settings storage-network\n  fairlead settings -o json",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			p, err := o.open()
+			if err != nil {
+				return err
+			}
+			return explain(showSettings(cmd.Context(), cmd.OutOrStdout(), p, o.output, args))
+		},
+	}
+	o.setup(cmd)
+	return cmd
+}
+
+func showSettings(ctx context.Context, out io.Writer, p place, output string, names []string) error {
+	if len(names) > 0 {
+		if _, err := lookup(names[0]); err != nil {
+			return err
+		}
+	}
+	states, err := p.reader.SettingStates(ctx)
+	if err != nil {
+		return err
+	}
+	// One that is asked for by name is shown wherever it belongs.
+	states = slices.DeleteFunc(states, func(s cluster.SettingState) bool {
+		return len(names) == 0 && !s.DangerZone || len(names) > 0 && string(s.Name) != names[0]
+	})
+	shown := v1.SettingList{Data: []v1.Setting{}}
+	for _, s := range states {
+		shown.Data = append(shown.Data, rest.Describe(s, p.Storage()))
+	}
+	switch {
+	case output == outputJSON && len(names) > 0:
+		return writeJSON(out, shown.Data[0])
+	case output == outputJSON:
+		return writeJSON(out, shown)
+	case len(names) > 0:
+		return writeSetting(out, shown.Data[0], time.Now())
+	}
+	return writeSettings(out, shown.Data, time.Now())
+}
+
+var errUnknownSetting = errors.New("Fairlead knows no setting of this name")
+
+// lookup finds a setting; its error lists those that there are.
+func lookup(name string) (settings.Definition, error) {
+	d, known := settings.Lookup(name)
+	if !known {
+		text := ""
+		for _, d := range settings.All() {
+			text += "\n  " + string(d.Name)
+		}
+		return d, fmt.Errorf("%q: %w. It knows:%s", name, errUnknownSetting, text)
+	}
+	return d, nil
+}
+
+func writeJSON(out io.Writer, value any) error {
+	encoder := json.NewEncoder(out)
+	encoder.SetIndent("", "  ")
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(value); err != nil {
+		return fmt.Errorf("writing: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	config "github.com/fairlead-io/fairlead/api/config/v1alpha1"
+	v1 "github.com/fairlead-io/fairlead/api/rest/v1"
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/cluster"
+	"github.com/fairlead-io/fairlead/cluster/longhorn"
+)
+
+// placeWith is a cluster with these objects.
+func placeWith(t *testing.T, refuse func(client.ObjectList) error, objects ...client.Object) place {
+	t.Helper()
+	scheme, err := cluster.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := config.Load("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			if refuse != nil {
+				if err := refuse(list); err != nil {
+					return err
+				}
+			}
+			return c.List(ctx, list, options...)
+		},
+	}).Build()
+	return place{c.Profiles[0], c, cluster.NewReader(c.Profiles[0].Storage(), stored, stored)}
+}
+
+func waitingSetting() *v1alpha1.Setting {
+	value := "longhorn-critical"
+	s := &v1alpha1.Setting{Value: &value}
+	s.Namespace, s.Name = "longhorn-system", "priority-class"
+	s.Status = v1alpha1.SettingStatus{
+		EffectiveValue: value, Source: "fairlead",
+		Conditions: []metav1.Condition{{
+			Type: v1alpha1.ConditionApplied, Status: metav1.ConditionFalse, Reason: "Waiting", Message: "1 volume attached: pvc-a",
+			LastTransitionTime: metav1.NewTime(time.Now().Add(-330 * time.Minute)),
+		}},
+		Blockers: []v1alpha1.Blocker{{
+			Kind: "Volume", Name: "pvc-a", Nodes: []string{"node-2"}, Workloads: []string{"default/web-0"},
+			Message: "volume is attached: stop the workloads that use it, so that it is detached",
+		}},
+	}
+	return s
+}
+
+func systemSetting(name, value string) *longhorn.Setting {
+	s := &longhorn.Setting{Value: value}
+	s.Namespace, s.Name = "longhorn-system", name
+	return s
+}
+
+func TestSettingsAreShown(t *testing.T) {
+	p := placeWith(t, nil, waitingSetting(), systemSetting("v2-data-engine", "true"))
+	for _, test := range []struct {
+		name, output string
+		args         []string
+	}{
+		{"settings.txt", outputTable, nil},
+		{"settings-one.txt", outputTable, []string{"priority-class"}},
+		{"settings-one.json", outputJSON, []string{"auto-delete-pod-when-volume-detached-unexpectedly"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var out strings.Builder
+			if err := showSettings(t.Context(), &out, p, test.output, test.args); err != nil {
+				t.Fatal(err)
+			}
+			golden(t, test.name, out.String())
+		})
+	}
+	var out strings.Builder
+	if err := showSettings(t.Context(), &out, p, outputJSON, nil); err != nil {
+		t.Fatal(err)
+	}
+	var list v1.SettingList
+	if err := json.Unmarshal([]byte(out.String()), &list); err != nil || len(list.Data) < 20 {
+		t.Errorf("got %d settings, %v", len(list.Data), err)
+	}
+	if err := showSettings(t.Context(), &out, p, outputTable, []string{"nobody"}); !errors.Is(err, errUnknownSetting) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAPlanReadsTheCluster(t *testing.T) {
+	p := placeWith(t, nil, waitingSetting())
+	c, err := parseChanges([]string{"v2-data-engine=true"}, []string{"priority-class"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	view, err := p.plan(t.Context(), c, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range view.Settings {
+		if s.Name == "priority-class" && (s.Now.Value != "longhorn-critical" || s.Then.Value != "" || !s.Changed) || s.Name == "v2-data-engine" && s.Then.Source != "fairlead" {
+			t.Errorf("got %+v", s)
+		}
+	}
+}
+
+// A value that was malformed leaves facts out, which are needed when it is put right.
+func TestAPlanThatPutsANetworkRight(t *testing.T) {
+	malformed := "nowhere"
+	s := &v1alpha1.Setting{Value: &malformed}
+	s.Namespace, s.Name = "longhorn-system", "endpoint-network-for-rwx-volume"
+	p := placeWith(t, nil, s)
+	c, err := parseChanges([]string{"endpoint-network-for-rwx-volume="}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	view, err := p.plan(t.Context(), c, time.Now())
+	if err != nil || view.Outcome != outcomeNothing {
+		t.Errorf("got %s, %v", view.Outcome, err)
+	}
+	if view, err = p.plan(t.Context(), changes{}, time.Now()); err != nil || view.Outcome != outcomeWaits {
+		t.Errorf("as it is: got %s, %v", view.Outcome, err)
+	}
+}
+
+func TestWhatIsForbiddenIsNamed(t *testing.T) {
+	for _, test := range []struct{ cause, says string }{
+		{`User "alice" cannot list resource "volumes" in API group "longhorn.io" in the namespace "longhorn-system"`, "you may not list volumes.longhorn.io in namespace longhorn-system; ClusterRole fairlead-planner"},
+		{`User "alice" cannot list resource "nodes" in API group "" at the cluster scope`, "you may not list nodes in the whole cluster; "},
+		{"for reasons of its own", "listing volumes: "},
+	} {
+		p := placeWith(t, func(list client.ObjectList) error {
+			if _, ok := list.(*longhorn.VolumeList); !ok {
+				return nil
+			}
+			return apierrors.NewForbidden(schema.GroupResource{Group: "longhorn.io", Resource: "volumes"}, "", errors.New(test.cause))
+		})
+		_, err := p.plan(t.Context(), changes{}, time.Now())
+		if err = explain(err); err == nil || !strings.HasPrefix(err.Error(), test.says) || !apierrors.IsForbidden(err) {
+			t.Errorf("got %v", err)
+		}
+	}
+}
+
+func TestProfilesAndNamespacesArePicked(t *testing.T) {
+	c, err := config.Load("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p, err := (&clientOptions{namespace: "storage"}).pick(c); err != nil || p.Name != "longhorn" || p.Storage().Namespace != "storage" {
+		t.Errorf("got %+v, %v", p, err)
+	}
+	if _, err := (&clientOptions{profile: "ceph"}).pick(c); !errors.Is(err, errProfile) {
+		t.Errorf("got %v", err)
+	}
+}
