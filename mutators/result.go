@@ -57,6 +57,8 @@ const (
 	ReasonNodeLacksLabels  = "node lacks the labels"
 	ReasonCPULimit         = "CPU request does not fit"
 	ReasonNormalForm       = "value in its normal form"
+	ReasonOverrideRecorded = "override recorded"
+	ReasonOverrideKept     = "record of an override kept"
 	ReasonMalformed        = "value is not well formed"
 )
 

@@ -23,10 +23,10 @@ func TestSetting(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			test.want.check(t, MutateSetting(view[Setting](t, test.setting), test.own))
+			test.want.check(t, normalizeSetting(view[Setting](t, test.setting), test.own))
 		})
 	}
-	got := MutateSetting(view[Setting](t, `{"metadata":{"name":"storage-network"},"value":" a/b "}`), false)
+	got := normalizeSetting(view[Setting](t, `{"metadata":{"name":"storage-network"},"value":" a/b "}`), false)
 	if got.Outcome != Mutated || got.Detail != `"a/b" instead of " a/b "` || string(encode(t, got.Patch)) != `[{"op":"replace","path":"/value","value":"a/b"}]` {
 		t.Errorf("got %+v", got)
 	}
@@ -40,6 +40,6 @@ func TestSettingPatchesAreMinimalAndIdempotent(t *testing.T) {
 		d := rapid.SampledFrom(settings.All()).Draw(t, "setting")
 		value := rapid.SampledFrom([]string{"", " ", "1", "TRUE", " 5", "0X3", "a/b ", "b:NoSchedule;a:NoSchedule", "z:y;a:b", `{"v2": "0x3"}`, d.Default, " " + d.Default}).Draw(t, "value")
 		object := map[string]any{"metadata": map[string]any{"name": string(d.Name)}, "value": value, "status": map[string]any{"applied": true}}
-		checkMinimal(t, object, func(s Setting) Result { return MutateSetting(s, true) }, []string{"value"})
+		checkMinimal(t, object, func(s Setting) Result { return normalizeSetting(s, true) }, []string{"value"})
 	})
 }

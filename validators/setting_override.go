@@ -15,6 +15,9 @@ func AsksForOverride(s Setting, old *Setting) bool {
 		noteIn(s, settings.OverriddenAnnotation) != noteOf(old, settings.OverriddenAnnotation)
 }
 
+// maxReason is how long the reason of an override may be: it is told in events, which take 1 KiB.
+const maxReason = 512
+
 // checkOverride judges the breaking of the glass: a reason, somebody whom RBAC
 // allows the verb, and a record in his own name, which the mutating webhook
 // writes. Taking the request away closes the gate, and anybody who may change the setting may.
@@ -33,6 +36,8 @@ func checkOverride(s Setting, old *Setting, facts SettingFacts) Verdict {
 		v.refuse(ReasonOverride, field.Forbidden(path.Key(settings.OverriddenAnnotation), "is written by Fairlead and stays for the record: leave it as it is"))
 	case reason == "":
 		v.refuse(ReasonOverride, field.Required(path.Key(settings.OverrideAnnotation), "say why the gate is to be overridden"))
+	case len(reason) > maxReason:
+		v.refuse(ReasonOverride, field.TooLong(path.Key(settings.OverrideAnnotation), reason, maxReason))
 	case !facts.MayOverride:
 		v.refuse(ReasonOverride, field.Forbidden(path.Key(settings.OverrideAnnotation), fmt.Sprintf(
 			"%s may not override gates: that takes the verb %q on settings.fairlead.io (ClusterRole fairlead-break-glass); without it, the setting is applied when nothing is hurt",

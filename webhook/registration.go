@@ -92,7 +92,7 @@ func mutate(p storage.Profile, entry string, rule admissionregistrationv1.RuleWi
 func mutateSettings(p storage.Profile) admissionregistrationv1.MutatingWebhook {
 	w := mutate(p, entrySettingValues, written("longhorn.io", "v1beta2", "settings"), nil,
 		condition("a-setting-that-fairlead-judges", "request.resource.group == 'fairlead.io' || object.metadata.name in "+names(settings.DangerZone())),
-		condition("a-new-value", "has(object.value) && (request.operation == 'CREATE' || !has(oldObject.value) || object.value != oldObject.value)"),
+		condition("a-new-value", "(has(object.value) && (request.operation == 'CREATE' || !has(oldObject.value) || object.value != oldObject.value)) || "+overrideChanged),
 		notADefault(),
 	)
 	w.Rules = append(w.Rules, written("fairlead.io", "v1alpha1", "settings"))
@@ -118,11 +118,11 @@ func validateSettings(p storage.Profile) admissionregistrationv1.ValidatingWebho
 			// By the object's name: a deletion of many at once has none in the request.
 			condition("a-setting-that-fairlead-judges", "request.resource.group == 'fairlead.io' || "+
 				"(request.operation == 'DELETE' ? oldObject.metadata.name : object.metadata.name) in "+dangerZone),
-			condition("value-changed", "request.operation != 'UPDATE' || (has(object.value) != has(oldObject.value)) || (has(object.value) && object.value != oldObject.value)"),
+			condition("value-changed", "request.operation != 'UPDATE' || (has(object.value) != has(oldObject.value)) || (has(object.value) && object.value != oldObject.value) || "+overrideChanged),
 			// A namespace, or all of a kind, going away must not wait for Fairlead.
 			condition("not-the-clean-up-of-kubernetes", "!(request.operation == 'DELETE' && "+cleanUp+")"),
 			// The controller creates Fairlead's own settings without a value: there is nothing to judge.
-			condition("not-an-empty-one", "!(request.operation == 'CREATE' && request.resource.group == 'fairlead.io' && !has(object.value) && object.metadata.name in "+all+")"),
+			condition("not-an-empty-one", "!(request.operation == 'CREATE' && request.resource.group == 'fairlead.io' && !has(object.value) && object.metadata.name in "+all+" && !("+overrideChanged+"))"),
 			notADefault(),
 		},
 	}
@@ -132,6 +132,16 @@ func validateSettings(p storage.Profile) admissionregistrationv1.ValidatingWebho
 // it starts, and does not start if it can't.
 func notADefault() admissionregistrationv1.MatchCondition {
 	return condition("not-a-default", "!(request.operation == 'CREATE' && request.resource.group != 'fairlead.io' && has(object.value) && object.value in "+defaults()+")")
+}
+
+// overrideChanged, in CEL: the override of a gate, or the record of one, comes, changes or goes.
+var overrideChanged = noteChanged(settings.OverrideAnnotation) + " || " + noteChanged(settings.OverriddenAnnotation)
+
+func noteChanged(annotation string) string {
+	in := func(object string) string {
+		return fmt.Sprintf("%s.?metadata.?annotations[?'%s'].orValue('')", object, annotation)
+	}
+	return fmt.Sprintf("%s != (request.operation == 'CREATE' ? '' : %s)", in("object"), in("oldObject"))
 }
 
 // cleanUp, in CEL, is Kubernetes removing what is in a namespace, owned by

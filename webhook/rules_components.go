@@ -3,10 +3,12 @@ package webhook
 import (
 	"cmp"
 	"context"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	config "github.com/fairlead-io/fairlead/api/config/v1alpha1"
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/mutators"
 	"github.com/fairlead-io/fairlead/settings"
 )
@@ -56,16 +58,14 @@ func (p Profile) componentWants(ctx context.Context, kind settings.ComponentKind
 	return wants, err
 }
 
-// settingValues needs no facts: the form of a value is the same everywhere.
+// settingValues needs no facts of the cluster: the form of a value is the same everywhere.
 func (p Profile) settingValues() rule[mutators.Setting] {
 	return rule[mutators.Setting]{
-		name: p.Name + "/" + entrySettingValues,
-		kinds: []metav1.GroupVersionKind{
-			{Group: "longhorn.io", Version: "v1beta2", Kind: "Setting"},
-			{Group: "fairlead.io", Version: "v1alpha1", Kind: "Setting"},
-		},
+		name:  p.Name + "/" + entrySettingValues,
+		kinds: settingKinds,
 		decide: func(_ context.Context, r *Request[mutators.Setting]) (Decision, error) {
-			return fromMutation(mutators.MutateSetting(*r.Object, r.Kind.Group == "fairlead.io")), nil
+			facts := mutators.OverrideFacts{User: r.UserInfo.Username, Now: time.Now()}
+			return fromMutation(mutators.MutateSetting(*r.Object, r.OldObject, r.Kind.Group == v1alpha1.GroupVersion.Group, facts)), nil
 		},
 	}
 }
