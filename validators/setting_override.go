@@ -36,6 +36,8 @@ func checkOverride(s Setting, old *Setting, facts SettingFacts) Verdict {
 		v.refuse(ReasonOverride, field.Forbidden(path.Key(settings.OverriddenAnnotation), "is written by Fairlead and stays for the record: leave it as it is"))
 	case reason == "":
 		v.refuse(ReasonOverride, field.Required(path.Key(settings.OverrideAnnotation), "say why the gate is to be overridden"))
+	case unoverridable(s) != "":
+		v.refuse(ReasonOverride, field.Forbidden(path.Key(settings.OverrideAnnotation), unoverridable(s)))
 	case len(reason) > maxReason:
 		v.refuse(ReasonOverride, field.TooLong(path.Key(settings.OverrideAnnotation), reason, maxReason))
 	case !facts.MayOverride:
@@ -49,6 +51,18 @@ func checkOverride(s Setting, old *Setting, facts SettingFacts) Verdict {
 		}
 	}
 	return v
+}
+
+// unoverridable says why a gate can't be overridden, where it can't.
+func unoverridable(s Setting) string {
+	d, _ := settings.Lookup(s.Metadata.Name)
+	switch d.Gate {
+	case settings.SharedVolumesDetached:
+		return "the gate of " + s.Metadata.Name + " can't be overridden: its clients would be where their servers can't be reached; detach the RWX volumes"
+	case settings.AtOnce:
+		return s.Metadata.Name + " has no gate: it is applied at once"
+	}
+	return ""
 }
 
 // overrides tells whether the gate is overridden for the value that is set.

@@ -8,11 +8,11 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Namespaced,shortName=fls,categories=fairlead
-// +kubebuilder:printcolumn:name="Value",type=string,JSONPath=`.value`
+// +kubebuilder:printcolumn:name="Value",type=string,JSONPath=`.status.effectiveValue`
 // +kubebuilder:printcolumn:name="Applied",type=boolean,JSONPath=`.status.applied`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Applied")].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:printcolumn:name="Effective",type=string,priority=1,JSONPath=`.status.effectiveValue`
+// +kubebuilder:printcolumn:name="Own",type=string,priority=1,JSONPath=`.value`
 // +kubebuilder:printcolumn:name="Source",type=string,priority=1,JSONPath=`.status.source`
 type Setting struct {
 	metav1.TypeMeta   `json:",inline"`
