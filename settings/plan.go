@@ -2,6 +2,7 @@ package settings
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -141,7 +142,7 @@ func (m *maker) visit(c Component) {
 			if blockers := m.gate(s, c); len(blockers) > 0 {
 				t.block(blockers)
 				t.closed = true
-				closed = append(closed, Work{
+				closed = addClosed(closed, Work{
 					Component: c, Settings: []Name{s.Name}, Wants: map[Trait]Want{s.Trait: {s.Name, want}}, Blockers: blockers,
 				})
 			} else {
@@ -156,12 +157,27 @@ func (m *maker) visit(c Component) {
 	}
 }
 
+// addClosed joins works of one component that wait for the same.
+func addClosed(works []Work, w Work) []Work {
+	for i := range works {
+		if &works[i].Blockers[0] == &w.Blockers[0] {
+			works[i].Settings = append(works[i].Settings, w.Settings...)
+			maps.Copy(works[i].Wants, w.Wants)
+			return works
+		}
+	}
+	return append(works, w)
+}
+
 // place puts work on a component where it belongs. A pod is restarted for all
 // settings whose gates are open; of a template only their part is written.
 func (m *maker) place(c Component, open Work, closed []Work) {
 	if len(open.Settings) > 0 {
 		open.Component, open.Action = c, action(c, open.Wants)
 		m.plan.Now = append(m.plan.Now, open)
+	}
+	if c.Kind == ShareManager && len(c.Uses) > 0 {
+		return // it ends with its volume's attachment, and is built by the settings when it comes again
 	}
 	for _, w := range closed {
 		w.Action = action(c, w.Wants)

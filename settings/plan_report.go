@@ -110,10 +110,16 @@ func (m *maker) addNetwork(s *SettingPlan) {
 		}
 	case s.Applied:
 		s.Applied, s.Phase, s.Message = false, step.Phase, step.Message
+	case !step.Applied && waitsForVolumes(s.Blockers) && waitsForVolumes(step.Blockers):
+		return // all volumes, and the RWX ones are among them
 	case !step.Applied:
 		s.Message = joined(step.Message, s.Message)
 	}
 	s.Blockers = slices.Concat(step.Blockers, s.Blockers)
+}
+
+func waitsForVolumes(blockers []Blocker) bool {
+	return len(blockers) > 0 && blockers[0].Kind == BlockedByVolume
 }
 
 // choosesNetwork tells whether the roll-out is about the setting.

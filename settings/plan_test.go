@@ -555,7 +555,7 @@ func TestMake(t *testing.T) {
 			status: "Restarting false: 0 of 2 instance managers",
 			plan: []string{
 				"Restart im-1 for guaranteed-instance-manager-cpu", "Restart im-2 for guaranteed-instance-manager-cpu",
-				"later Update csi-attacher for taint-toleration: pvc-a", "later Update csi-attacher for priority-class: pvc-a",
+				"later Update csi-attacher for taint-toleration, priority-class: pvc-a",
 			},
 			next: "Restart im-1 for guaranteed-instance-manager-cpu",
 		},

@@ -168,7 +168,7 @@ func (r Rollout) unready(network storage.Attachment) []Blocker {
 	wait := func(c storage.Client, why string) {
 		blockers = append(blockers, Blocker{
 			Kind: BlockedByClient, Name: c.Pod, Nodes: []string{c.Node},
-			Message: fmt.Sprintf("CSI plugin pod %s on %s %s", c.Pod, c.Node, why),
+			Message: fmt.Sprintf("CSI plugin pod %s %s", strings.TrimSuffix(c.Pod+" on "+c.Node, " on "), why),
 		})
 	}
 	for _, c := range r.Clients {

@@ -113,7 +113,13 @@ func serve(ctx context.Context) error {
 	if err := errors.Join(os.Symlink(s.State.Kubectl, kubectl), link(s.State.Kubeconfig, kubeconfig())); err != nil {
 		return errors.Join(err, s.Stop())
 	}
+	components := make(chan struct{})
+	go func() {
+		defer close(components)
+		s.Longhorn().RunComponents(ctx)
+	}()
 	s.Longhorn().FollowAttachments(ctx)
+	<-components
 	return s.Stop()
 }
 

@@ -37,7 +37,11 @@ func demo(ctx context.Context) (err error) {
 		t.say("Ending everything that was started")
 		err = errors.Join(err, s.Stop())
 	}()
+	running, stop := context.WithCancel(ctx)
+	defer stop()
+	go s.Longhorn().RunComponents(running)
 	t.kubectl = s.Kubectl
+	t.kubeconfig = s.State.Kubeconfig
 	t.say("Installing Fairlead from manifests/overlays/cert-manager: 2 webhook replicas, 2 controllers (one leads)")
 	if err := install(ctx, s); err != nil {
 		return err
@@ -59,6 +63,9 @@ func start(ctx context.Context, dir string) (*sandbox.Sandbox, error) {
 		return nil, err
 	}
 	if err := s.SeedLonghorn(ctx); err != nil {
+		return nil, errors.Join(err, s.Stop())
+	}
+	if err := s.Longhorn().InstallComponents(ctx); err != nil {
 		return nil, errors.Join(err, s.Stop())
 	}
 	if err := s.SeedWorkloads(ctx); err != nil {
@@ -89,7 +96,7 @@ func tour(ctx context.Context, t *tourist, s *sandbox.Sandbox) error {
 
 	t.say("The cluster as Longhorn v1.7.0 leaves it: an RWX volume is in use on node-2")
 	t.run(ctx, ns, "get", "volumes.longhorn.io", "-o=custom-columns=NAME:.metadata.name,MODE:.spec.accessMode,STATE:.status.state,NODE:.status.currentNodeID")
-	t.run(ctx, ns, "get", "settings.fairlead.io", "-o=wide")
+	t.run(ctx, append([]string{ns, "get", "settings.fairlead.io"}, networkSettings...)...)
 
 	t.say("A value that can't be right is refused, and told what would be")
 	t.refused(ctx, ns, "patch", "settings.longhorn.io", "storage-network", "--type=merge", `-p={"value":"kube-system"}`)
@@ -105,7 +112,7 @@ func tour(ctx context.Context, t *tourist, s *sandbox.Sandbox) error {
 	}); err != nil {
 		return err
 	}
-	t.run(ctx, ns, "get", "settings.fairlead.io")
+	t.run(ctx, append([]string{ns, "get", "settings.fairlead.io"}, networkSettings...)...)
 
 	t.say("The workload stops (its volume is detached; this tour stands in for Longhorn's manager)")
 	t.run(ctx, "scale", "statefulset/web", "--replicas=0")
@@ -121,7 +128,8 @@ func tour(ctx context.Context, t *tourist, s *sandbox.Sandbox) error {
 		return err
 	}
 	t.note("applied %.1f s after the detach", time.Since(detached).Seconds())
-	t.run(ctx, ns, "get", "settings.fairlead.io,networkrollouts")
+	t.run(ctx, append([]string{ns, "get", "settings.fairlead.io"}, networkSettings...)...)
+	t.run(ctx, ns, "get", "networkrollouts")
 	t.run(ctx, ns, "get", "pods", "-l=app=longhorn-csi-plugin", "-o=custom-columns=POD:.metadata.name,NODE:.spec.nodeName,NETWORKS:.metadata.annotations.k8s\\.v1\\.cni\\.cncf\\.io/networks")
 
 	t.say("The workload starts again: Service, server pod and endpoint are on the storage network")
@@ -142,8 +150,13 @@ func tour(ctx context.Context, t *tourist, s *sandbox.Sandbox) error {
 	t.run(ctx, ns, "get", "pod", server, "-o=jsonpath={.metadata.annotations."+`k8s\.v1\.cni\.cncf\.io/networks}{"\n"}{.metadata.annotations.k8s\.v1\.cni\.cncf\.io/network-status}{"\n"}`)
 	t.run(ctx, ns, "get", "service", sandbox.SharedVolume)
 	t.run(ctx, ns, "get", "sharemanagers.longhorn.io", sandbox.SharedVolume, "-o=custom-columns=NAME:.metadata.name,ENDPOINT:.status.endpoint")
-	return t.err
+	if t.err != nil {
+		return t.err
+	}
+	return dangerZone(ctx, t, s)
 }
+
+var networkSettings = []string{"storage-network", "storage-network-for-rwx-volume-enabled"}
 
 // watchRollout prints each state of the record as it changes.
 func (t *tourist) watchRollout(ctx context.Context, s *sandbox.Sandbox) error {

@@ -2,8 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"os"
+	"os/exec"
 	"strings"
 	"time"
 
@@ -15,6 +18,8 @@ type tourist struct {
 	out     io.Writer
 	step    int
 	kubectl func(ctx context.Context, stdin string, args ...string) (string, error)
+	// kubeconfig of the cluster, for fairlead itself.
+	kubeconfig string
 	// err is the first surprise; the tour goes on to the end of its step.
 	err error
 }
@@ -34,6 +39,25 @@ func (t *tourist) note(format string, args ...any) {
 func (t *tourist) run(ctx context.Context, args ...string) {
 	if _, err := t.show(ctx, args...); err != nil {
 		t.fail(fmt.Errorf("this should have worked: %w", err))
+	}
+}
+
+// fairlead shows a command of Fairlead's own; one that waits ends with code 2.
+func (t *tourist) fairlead(ctx context.Context, args ...string) {
+	fmt.Fprintf(t.out, "$ fairlead %s\n", strings.Join(args, " "))
+	binary, err := fairleadBinary()
+	if err != nil {
+		t.fail(err)
+		return
+	}
+	cmd := exec.CommandContext(ctx, binary, args...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+t.kubeconfig)
+	cmd.Stdout, cmd.Stderr = t.out, t.out
+	err = cmd.Run()
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() == 2 {
+		t.note("(exit code 2: some of it would wait)")
+	} else if err != nil {
+		t.fail(fmt.Errorf("this should have worked: fairlead %s: %w", strings.Join(args, " "), err))
 	}
 }
 

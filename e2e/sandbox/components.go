@@ -8,6 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -46,7 +47,7 @@ func (l Longhorn) RunComponents(ctx context.Context) {
 		listOf("BackingImageManager"), listOf("Engine"), listOf("Replica"))
 	defer ended()
 	for last := ""; ; {
-		if err := l.finishRound(ctx); err != nil && err.Error() != last {
+		if err := l.finishRound(ctx); err != nil && !apierrors.IsConflict(err) && err.Error() != last {
 			last = err.Error()
 			fmt.Fprintf(l.out, "in place of Longhorn's manager: %v\n", err)
 		}

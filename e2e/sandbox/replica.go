@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -65,17 +66,15 @@ func (s *Sandbox) StartReplica(ctx context.Context, deployment, name string) (*R
 		return nil, err
 	}
 	args = append(args, "--kubeconfig="+kubeconfig)
-	admission, ops, err := freeAddresses()
+	addresses, err := freeAddresses(3)
 	if err != nil {
 		cancel()
 		return nil, err
 	}
+	admission, ops := addresses[0], addresses[1]
 	r.OpsURL = "http://" + ops
 	if deployment == WebhookDeployment {
-		if r.APIAddress, _, err = freeAddresses(); err != nil {
-			cancel()
-			return nil, err
-		}
+		r.APIAddress = addresses[2]
 		args = append(args, "--listen="+admission, "--ops-listen="+ops, "--api-listen="+r.APIAddress, "--drain-delay=1s")
 		r.remove = s.forward.Add(admission, r.OpsURL+"/readyz")
 	} else {
@@ -203,19 +202,28 @@ func (s *Sandbox) serviceAccountKubeconfig(ctx context.Context, namespace, accou
 	return path, nil
 }
 
-// freeAddresses finds two free loopback addresses.
-func freeAddresses() (string, string, error) {
+// Ports below those that the kernel gives to outgoing connections
+// (net.ipv4.ip_local_port_range): one that is found free stays free until it is listened on.
+const firstPort, lastPort = 20000, 32000
+
+// freeAddresses finds addresses that nobody listens on. Several runs at a time
+// seldom find the same, since they look at random.
+func freeAddresses(n int) ([]string, error) {
 	var addresses []string
-	for range 2 {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+	for range 100 {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", firstPort+rand.IntN(lastPort-firstPort)))
 		if err != nil {
-			return "", "", fmt.Errorf("finding a free port: %w", err)
+			continue // taken
 		}
 		defer l.Close()
-		addresses = append(addresses, l.Addr().String())
+		if addresses = append(addresses, l.Addr().String()); len(addresses) == n {
+			return addresses, nil
+		}
 	}
-	return addresses[0], addresses[1], nil
+	return nil, errNoPort
 }
+
+var errNoPort = fmt.Errorf("there are no free ports from %d to %d", firstPort, lastPort)
 
 // mount brings the container's volumes to folders and returns its arguments
 // with the folders in place of the paths in the container.
