@@ -168,7 +168,7 @@ func TestLongListsAreCutInTheTableOnly(t *testing.T) {
 	for i := range 100 {
 		f.Volumes = append(f.Volumes, storage.Volume{Name: fmt.Sprintf("pvc-%03d", i), Attached: true, Engine: settings.EngineV1})
 		f.Components = append(f.Components, settings.Component{
-			Kind: settings.ShareManager, Name: fmt.Sprintf("share-manager-%03d", i), Ready: true, Uses: []string{"x"},
+			Kind: settings.BackingImageManager, Name: fmt.Sprintf("backing-image-manager-%03d", i), Ready: true,
 			Built: map[settings.Trait]string{settings.PriorityClassName: ""},
 		})
 	}
