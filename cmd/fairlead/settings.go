@@ -69,7 +69,7 @@ func showSettings(ctx context.Context, out io.Writer, p place, output string, na
 	return writeSettings(out, shown.Data, time.Now())
 }
 
-var errUnknownSetting = errors.New("Fairlead knows no setting of this name")
+var errUnknownSetting = errors.New("no setting that Fairlead knows")
 
 // lookup finds a setting; its error lists those that there are.
 func lookup(name string) (settings.Definition, error) {
@@ -79,7 +79,7 @@ func lookup(name string) (settings.Definition, error) {
 		for _, d := range settings.All() {
 			text += "\n  " + string(d.Name)
 		}
-		return d, fmt.Errorf("%q: %w. It knows:%s", name, errUnknownSetting, text)
+		return d, fmt.Errorf("%q: %w; it knows:%s", name, errUnknownSetting, text)
 	}
 	return d, nil
 }

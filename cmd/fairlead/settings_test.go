@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -98,6 +99,23 @@ func TestSettingsAreShown(t *testing.T) {
 	}
 	if err := showSettings(t.Context(), &out, p, outputTable, []string{"nobody"}); !errors.Is(err, errUnknownSetting) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// What the documentation shows is what is printed.
+func TestTheDocumentationShowsRealOutput(t *testing.T) {
+	docs, err := os.ReadFile("../../docs/settings.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"plan-attached.txt", "settings-one.txt"} {
+		output, err := os.ReadFile("testdata/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(docs), string(output)) {
+			t.Errorf("docs/settings.md does not show %s:\n%s", name, output)
+		}
 	}
 }
 
