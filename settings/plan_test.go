@@ -49,7 +49,11 @@ func builtBy(values Values, c Component, nodes Nodes) map[Trait]string {
 		if d.Wants == nil {
 			continue
 		}
-		if want, ok := d.Wants(values[d.Name].Text, c, nodes); ok {
+		value, err := d.Normalize(values[d.Name].Text)
+		if err != nil {
+			value, _ = d.Normalize(d.Default)
+		}
+		if want, ok := d.Wants(value, c, nodes); ok {
 			built[d.Trait] = want
 		}
 	}
