@@ -31,7 +31,7 @@ import (
 // planValues are what users set: two or three valid values, and one that is not.
 var planValues = map[Name][]string{
 	TaintToleration:             {"", "a=b:NoSchedule", "k:NoExecute", "a=b=c:NoSchedule"},
-	SystemManagedNodeSelector:   {"", "zone:a", "zone:b", "zone"},
+	SystemManagedNodeSelector:   {"", "zone:a", nowhere, "zone"},
 	PriorityClass:               {"", "critical", "installed", "not a name"},
 	StorageNetwork:              {"", "kube-system/a", "kube-system/b", "kube-system/"},
 	StorageNetworkForRWX:        {"true", "false"},
@@ -405,6 +405,9 @@ func (m *fleetModel) mustBeAuthorised(t *rapid.T, w Work, c Component) {
 	if c.OptOut {
 		t.Fatalf("%s: it opts out", textOfWork(w))
 	}
+	if at, tried := m.tried[c.Name]; tried && m.now.Before(at.Add(10*time.Second)) {
+		t.Fatalf("%s: it is held", textOfWork(w))
+	}
 	if len(w.Settings) != len(w.Wants) {
 		t.Fatalf("invariant 5: %s, but wants %v", textOfWork(w), w.Wants)
 	}
@@ -426,7 +429,7 @@ func (m *fleetModel) mustBeAuthorised(t *rapid.T, w Work, c Component) {
 // being rolled out to has yet to come back.
 func (m *fleetModel) mustBeAlone(t *rapid.T, w Work, before map[Name]string) {
 	for _, p := range m.pods {
-		if p.Name == w.Component.Name || back(p.Component) || !m.nodes[p.Node].Ready {
+		if p.Name == w.Component.Name || isBack(p.Component) || !m.nodes[p.Node].Ready {
 			continue
 		}
 		for trait, want := range w.Wants {
@@ -461,6 +464,14 @@ func (m *fleetModel) mustBeApplied(t *rapid.T, s SettingPlan) {
 		t.Fatalf("invariant 6: %s applied, and invalid: %v", s.Name, err)
 	}
 	rolling := !d.same(m.applied, normal)
+	if d.Trait == DataEngine && normal == "true" && rolling && s.Value.Source != SourceDefault {
+		engine := map[Name]string{V1DataEngine: EngineV1, V2DataEngine: EngineV2}[s.Name]
+		for name, n := range m.nodes {
+			if n.Ready && m.pods[engine+"-"+name] == nil && (engine == EngineV1 || !n.DisabledV2) {
+				t.Fatalf("invariant 6: %s applied, %s has no instance manager of it", s.Name, name)
+			}
+		}
+	}
 	for _, c := range m.seen {
 		up := !isPod(c) || m.nodes[c.Node].Ready
 		name, text := m.decides(c, d.Trait)
@@ -480,11 +491,13 @@ func (m *fleetModel) mustBeApplied(t *rapid.T, s SettingPlan) {
 			}
 		case built != text:
 			t.Fatalf("invariant 6: %s applied, %s is built with %q", s.Name, c.Name, built)
-		case rolling && up && !back(c):
+		case rolling && up && !isBack(c):
 			t.Fatalf("invariant 6: %s applied, %s is not back", s.Name, c.Name)
 		}
 	}
 }
+
+func isBack(c Component) bool { return c.Ready && !c.Terminating && !c.Missing }
 
 func (m *fleetModel) choosesRWX(name Name) bool {
 	return name == StorageNetworkForRWX || name == EndpointNetworkForRWX
@@ -514,14 +527,17 @@ func (m *fleetModel) come(name string) {
 	case p.Missing:
 		m.make(p)
 	default:
-		p.Ready = true
+		p.Ready = p.Built[NodeSelector] != nowhere
 	}
 }
+
+// nowhere is a value that is valid, and no pod starts with.
+const nowhere = "zone:b"
 
 // roll is a template's own controller getting on by one pod.
 func (m *fleetModel) roll(name string) {
 	t := m.templates[name]
-	if i := slices.IndexFunc(t.pods, func(revision int) bool { return revision != t.revision }); i >= 0 {
+	if i := slices.IndexFunc(t.pods, func(revision int) bool { return revision != t.revision }); i >= 0 && t.Built[NodeSelector] != nowhere {
 		t.pods[i] = t.revision
 	}
 }
@@ -669,7 +685,7 @@ func (m *fleetModel) mustFinish(t *rapid.T) {
 		m.changeNode(name, func(n *Node) { n.Ready = true })
 	}
 	for name := range planValues {
-		if d, _ := Lookup(string(name)); d.Parse(m.values()[name].Text) != nil {
+		if d, _ := Lookup(string(name)); d.Parse(m.values()[name].Text) != nil || m.values()[name].Text == nowhere {
 			m.own[name] = d.Default
 		}
 	}
