@@ -552,7 +552,7 @@ func (m *fleetModel) rollNetwork() {
 
 func TestPlanInvariants(t *testing.T) {
 	names := slices.Sorted(maps.Keys(planValues))
-	fewer(t, 20) // a step is a whole plan, and more
+	fewer(t, 30) // a step is a whole plan, and more
 	rapid.Check(t, func(t *rapid.T) {
 		m := newFleet(rapid.Bool().Draw(t, "v2"))
 		if rapid.IntRange(0, 3).Draw(t, "without v2 on node-3") == 3 {
