@@ -478,7 +478,7 @@ func (m *fleetModel) mustBeApplied(t *rapid.T, s SettingPlan) {
 		built, exists := c.Built[d.Trait]
 		switch {
 		case !exists || d.Trait == DataEngine && text == "false" && c.Missing:
-		case name == "" && s.Value.Source == SourceDefault && up && !c.Missing && d.Trait != CPURequest:
+		case name == "" && s.Value.Source == SourceDefault && up && !c.Missing && d.Trait != CPURequest && !m.awaitsCorrection(d.Trait):
 			was, concerns := d.Wants(m.takenBack[s.Name], c, m.nodes)
 			byDefault, _ := d.Wants(d.Default, c, m.nodes)
 			if concerns && built == was && built != byDefault && built != m.installed(c)[d.Trait] {
@@ -495,6 +495,13 @@ func (m *fleetModel) mustBeApplied(t *rapid.T, s SettingPlan) {
 			t.Fatalf("invariant 6: %s applied, %s is not back", s.Name, c.Name)
 		}
 	}
+}
+
+// awaitsCorrection: a value of another name of the trait is invalid, and once
+// corrected it decides.
+func (m *fleetModel) awaitsCorrection(trait Trait) bool {
+	values := m.values()
+	return slices.ContainsFunc(All(), func(d Definition) bool { return d.Trait == trait && d.Parse(values[d.Name].Text) != nil })
 }
 
 func isBack(c Component) bool { return c.Ready && !c.Terminating && !c.Missing }
