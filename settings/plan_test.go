@@ -49,7 +49,11 @@ func builtBy(values Values, c Component, nodes Nodes) map[Trait]string {
 		if d.Wants == nil {
 			continue
 		}
-		if want, ok := d.Wants(values[d.Name].Text, c, nodes); ok {
+		value, err := d.Normalize(values[d.Name].Text)
+		if err != nil {
+			value, _ = d.Normalize(d.Default)
+		}
+		if want, ok := d.Wants(value, c, nodes); ok {
 			built[d.Trait] = want
 		}
 	}
@@ -403,9 +407,9 @@ func TestMake(t *testing.T) {
 		},
 		"a node that is down is not waited for": {
 			but: func(f *Facts) {
-				f.set(GuaranteedCPU, "20")
+				f.set(InstanceManagerProbeTimeout, "20")
 				for _, name := range []string{"im-1", "im-2", "im-3"} {
-					f.component(name).Built[CPURequest] = "800m"
+					f.component(name).Built[LivenessTimeout] = "20"
 				}
 				f.component("im-1").Ready = false
 				f.component("im-2").Built, f.component("im-2").Ready, f.component("im-2").Missing = nil, false, true
@@ -413,7 +417,7 @@ func TestMake(t *testing.T) {
 				n.Ready = false
 				f.Nodes["node-1"] = n
 				delete(f.Nodes, "node-2")
-			}, setting: GuaranteedCPU,
+			}, setting: InstanceManagerProbeTimeout,
 			status: "Applied true: " + allDone,
 		},
 		"a pod that no node takes is waited for": {
