@@ -19,84 +19,124 @@ func (p Plan) For(name Name) (now, later []Work) {
 }
 
 // Announce is what somebody reads who changes a setting: what restarts now, and
-// what waits for which volumes. It is "" where nothing is to be done.
+// what waits for what. It is "" where nothing is to be done.
 func Announce(p Plan, name Name) (pending bool, text string) {
 	now, later := p.For(name)
 	switch {
 	case len(now)+len(later) == 0:
 		return false, ""
 	case len(later) == 0:
-		return false, fmt.Sprintf("accepted; nothing keeps it from being applied now: %s", restarts(now))
+		return false, "accepted; nothing keeps it from being applied now: " + restarts(now) + clientsWait(now, name)
 	}
-	text = "accepted; "
+	text, when := "accepted; ", "will be applied when these "
 	if len(now) > 0 {
 		text += restarts(now) + " now; "
+		when = "the rest when these "
 	}
-	volumes, others := blockersOf(later)
-	switch {
-	case len(volumes) == 0:
-	case len(now) > 0:
-		text += "the rest when these volumes are detached: " + Detail(volumes)
-	default:
-		text += "will be applied when these volumes are detached: " + Detail(volumes)
+	volumes, running, others := blockersOf(later)
+	var waits []string
+	if len(volumes) > 0 {
+		waits = append(waits, when+"volumes are detached: "+Detail(volumes))
+	}
+	if len(running) > 0 && len(volumes) == 0 { // else they are the volumes'
+		waits = append(waits, when+"engines and replicas have stopped: "+FirstOf(running))
 	}
 	if len(others) > 0 {
-		if len(volumes) > 0 {
-			text += "; also "
+		text := "waiting: " + others[0].Message
+		if len(waits) > 0 {
+			text = "also " + text
 		}
-		text += "waiting: " + others[0].Message
 		if more := len(others) - 1; more > 0 {
 			text += fmt.Sprintf(", and %d more", more)
 		}
+		waits = append(waits, text)
 	}
-	return true, text + ". Then " + restarts(later)
+	then := restarts(later)
+	if strings.Contains(text, oneByOne) { // once is enough
+		then = strings.ReplaceAll(then, oneByOne, "")
+	}
+	return true, text + strings.Join(waits, "; ") + ". Then " + then
 }
 
 // blockersOf joins what works of one setting wait for: those that wait for
-// volumes wait for the same.
-func blockersOf(works []Work) (volumes, others []Blocker) {
+// volumes wait for the same. What runs in instance managers is told by its own
+// name, as `pvc-a-e-0 (node-1)`.
+func blockersOf(works []Work) (volumes []Blocker, running []string, others []Blocker) {
 	for _, w := range works {
-		if w.Blockers[0].Kind == BlockedByVolume {
+		switch b := w.Blockers[0]; {
+		case b.Kind == BlockedByVolume:
 			volumes = w.Blockers
-		} else {
+		case b.Noun == inUseNoun && w.Component.Kind == InstanceManager:
+			for _, instance := range w.Component.Uses {
+				running = append(running, fmt.Sprintf("%s (%s)", instance, w.Component.Node))
+			}
+		default:
 			others = append(others, w.Blockers...)
 		}
 	}
-	return volumes, others
+	return volumes, running, others
 }
 
-// restarts counts what is done by kind: `3 instance managers restart one by one, 4 Deployments roll`.
-func restarts(works []Work) string {
-	type group struct {
-		kind   ComponentKind
-		action WorkAction
+// clientsWait: the template of the CSI plugin is written at once, and its pods
+// restart where that hurts no mount. A setting that waits for volumes has none left then.
+func clientsWait(works []Work, name Name) string {
+	d, _ := Lookup(string(name))
+	if d.Gate == AtOnce && slices.ContainsFunc(works, func(w Work) bool { return w.Component.Client }) {
+		return "; CSI plugin pods restart each when no RWX volume is attached on its node"
 	}
-	var groups []group
-	counts := map[group]int{}
+	return ""
+}
+
+// restarts counts what is done, by kind and in order: `4 Deployments and 2
+// DaemonSets roll, 3 instance managers restart one by one`.
+func restarts(works []Work) string {
+	var actions []WorkAction
+	kinds := map[WorkAction][]ComponentKind{}
+	counts := map[WorkAction]map[ComponentKind]int{}
 	for _, w := range works {
-		g := group{w.Component.Kind, w.Action}
-		if counts[g] == 0 {
-			groups = append(groups, g)
+		action, kind := w.Action, w.Component.Kind
+		if counts[action] == nil {
+			actions, counts[action] = append(actions, action), map[ComponentKind]int{}
 		}
-		counts[g]++
+		if counts[action][kind] == 0 {
+			kinds[action] = append(kinds[action], kind)
+		}
+		counts[action][kind]++
 	}
 	var parts []string
-	for _, g := range groups {
-		n, verb := counts[g], "restart"
-		switch g.action {
-		case UpdateComponent:
-			verb = "roll"
-		case RemoveComponent:
-			verb = "go"
+	for _, action := range actions {
+		var components []string
+		total := 0
+		for _, kind := range kinds[action] {
+			n := counts[action][kind]
+			total += n
+			components = append(components, Count(n, kind.Noun()))
 		}
-		if n == 1 {
-			verb = map[string]string{"restart": "restarts", "roll": "rolls", "go": "goes"}[verb]
-		}
-		part := Count(n, g.kind.Noun()) + " " + verb
-		if n > 1 && g.action == RestartComponent {
-			part += " one by one"
-		}
-		parts = append(parts, part)
+		parts = append(parts, and(components)+" "+verb(action, total))
 	}
 	return strings.Join(parts, ", ")
+}
+
+const oneByOne = " one by one"
+
+func verb(action WorkAction, of int) string {
+	one, many := "restarts", "restart"+oneByOne
+	switch action {
+	case UpdateComponent:
+		one, many = "rolls", "roll"
+	case RemoveComponent:
+		one, many = "is removed", "are removed"
+	}
+	if of == 1 {
+		return one
+	}
+	return many
+}
+
+// and joins words: `a, b and c`.
+func and(words []string) string {
+	if n := len(words) - 1; n > 0 {
+		return strings.Join(words[:n], ", ") + " and " + words[n]
+	}
+	return strings.Join(words, "")
 }

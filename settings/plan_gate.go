@@ -67,6 +67,9 @@ func (m *maker) gate(s forced, c Component) []Blocker {
 	return nil
 }
 
+// inUseNoun marks a pod that blocks since something runs in it.
+const inUseNoun = "pod"
+
 // inUse tells what a pod is used by. Where a setting waits for volumes, it is
 // the volumes that are told.
 func (m *maker) inUse(s forced, c Component) []Blocker {
@@ -74,7 +77,7 @@ func (m *maker) inUse(s forced, c Component) []Blocker {
 		return m.attached
 	}
 	return []Blocker{{
-		Kind: BlockedByComponent, Name: c.Name, Nodes: nodesOf(c), Noun: "pod",
+		Kind: BlockedByComponent, Name: c.Name, Nodes: nodesOf(c), Noun: inUseNoun,
 		Message: fmt.Sprintf("%s runs %s: %s", describeComponent(c), Count(len(c.Uses), "instance"), FirstOf(c.Uses)),
 	}}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"strconv"
 	"testing"
 	"time"
@@ -506,8 +507,10 @@ func (m *fleetModel) awaitsCorrection(trait Trait) bool {
 
 func isBack(c Component) bool { return c.Ready && !c.Terminating && !c.Missing }
 
+// choosesRWX: the newer setting decides where it is set, and the older where it is not.
 func (m *fleetModel) choosesRWX(name Name) bool {
-	return name == StorageNetworkForRWX || name == EndpointNetworkForRWX
+	endpoint := strings.TrimSpace(m.values()[EndpointNetworkForRWX].Text) != ""
+	return name == StorageNetworkForRWX && !endpoint || name == EndpointNetworkForRWX && endpoint
 }
 
 // check holds what a plan on the cluster as it is says against it.

@@ -93,7 +93,13 @@ func summary(progress []KindProgress) string {
 // addNetwork joins what the roll-out of the network of shared volumes says to
 // the settings that choose it.
 func (m *maker) addNetwork(s *SettingPlan) {
-	if !m.choosesNetwork(s.Name) || s.Phase == PhaseInvalid {
+	if s.Phase == PhaseInvalid {
+		return
+	}
+	if !m.choosesNetwork(s.Name) {
+		if s.Name == StorageNetworkForRWX {
+			s.Message = fmt.Sprintf("of no effect: %s decides", EndpointNetworkForRWX)
+		}
 		return
 	}
 	if m.networkErr != nil {
@@ -122,16 +128,24 @@ func waitsForVolumes(blockers []Blocker) bool {
 	return len(blockers) > 0 && blockers[0].Kind == BlockedByVolume
 }
 
-// choosesNetwork tells whether the roll-out is about the setting.
-// storage-network chooses only while the older RWX setting has it follow.
+// choosesNetwork tells whether the roll-out is about the setting: whether it
+// chooses the network, or has chosen the one that clients have yet to leave. The
+// newer RWX setting wins where it is set, and storage-network chooses only while
+// the older one has it follow.
 func (m *maker) choosesNetwork(name Name) bool {
+	endpoint := strings.TrimSpace(m.Values[EndpointNetworkForRWX].Text) != ""
+	chose := func(networkInterface string) bool {
+		clients := m.Rollout.Record.Clients
+		return !clients.IsZero() && clients.Interface == networkInterface
+	}
 	switch name {
-	case StorageNetworkForRWX, EndpointNetworkForRWX:
-		return true
+	case EndpointNetworkForRWX:
+		return endpoint || chose(m.Profile.EndpointInterface) || m.tracks[m.index[name]].rolling
+	case StorageNetworkForRWX:
+		return !endpoint
 	case StorageNetwork:
 		follows, err := boolValue(m.Values[StorageNetworkForRWX].Text)
-		return err == nil && follows && strings.TrimSpace(m.Values[EndpointNetworkForRWX].Text) == "" ||
-			m.Rollout.Record.Clients.Interface == m.Profile.StorageInterface && !m.Rollout.Record.Clients.IsZero()
+		return err == nil && follows && !endpoint || chose(m.Profile.StorageInterface)
 	}
 	return false
 }

@@ -733,13 +733,13 @@ func TestAnnounce(t *testing.T) {
 		"nothing to do": {but: func(*Facts) {}},
 		"all at once": {
 			but:  func(f *Facts) { f.set(PriorityClass, critical) },
-			text: "accepted; nothing keeps it from being applied now: 2 Deployments roll, 2 DaemonSets roll, 1 backing image manager restarts, 3 instance managers restart one by one",
+			text: "accepted; nothing keeps it from being applied now: 2 Deployments and 2 DaemonSets roll, 1 backing image manager and 3 instance managers restart one by one",
 		},
 		"some of it": {
 			but:     func(f *Facts) { f.set(PriorityClass, critical); f.attach() },
 			pending: true,
 			text: "accepted; 1 instance manager restarts now; the rest when these volumes are detached: pvc-a (node-1, pod default/web-0). " +
-				"Then 2 Deployments roll, 2 DaemonSets roll, 1 backing image manager restarts, 2 instance managers restart one by one",
+				"Then 2 Deployments and 2 DaemonSets roll, 1 backing image manager and 2 instance managers restart one by one",
 		},
 		"nothing of it": {
 			but: func(f *Facts) {
@@ -793,6 +793,49 @@ func TestAnnounce(t *testing.T) {
 	}
 }
 
+// The newer setting of the network for RWX volumes wins over the older one,
+// which waits for nothing then; and where it is not set, it waits for nothing either.
+func TestOnlyWhatChoosesTheNetworkWaitsForIt(t *testing.T) {
+	const one, two = "kube-system/one", "kube-system/two"
+	for name, test := range map[string]struct {
+		but             func(*Facts)
+		older, endpoint string
+	}{
+		"the newer one is set": {
+			but:   func(f *Facts) { f.set(EndpointNetworkForRWX, two) },
+			older: "Applied true: of no effect: endpoint-network-for-rwx-volume decides", endpoint: "Waiting false: 1 RWX volume attached: pvc-a",
+		},
+		"the older one is set": {
+			but:   func(f *Facts) { f.set(StorageNetworkForRWX, "true") },
+			older: "Waiting false: 1 RWX volume attached: pvc-a", endpoint: "Applied true: in force",
+		},
+		"both": {
+			but:   func(f *Facts) { f.set(StorageNetworkForRWX, "true"); f.set(EndpointNetworkForRWX, two) },
+			older: "Applied true: of no effect: endpoint-network-for-rwx-volume decides", endpoint: "Waiting false: 1 RWX volume attached: pvc-a",
+		},
+		"the newer one is taken back, and clients are on their way": {
+			but: func(f *Facts) {
+				f.set(EndpointNetworkForRWX, "")
+				f.Applied[EndpointNetworkForRWX] = two
+				f.set(StorageNetworkForRWX, "true")
+			},
+			older: "Waiting false: 1 RWX volume attached: pvc-a", endpoint: "Waiting false: 1 RWX volume attached: pvc-a",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := fleet()
+			f.set(StorageNetwork, one)
+			f.Volumes = []storage.Volume{{Name: "pvc-a", Attached: true, Shared: true, Engine: EngineV1, Nodes: []string{"node-1"}}}
+			f.Rollout.Volumes = f.Volumes
+			test.but(&f)
+			p := Make(f)
+			if older, endpoint := statusOf(p, StorageNetworkForRWX), statusOf(p, EndpointNetworkForRWX); older != test.older || endpoint != test.endpoint {
+				t.Errorf("older %s\nnewer %s", older, endpoint)
+			}
+		})
+	}
+}
+
 func TestAnnounceOfADataEngineAndOfCPU(t *testing.T) {
 	f := fleet()
 	f.addV2()
@@ -802,10 +845,10 @@ func TestAnnounceOfADataEngineAndOfCPU(t *testing.T) {
 	f.attach()
 	f.component("im-2").Uses, f.component("im-3").Uses = nil, []string{"pvc-a-r-1"}
 	p := Make(f)
-	if _, text := Announce(p, V2DataEngine); text != "accepted; nothing keeps it from being applied now: 3 instance managers go" {
+	if _, text := Announce(p, V2DataEngine); text != "accepted; nothing keeps it from being applied now: 3 instance managers are removed" {
 		t.Error(text)
 	}
-	want := "accepted; 3 instance managers go, 1 instance manager restarts now; waiting: instance manager im-1 on node-1 runs 1 instance: pvc-a-e-0, and 1 more. Then 2 instance managers restart one by one"
+	want := "accepted; 3 instance managers are removed, 1 instance manager restarts now; the rest when these engines and replicas have stopped: pvc-a-e-0 (node-1), pvc-a-r-1 (node-3). Then 2 instance managers restart one by one"
 	if _, text := Announce(p, GuaranteedCPU); text != want {
 		t.Error(text)
 	}

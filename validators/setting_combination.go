@@ -2,6 +2,7 @@ package validators
 
 import (
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -43,13 +44,18 @@ func (v *Verdict) checkCombination(d settings.Definition, before, after SettingF
 // warnWithoutNetwork: the older RWX setting only says "the storage network too".
 func (v *Verdict) warnWithoutNetwork(normal string, after SettingFacts) {
 	network := after.Values[settings.StorageNetwork].Text
-	endpoint := after.Values[settings.EndpointNetworkForRWX].Text
+	endpoint := after.endpointNetwork()
 	switch {
 	case endpoint != "":
 		v.warn("has no effect while %s is %q, which wins", settings.EndpointNetworkForRWX, endpoint)
 	case normal == "true" && network == "":
 		v.warn("has no effect until %s names a network", settings.StorageNetwork)
 	}
+}
+
+// endpointNetwork is the value of the newer setting, which wins where it is set.
+func (f SettingFacts) endpointNetwork() string {
+	return strings.TrimSpace(f.Values[settings.EndpointNetworkForRWX].Text)
 }
 
 // warnUnmatched: components do not start where the selector does not match.
@@ -75,9 +81,9 @@ func (v *Verdict) warnUnmatched(normal string, after SettingFacts) {
 	slices.Sort(unmatched)
 	switch {
 	case matched == 0:
-		v.warn("no node has the labels %q: no component starts anywhere once it restarts", normal)
+		v.warn("no node has the labels %q: what restarts does not start again anywhere; label nodes first", normal)
 	case len(unmatched) > 0:
-		v.warn("components on %s do not start there once they restart: the node does not have the labels %q", settings.FirstOf(unmatched), normal)
+		v.warn("what restarts on %s does not start there again: label it with %q first, unless you mean that", settings.FirstOf(unmatched), normal)
 	}
 }
 
@@ -94,7 +100,7 @@ func (v *Verdict) warnNothingTolerated(normal string, after SettingFacts) {
 		}
 	}
 	if len(idle) > 0 {
-		v.warn("no node has a taint that %q tolerates", settings.FirstOf(idle))
+		v.warn("no node has a taint that %s tolerates: is it spelled right?", settings.FirstOf(idle))
 	}
 }
 

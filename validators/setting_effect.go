@@ -54,19 +54,27 @@ func (v *Verdict) announce(d settings.Definition, after SettingFacts) {
 	}
 	now, _ := plan.For(d.Name)
 	var used []string
+	done := "restarted"
 	for _, w := range now {
-		if len(w.Component.Uses) > 0 {
-			used = append(used, w.Component.Name)
+		if len(w.Component.Uses) == 0 {
+			continue
+		}
+		used = append(used, w.Component.Name)
+		if w.Action == settings.RemoveComponent {
+			done = "removed"
 		}
 	}
 	if len(used) > 0 {
-		v.warn("its gate is overridden: %s in use will be restarted (%s); volumes on them will stop or fail over", settings.Count(len(used), "pod"), settings.FirstOf(used))
+		v.warn("its gate is overridden: %s in use will be %s (%s); volumes on them will stop or fail over", settings.Count(len(used), "pod"), done, settings.FirstOf(used))
 	}
 }
 
 // announceNetwork compares the network of shared volumes after the change with
 // what is recorded.
 func (v *Verdict) announceNetwork(d settings.Definition, before, after SettingFacts) {
+	if d.Name == settings.StorageNetworkForRWX && after.endpointNetwork() != "" {
+		return // the newer one wins: what is under way is not this one's
+	}
 	desired, err := settings.SharedVolumeNetwork(after.Values, after.Profile)
 	if err != nil {
 		if d.Gate == settings.SharedVolumesDetached || d.NamesNetwork {
@@ -109,16 +117,13 @@ func (v *Verdict) refuseEngineOff(d settings.Definition, engine string, after Se
 	if len(attached) == 0 || after.Overridden[d.Name] {
 		return
 	}
-	v.refuse(ReasonEngineInUse, field.Forbidden(field.NewPath("value"), fmt.Sprintf(
-		"the %s data engine can't be switched off while %s of it %s attached: %s; stop the workloads that use them, then try again",
-		engine, settings.Count(len(attached), "volume"), be(len(attached)), settings.Detail(attached))))
-}
-
-func be(n int) string {
-	if n == 1 {
-		return "is"
+	while, them := "1 volume of it is", "it"
+	if n := len(attached); n > 1 {
+		while, them = fmt.Sprintf("%d volumes of it are", n), "them"
 	}
-	return "are"
+	v.refuse(ReasonEngineInUse, field.Forbidden(field.NewPath("value"), fmt.Sprintf(
+		"the %s data engine can't be switched off while %s attached: %s; stop what uses %s, then try again",
+		engine, while, settings.Detail(attached), them)))
 }
 
 // refuseMissingClass: the API server refuses every pod of a class that does not exist.

@@ -51,6 +51,8 @@ func everyName() string {
 	return strings.Join(names, ", ")
 }
 
+// TestSetting has what is beside the table of setting_table_test.go: clusters
+// without Multus or without networks, spellings, and values of before.
 func TestSetting(t *testing.T) {
 	for name, test := range map[string]struct {
 		setting  settings.Name
@@ -60,16 +62,6 @@ func TestSetting(t *testing.T) {
 		problems []string
 		warnings []string
 	}{
-		"can't be applied: told what to do": {
-			setting: settings.EndpointNetworkForRWX, value: "kube-system/storage-net", reason: ReasonPending,
-			but:      func(f *SettingFacts) { f.Own, f.Rollout.DaemonSet.HostNetwork = true, true },
-			warnings: []string{"accepted; can't be applied yet: DaemonSet csi is on the host network, where Multus adds no interface: set hostNetwork to false. Then 3 CSI plugin pods restart."},
-		},
-		"guarded, and only Fairlead knows it": {
-			setting: settings.EndpointNetworkForRWX, value: "kube-system/storage-net", reason: ReasonValid,
-			but:      func(f *SettingFacts) { f.Own, f.Applies = true, false },
-			warnings: []string{"Fairlead only guards settings here: longhorn applies endpoint-network-for-rwx-volume of its own group; set that too"},
-		},
 		// The issue's "How it should feel".
 		"not a network": {
 			setting: settings.StorageNetwork, value: "kube-system", reason: ReasonInvalidValue,
@@ -92,18 +84,6 @@ func TestSetting(t *testing.T) {
 			setting: settings.EndpointNetworkForRWX, value: "kube-system/backup-net", reason: ReasonApplies,
 			but:      func(f *SettingFacts) { f.Volumes = []storage.Volume{{Name: "rwo", Attached: true}} },
 			warnings: []string{rolling},
-		},
-		"no name": {
-			setting: settings.StorageNetwork, value: "ns/", reason: ReasonInvalidValue,
-			problems: []string{`value: Invalid value: "ns/": ` + notANet + `: name "" is not a DNS name ` + inCluster + orCluster},
-		},
-		"no namespace": {
-			setting: settings.EndpointNetworkForRWX, value: "/nad", reason: ReasonInvalidValue,
-			problems: []string{`value: Invalid value: "/nad": ` + notANet + `: namespace "" is not a DNS label ` + inCluster + orCluster},
-		},
-		"letters of no DNS": {
-			setting: settings.StorageNetwork, value: "A B/C!", reason: ReasonInvalidValue,
-			problems: []string{`value: Invalid value: "A B/C!": ` + notANet + `: namespace "A B" is not a DNS label ` + inCluster + orCluster},
 		},
 		"breaks out of JSON": {
 			setting: settings.StorageNetwork, value: `ns/x"y`, reason: ReasonInvalidValue,
@@ -129,17 +109,9 @@ func TestSetting(t *testing.T) {
 			},
 			problems: []string{`value: Invalid value: "x": ` + notANet + ` (in this cluster: ns/0, ns/1, ns/2, ns/3, ns/4, ns/5, ns/6, ns/7, and 2 more)` + orCluster},
 		},
-		"not a switch": {
-			setting: settings.StorageNetworkForRWX, value: "yes", reason: ReasonInvalidValue,
-			problems: []string{`value: Invalid value: "yes": must be "true" or "false"`},
-		},
 		"a switch is not empty": {
 			setting: settings.StorageNetworkForRWX, value: "", reason: ReasonInvalidValue,
 			problems: []string{`value: Invalid value: "": must be "true" or "false"`},
-		},
-		"space around a network": {
-			setting: settings.StorageNetwork, value: " kube-system/storage-net ", reason: ReasonInvalidValue,
-			problems: []string{`value: Invalid value: " kube-system/storage-net ": must not have space around it; write "kube-system/storage-net"`},
 		},
 		"nothing but space": {
 			setting: settings.StorageNetwork, value: "\t", reason: ReasonInvalidValue,
@@ -150,13 +122,6 @@ func TestSetting(t *testing.T) {
 			problems: []string{`value: Invalid value: "true\n": must not have space around it; write "true"`},
 		},
 
-		"no such network": {
-			setting: settings.EndpointNetworkForRWX, value: "kube-system/new", reason: ReasonApplies,
-			warnings: []string{
-				"there is no NetworkAttachmentDefinition kube-system/new " + inCluster + "; pods that ask for it do not start until it is created",
-				rolling,
-			},
-		},
 		"no such network, refused": {
 			setting: settings.EndpointNetworkForRWX, value: "kube-system/new", reason: ReasonNoSuchNetwork,
 			but:      func(f *SettingFacts) { f.MissingPolicy = Refuse },
@@ -172,27 +137,6 @@ func TestSetting(t *testing.T) {
 		},
 
 		"storage network while RWX is off": {setting: settings.StorageNetwork, value: "kube-system/storage-net", reason: ReasonValid},
-		"on without a network": {
-			setting: settings.StorageNetworkForRWX, value: "true", reason: ReasonValid,
-			warnings: []string{"has no effect until storage-network names a network"},
-		},
-		"on while the endpoint network wins": {
-			setting: settings.StorageNetworkForRWX, value: "true", reason: ReasonValid,
-			but: func(f *SettingFacts) {
-				f.SystemValues = values{settings.EndpointNetworkForRWX: "kube-system/backup-net"}
-				f.Rollout.Record = settings.Record{Clients: backupNet, Servers: backupNet}
-			},
-			warnings: []string{`has no effect while endpoint-network-for-rwx-volume is "kube-system/backup-net", which wins`},
-		},
-		"overridden by Fairlead's own": {
-			setting: settings.StorageNetworkForRWX, value: "false", reason: ReasonValid,
-			but: func(f *SettingFacts) {
-				f.OwnValues = values{settings.StorageNetworkForRWX: "true"}
-				f.SystemValues = values{settings.StorageNetwork: "kube-system/storage-net", settings.StorageNetworkForRWX: "true"}
-				f.Volumes = []storage.Volume{webVolume}
-			},
-			warnings: []string{`has no effect: settings.fairlead.io storage-network-for-rwx-volume-enabled says "true" and wins`},
-		},
 		"Fairlead's own says the same": {
 			setting: settings.StorageNetworkForRWX, value: "true", reason: ReasonValid,
 			but: func(f *SettingFacts) {
@@ -209,17 +153,6 @@ func TestSetting(t *testing.T) {
 				f.Volumes = []storage.Volume{webVolume}
 			},
 		},
-		"only guarding: says nothing of what it will do": {
-			setting: settings.StorageNetworkForRWX, value: "true", reason: ReasonValid,
-			but: func(f *SettingFacts) {
-				f.Applies, f.SystemValues, f.Volumes = false, values{settings.StorageNetwork: "kube-system/storage-net"}, []storage.Volume{webVolume}
-			},
-		},
-		"another value in force is not well formed": {
-			setting: settings.StorageNetworkForRWX, value: "true", reason: ReasonValid,
-			but:      func(f *SettingFacts) { f.SystemValues = values{settings.StorageNetwork: "ns/"} },
-			warnings: []string{`nothing is applied until this is corrected: invalid value of setting storage-network: must be <namespace>/<NetworkAttachmentDefinition>: name "" is not a DNS name`},
-		},
 		"correcting the value that was not well formed": {
 			setting: settings.StorageNetwork, value: "kube-system/storage-net", reason: ReasonApplies,
 			but: func(f *SettingFacts) {
@@ -228,11 +161,6 @@ func TestSetting(t *testing.T) {
 			warnings: []string{rolling},
 		},
 
-		"unknown, the storage system's": {setting: "backup-target", value: "x", reason: ReasonValid},
-		"unknown, Fairlead's own": {
-			setting: "storage-netwrk", value: "x", reason: ReasonUnknown, but: func(f *SettingFacts) { f.Own = true },
-			problems: []string{`metadata.name: Unsupported value: "storage-netwrk": supported values: ` + everyName()},
-		},
 		"kinds that are none": {
 			setting: settings.AutoDeletePodBlacklist, value: "ReplicaSet", reason: ReasonInvalidValue, but: func(f *SettingFacts) { f.Own = true },
 			problems: []string{`value: Invalid value: "ReplicaSet": must be <group>/<Kind> of controllers, separated by ";", like apps/StatefulSet;apps/DaemonSet, or "" for none`},
@@ -283,7 +211,6 @@ func TestSettingDeletion(t *testing.T) {
 			setting: enabledFor, reason: ReasonNotDeletable,
 			problems: []string{`metadata.name: Forbidden: setting storage-network-for-rwx-volume-enabled can be changed but not deleted; set its value to "false", the default, instead`},
 		},
-		"the storage system's, of no concern": {setting: "backup-target", reason: ReasonValid},
 		"Fairlead's own, back to the default": {
 			setting: enabledFor, reason: ReasonPending,
 			but: func(f *SettingFacts) {
@@ -304,7 +231,6 @@ func TestSettingDeletion(t *testing.T) {
 			setting: enabledFor, reason: ReasonValid,
 			but: func(f *SettingFacts) { f.Own, f.OwnValues = true, values{settings.StorageNetworkForRWX: "false"} },
 		},
-		"Fairlead's own, unknown": {setting: "typo", reason: ReasonValid, but: func(f *SettingFacts) { f.Own = true }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			facts := quiet()

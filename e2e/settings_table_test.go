@@ -1,0 +1,336 @@
+package e2e
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/cluster/longhorn"
+	"github.com/fairlead-io/fairlead/e2e/sandbox"
+	"github.com/fairlead-io/fairlead/settings"
+)
+
+// settingCase is one setting of the danger zone on the real control plane.
+// Longhorn 1.7 has some of them; the others are Fairlead's own alone.
+type settingCase struct {
+	name, group string
+	// refused value, and what kubectl says, word by word.
+	refused, why string
+	// value that is accepted, and what kubectl says somewhere in its answer.
+	value, says string
+	// waits: the status says so while volumes are attached. Empty: it does not wait.
+	waits string
+	// builds: the storage system's old controller, with Fairlead's webhooks beside
+	// it, builds pods with it; what it does not build stays pending.
+	builds bool
+}
+
+const (
+	notANetwork = "must be <namespace>/<NetworkAttachmentDefinition> (in this cluster: kube-system/backup-net, kube-system/storage-net), or \"\" for the cluster network"
+	notABool    = `must be "true" or "false"`
+	ofV2Alone   = `, or one for each data engine as {"v2":`
+	fromOne     = "must be a whole number from 1 to 60"
+	fromZero    = "must be a whole number from 0 to 2147483647"
+	notAMask    = "must be CPUs from 0 to 1023, as a hexadecimal mask like 0x3 or as a list like 0-1,5"
+	// allOf them are attached, and what runs for two of them.
+	allOf = "when these volumes are detached: pvc-1 (node-1, pod default/db-0), pvc-2 (node-2), pvc-rwx (node-2, pod default/web-0). Then "
+	v1Of  = "the rest when these engines and replicas have stopped: pvc-1-e-0 (node-1), pvc-1-r-0 (node-2), pvc-rwx-e-0 (node-2). Then 2 instance managers restart"
+	v2Of  = "accepted; will be applied when these engines and replicas have stopped: pvc-2-r-0 (node-1), pvc-2-e-0 (node-2), pvc-2-r-1 (node-3). Then 3 instance managers restart one by one"
+)
+
+func invalid(value, why string) string {
+	return fmt.Sprintf("value: Invalid value: %q: %s", value, why)
+}
+
+// atOnce are the settings that wait for nothing.
+var atOnce = []settingCase{
+	{name: "concurrent-replica-rebuild-per-node-limit", group: system, refused: "-1", why: invalid("-1", fromZero), value: "3"},
+	{name: "concurrent-backing-image-replenish-per-node-limit", group: system, refused: "many", why: invalid("many", fromZero), value: "0"},
+	{name: "disable-snapshot-purge", group: system, refused: "true",
+		why: `value: Forbidden: snapshots can't be kept from being purged while auto-cleanup-system-generated-snapshot is "true": set that to "false" first`, value: "true"},
+	{name: "engine-image-pod-liveness-probe-period", group: own, refused: "61", why: invalid("61", fromOne), value: "10", says: "1 DaemonSet rolls"},
+	{name: "engine-image-pod-liveness-probe-timeout", group: own, refused: "0", why: invalid("0", fromOne), value: "8", says: "1 DaemonSet rolls"},
+	{name: "engine-image-pod-liveness-probe-failure-threshold", group: own, refused: "x", why: invalid("x", fromOne), value: "6", says: "1 DaemonSet rolls"},
+	{name: "system-managed-csi-components-resource-limits", group: own, refused: "10m",
+		why:   invalid("10m", `must be a JSON object of requests and limits by container, like {"csi-attacher":{"requests":{"cpu":"10m"},"limits":{"memory":"128Mi"}}}, or "" for none`),
+		value: `{"csi-attacher":{"requests":{"cpu":"10m"}},"longhorn-csi-plugin":{"requests":{"memory":"64Mi"}}}`, says: "1 Deployment and 1 DaemonSet roll; CSI plugin pods restart each when no RWX volume is attached on its node"},
+}
+
+// gated wait for volumes.
+var gated = []settingCase{
+	{name: "storage-network", group: system, refused: "kube-system", why: invalid("kube-system", notANetwork),
+		value: netA, says: "accepted; 1 instance manager restarts now; the rest " + allOf + "1 backing image manager and 5 instance managers restart", waits: "3 volumes attached: pvc-1, pvc-2, pvc-rwx", builds: true},
+	{name: "storage-network-for-rwx-volume-enabled", group: system, refused: "on", why: invalid("on", notABool),
+		value: "true", says: "accepted; will be applied when these RWX volumes are detached: pvc-rwx (node-2, pod default/web-0). Then 3 CSI plugin pods restart.", waits: "1 RWX volume attached: pvc-rwx", builds: true},
+	{name: "taint-toleration", group: system, refused: "a=b=c:NoSchedule",
+		why:   invalid("a=b=c:NoSchedule", `must be <key>[=<value>]:<effect>, separated by ";", like dedicated=storage:NoSchedule;maintenance:NoExecute, or "" for none: "a=b=c:NoSchedule" must have at most one "="`),
+		value: "dedicated=storage:NoSchedule", says: allOf + "4 Deployments and 2 DaemonSets roll, ", waits: "3 volumes attached: pvc-1, pvc-2, pvc-rwx", builds: true},
+	{name: "system-managed-components-node-selector", group: system, refused: "disktype",
+		why:   invalid("disktype", `must be <key>:<value>, separated by ";", like disktype:ssd;zone:a, or "" for none: "disktype" must have one ":"`),
+		value: "disktype:ssd", says: allOf, waits: "3 volumes attached: pvc-1, pvc-2, pvc-rwx", builds: true},
+	{name: "priority-class", group: system, refused: "fast",
+		why:   invalid("fast", "there is no PriorityClass of that name (in this cluster: longhorn-critical, system-cluster-critical, system-node-critical), and no pod of it would start; create it first"),
+		value: "system-node-critical", says: allOf, waits: "3 volumes attached: pvc-1, pvc-2, pvc-rwx", builds: true},
+	{name: "guaranteed-instance-manager-cpu", group: system, refused: "41", why: invalid("41", `must be a number from 0 to 40, or one for each data engine as {"v1":"12","v2":"12"}`),
+		value: "20", says: v1Of, waits: "runs 1 instance: pvc-1-e-0", builds: true},
+	{name: "v2-data-engine-guaranteed-instance-manager-cpu", group: system, refused: "999", why: invalid("999", "must be a whole number from 1000 to 8000"),
+		value: "2000", says: v2Of, waits: "runs 1 instance: pvc-2-r-0", builds: true},
+	{name: "instance-manager-pod-liveness-probe-timeout", group: own, refused: "0", why: invalid("0", fromOne),
+		value: "20", says: "pvc-1-e-0 (node-1)", waits: "runs 1 instance: pvc-1-e-0"},
+	{name: "v2-data-engine-cpu-mask", group: own, refused: "0x0", why: invalid("0x0", notAMask+": no CPU is in it"), value: "0xf", says: v2Of, waits: "runs 1 instance: pvc-2-r-0"},
+	{name: "v2-data-engine-hugepage-limit", group: system, refused: "4095", why: invalid("4095", "must be an even number of MiB from 0 to 2147483646"), value: "4096", says: v2Of, waits: "runs 1 instance: pvc-2-r-0"},
+	// Longhorn 1.7 mounts no directory for logs into instance managers, so there is nothing to wait for.
+	{name: "log-path", group: own, refused: "/logs", why: invalid("/logs", `must be an absolute path of at least two names without "..", like /var/lib/longhorn/logs`), value: "/var/log/longhorn", builds: true},
+}
+
+// newer come after the gated, two of which they replace.
+var newer = []settingCase{
+	{name: "endpoint-network-for-rwx-volume", group: own, refused: "/nad", why: invalid("/nad", strings.Replace(notANetwork, " (", `: namespace "" is not a DNS label (`, 1)),
+		value: netB, says: "accepted; will be applied when these RWX volumes are detached: pvc-rwx (node-2, pod default/web-0). Then 3 CSI plugin pods restart.", waits: "1 RWX volume attached: pvc-rwx", builds: true},
+	{name: "data-engine-cpu-mask", group: own, refused: "3-1", why: invalid("3-1", notAMask+ofV2Alone+`"0x3"}: range "3-1" is the wrong way round`), value: `{"v2":"0x7"}`, says: v2Of, waits: "runs 1 instance: pvc-2-r-0"},
+	{name: "data-engine-memory-size", group: own, refused: "1", why: invalid("1", "must be an even number of MiB from 0 to 2147483646"+ofV2Alone+`"2048"}`), value: "1024", says: v2Of, waits: "runs 1 instance: pvc-2-r-0"},
+	{name: "data-engine-hugepage-enabled", group: own, refused: "no", why: invalid("no", notABool+ofV2Alone+`"true"}`), value: "false", says: v2Of, waits: "runs 1 instance: pvc-2-r-0"},
+	{name: "data-engine-interrupt-mode-enabled", group: own, refused: "no", why: invalid("no", notABool+ofV2Alone+`"true"}`), value: "true", says: v2Of, waits: "runs 1 instance: pvc-2-r-0"},
+}
+
+// engines are switched off last: under their volumes that is refused.
+var engines = []settingCase{
+	{name: "v1-data-engine", group: system, refused: "false",
+		why:   "value: Forbidden: the v1 data engine can't be switched off while 2 volumes of it are attached: pvc-1 (node-1, pod default/db-0), pvc-rwx (node-2, pod default/web-0); stop what uses them, then try again",
+		value: "false", says: "3 instance managers are removed", builds: true},
+	{name: "v2-data-engine", group: system, refused: "false",
+		why:   "value: Forbidden: the v2 data engine can't be switched off while 1 volume of it is attached: pvc-2 (node-2); stop what uses it, then try again",
+		value: "false", says: "3 instance managers are removed", builds: true},
+}
+
+// TestEverySetting changes each of the 25 settings of the danger zone: what is
+// refused, what waits for what, and that the last detach brings all of it about,
+// with one restart of each pod for all that had waited for the same.
+func TestEverySetting(t *testing.T) {
+	c := newCluster(t, options{webhooks: 1, controllers: 1, stale: true})
+	all := slices.Concat(atOnce, gated, newer, engines)
+	if len(all) != len(settings.DangerZone()) {
+		t.Fatalf("%d settings are tested", len(all))
+	}
+	lh := c.Longhorn()
+	c.must(lh.EnableV2(t.Context()))
+	c.kubectl("label", "nodes", "--all", "disktype=ssd")
+
+	c.setAll(atOnce[:2])
+	c.refuseAll(atOnce[2:3]) // while snapshots are cleaned up
+	c.set(system, "auto-cleanup-system-generated-snapshot", "false")
+	c.setAll(atOnce[2:])
+	for _, v := range []sandbox.Volume{
+		{Name: "pvc-1", ReplicaNodes: []string{"node-2"}},
+		{Name: "pvc-2", Engine: "v2", ReplicaNodes: []string{"node-1", "node-3"}},
+		{Name: "pvc-rwx", Shared: true},
+	} {
+		c.must(lh.CreateVolume(t.Context(), v))
+	}
+	c.must(lh.Attach(t.Context(), "pvc-1", "node-1", "default/db-0"))
+	c.must(lh.Attach(t.Context(), "pvc-2", "node-2"))
+	c.waitSettings("what waits for nothing", 30*time.Second, atOnce, func(s settingStatus, _ settingCase) bool { return s.applied })
+	c.must(lh.Attach(t.Context(), "pvc-rwx", "node-2", "default/web-0"))
+
+	c.refuseAll(slices.Concat(atOnce[:2], atOnce[3:], gated, newer, engines))
+	waits := func(s settingStatus, is settingCase) bool {
+		return s.applied == (is.waits == "") && strings.Contains(s.reason, is.waits)
+	}
+	c.setAll(gated)
+	c.waitSettings("what waits for volumes", 20*time.Second, gated, waits)
+	c.listed(gated)
+	c.setAll(newer)
+	c.waitSettings("what waits for volumes", 20*time.Second, newer, waits)
+	replaced := []settingCase{
+		{name: "storage-network-for-rwx-volume-enabled", group: system, waits: "of no effect: endpoint-network-for-rwx-volume decides"},
+		{name: "v2-data-engine-cpu-mask", group: own, waits: "of no effect: data-engine-cpu-mask decides"},
+		{name: "v2-data-engine-hugepage-limit", group: system, waits: "of no effect: data-engine-memory-size decides"},
+	}
+	c.waitSettings("what has no effect any more", 10*time.Second, replaced, func(s settingStatus, is settingCase) bool { return s.applied && s.reason == is.waits })
+
+	before := c.componentPods()
+	for _, volume := range []string{"pvc-1", "pvc-2", "pvc-rwx"} {
+		c.must(lh.Detach(t.Context(), volume))
+	}
+	var built, never []settingCase
+	for _, is := range slices.Concat(atOnce, gated, newer) {
+		switch {
+		case is.builds || slices.ContainsFunc(atOnce, func(other settingCase) bool { return other.name == is.name }):
+			built = append(built, is)
+		case !slices.ContainsFunc(replaced, func(other settingCase) bool { return other.name == is.name }):
+			never = append(never, is)
+		}
+	}
+	c.waitSettings("the last detach applies all that can be", 75*time.Second, built, func(s settingStatus, _ settingCase) bool { return s.applied })
+	c.waitSettings("what the storage system does not build", 20*time.Second, never, func(s settingStatus, _ settingCase) bool {
+		return !s.applied && strings.Contains(s.reason, "is as it was before Fairlead brought it in line")
+	})
+	time.Sleep(20 * time.Second) // long enough to try again
+	c.restartedOnceForAll(before)
+
+	c.setAll(engines)
+	c.waitSettings("engines off", 30*time.Second, slices.Concat(engines, never), func(s settingStatus, _ settingCase) bool { return s.applied })
+	if left := c.pods(map[string]string{"longhorn.io/component": "instance-manager"}); len(left) > 0 {
+		t.Errorf("%d instance managers are left", len(left))
+	}
+}
+
+// restartedOnceForAll: every instance manager that was in use came back once for
+// all that waited for the same, and what it was not built with was tried again
+// no more than a few times.
+func (c *cluster) restartedOnceForAll(before map[string]string) {
+	c.t.Helper()
+	const tries = 2 // after 10 s each; then a minute passes
+	var list eventsv1.EventList
+	c.must(c.Client.List(c.t.Context(), &list, client.InNamespace(namespace)))
+	notes := map[string][]string{}
+	for _, e := range list.Items {
+		if e.Reason == "Restarted" && e.Regarding.Kind == "Pod" {
+			notes[e.Regarding.Name] = append(notes[e.Regarding.Name], e.Note)
+		}
+	}
+	for _, node := range []string{"node-1", "node-2", "node-3"} {
+		for engine, due := range map[string]string{
+			"v1": "by Fairlead for settings storage-network, taint-toleration, system-managed-components-node-selector, priority-class, " +
+				"guaranteed-instance-manager-cpu, instance-manager-pod-liveness-probe-timeout; no engine or replica runs on it",
+			"v2": "by Fairlead for settings storage-network, taint-toleration, system-managed-components-node-selector, priority-class, v2-data-engine-guaranteed-instance-manager-cpu, " +
+				"data-engine-cpu-mask, data-engine-memory-size, data-engine-hugepage-enabled, data-engine-interrupt-mode-enabled, instance-manager-pod-liveness-probe-timeout; no engine or replica runs on it",
+		} {
+			pod := c.instanceManagerPod(node, engine)
+			if before[pod.Name] == string(pod.UID) {
+				c.t.Errorf("%s of %s on %s was not restarted", pod.Name, engine, node)
+			}
+			got := notes[pod.Name]
+			times := fmt.Sprintf("%s of %s on %s was restarted %d times:\n%s", pod.Name, engine, node, len(got), strings.Join(got, "\n"))
+			c.t.Log(times)
+			if node == "node-3" && engine == "v1" { // idle: it was restarted for each setting as it came
+				if len(got) > 6+tries {
+					c.t.Error(times)
+				}
+				continue
+			}
+			once := slices.DeleteFunc(slices.Clone(got), func(note string) bool { return !strings.Contains(note, "priority-class") })
+			if len(once) != 1 || once[0] != due || len(got) > 1+tries {
+				c.t.Error(times)
+			}
+		}
+	}
+}
+
+// listed: kubectl get shows on one line that a setting waits, and for what.
+func (c *cluster) listed(cases []settingCase) {
+	c.t.Helper()
+	lines := strings.Split(c.kubectl("-n", namespace, "get", own), "\n")
+	for _, is := range cases {
+		i := slices.IndexFunc(lines, func(line string) bool { return strings.HasPrefix(line, is.name+" ") })
+		if i < 0 || is.waits != "" && (!strings.Contains(lines[i], " false ") || !strings.Contains(lines[i], is.waits)) {
+			c.t.Errorf("kubectl get does not say that %s waits: %s\n%s", is.name, is.waits, strings.Join(lines, "\n"))
+		}
+	}
+}
+
+// refuseAll changes settings to what is refused.
+func (c *cluster) refuseAll(cases []settingCase) {
+	c.t.Helper()
+	c.each(cases, func(is settingCase) error {
+		out, err := c.change(is.group, is.name, is.refused)
+		want := fmt.Sprintf("The settings %q is invalid: %s\n", is.name, is.why)
+		if err == nil || out != want {
+			return fmt.Errorf("%s=%s\ngot  %s\nwant %s", is.name, is.refused, out, want)
+		}
+		return nil
+	})
+}
+
+// setAll changes settings to what is accepted.
+func (c *cluster) setAll(cases []settingCase) {
+	c.t.Helper()
+	for _, is := range cases { // one after the other: what is said depends on those before
+		if out, err := c.change(is.group, is.name, is.value); err != nil || !strings.Contains(out, is.says) {
+			c.t.Errorf("%s=%s\ngot  %s\nwant %s", is.name, is.value, out, is.says)
+		}
+	}
+}
+
+func (c *cluster) change(group, name, value string) (string, error) {
+	return c.Kubectl(c.t.Context(), "", "-n", namespace, "patch", group, name, "--type=merge", "-p", fmt.Sprintf(`{"value":%q}`, value))
+}
+
+// each does it for all, some at a time.
+func (c *cluster) each(cases []settingCase, do func(settingCase) error) {
+	c.t.Helper()
+	var group errgroup.Group
+	group.SetLimit(4)
+	for _, is := range cases {
+		group.Go(func() error {
+			if err := do(is); err != nil {
+				c.t.Error(err)
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // each has told what is wrong
+}
+
+// settingStatus is what is told of a setting.
+type settingStatus struct {
+	applied       bool
+	reason, value string
+}
+
+// waitSettings waits until all are as they should be, in every place that tells.
+func (c *cluster) waitSettings(what string, within time.Duration, cases []settingCase, good func(settingStatus, settingCase) bool) {
+	c.t.Helper()
+	c.eventually(what, within, func() error {
+		ours, theirs := c.settingStatuses()
+		var bad []string
+		for _, is := range cases {
+			s := ours[is.name]
+			if !good(s, is) || is.value != "" && s.value != is.value {
+				bad = append(bad, fmt.Sprintf("%s: %+v", is.name, s))
+			} else if other, told := theirs[is.name]; is.group == system && (other.applied != s.applied || told && !good(other, is)) {
+				bad = append(bad, fmt.Sprintf("%s of longhorn.io: %+v", is.name, other))
+			}
+		}
+		if len(bad) > 0 {
+			return fmt.Errorf("%s", strings.Join(bad, "\n"))
+		}
+		return nil
+	})
+}
+
+// settingStatuses of both groups by name. What Longhorn's own setting never had
+// to tell is told as Fairlead's.
+func (c *cluster) settingStatuses() (ours, theirs map[string]settingStatus) {
+	c.t.Helper()
+	ours, theirs = map[string]settingStatus{}, map[string]settingStatus{}
+	var ourList v1alpha1.SettingList
+	c.must(c.Client.List(c.t.Context(), &ourList, client.InNamespace(namespace)))
+	for _, s := range ourList.Items {
+		status := settingStatus{applied: s.Status.Applied, reason: "not told yet", value: s.Status.EffectiveValue}
+		if told := meta.FindStatusCondition(s.Status.Conditions, v1alpha1.ConditionApplied); told != nil {
+			status.reason = told.Message
+		}
+		ours[s.Name] = status
+	}
+	maps.Copy(theirs, ours)
+	var theirList longhorn.SettingList
+	c.must(c.Client.List(c.t.Context(), &theirList, client.InNamespace(namespace)))
+	for _, s := range theirList.Items {
+		status := settingStatus{applied: s.Status.Applied, reason: ours[s.Name].reason}
+		if message, told := s.Annotations["fairlead.io/message"]; told {
+			status.reason = message
+		}
+		theirs[s.Name] = status
+	}
+	return ours, theirs
+}
