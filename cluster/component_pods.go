@@ -112,6 +112,7 @@ func (r *Reader) shareManagers(ctx context.Context, classes podClasses) ([]setti
 	components := make([]settings.Component, 0, len(pods))
 	for i := range pods {
 		c := r.podComponent(settings.ShareManager, &pods[i], classes)
+		delete(c.Built, settings.NodeSelector) // a StorageClass may add to it (shareManagerNodeSelector)
 		// One that is not known may be attached.
 		if volume := pods[i].Labels[r.profile.VolumeLabel]; !detached[volume] {
 			c.Uses = []string{volume}

@@ -67,6 +67,12 @@ func (u *instances) in(m *longhorn.InstanceManager, name, node, engine string) [
 			}
 		}
 	}
+	for image, copied := range m.Status.BackingImages {
+		switch copied.State {
+		case longhorn.FilePending, longhorn.FileStarting, longhorn.FileInProgress:
+			names = append(names, image)
+		}
+	}
 	slices.Sort(names)
 	return slices.Compact(names)
 }

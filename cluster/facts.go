@@ -82,6 +82,9 @@ func (r *Reader) addSettings(ctx context.Context, f *settings.Facts) error {
 		if s.Status.AppliedValue != nil {
 			f.Applied[name] = *s.Status.AppliedValue
 		}
+		if s.Status.PendingSince != nil {
+			f.Applied[name] = settings.Underway
+		}
 		if s.Value != nil {
 			own[name] = *s.Value
 			_, f.Overridden[name] = settings.ReadOverride(s.Annotations, *s.Value)

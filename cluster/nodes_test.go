@@ -26,7 +26,8 @@ func TestNodesAreThoseOfTheClusterAndOfTheStorageSystem(t *testing.T) {
 	two := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-2"}, Status: corev1.NodeStatus{
 		Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown}},
 	}}
-	theirs := &longhorn.Node{ObjectMeta: here("node-1"), Spec: longhorn.NodeSpec{InstanceManagerCPURequest: 500}}
+	theirs := &longhorn.Node{ObjectMeta: here("node-1"), Spec: longhorn.NodeSpec{InstanceManagerCPURequest: 500},
+		Status: longhorn.NodeStatus{Conditions: []longhorn.NodeCondition{{Type: "Ready", Status: "True"}}}}
 	gone := &longhorn.Node{ObjectMeta: here("node-3")}
 	want := settings.Nodes{
 		"node-1": {

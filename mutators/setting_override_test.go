@@ -40,11 +40,12 @@ func TestOverridesAreWrittenDown(t *testing.T) {
 		"asked for later":                         {object("a", "disk dies", ""), object("a", "", ""), record("jane", "disk dies", "a")},
 		"a record forged":                         {object("a", "disk dies", record("root", "disk dies", "a")), object("a", "", ""), record("jane", "disk dies", "a")},
 		"as it was, by somebody else":             {object("a", "disk dies", record("root", "disk dies", "a")), object("a", "disk dies", record("root", "disk dies", "a")), record("root", "disk dies", "a")},
-		"another value: another override":         {object("c", "disk dies", record("root", "disk dies", "a")), object("a", "disk dies", record("root", "disk dies", "a")), record("jane", "disk dies", "c")},
+		"another value: the override is closed":   {object("c", "disk dies", record("root", "disk dies", "a")), object("a", "disk dies", record("root", "disk dies", "a")), record("root", "disk dies", "a")},
+		"another value, asked for anew":           {object("c", "fire", record("root", "disk dies", "a")), object("a", "disk dies", record("root", "disk dies", "a")), record("jane", "fire", "c")},
 		"another reason: another override":        {object("a", "fire", record("root", "disk dies", "a")), object("a", "disk dies", record("root", "disk dies", "a")), record("jane", "fire", "a")},
 		"the request is closed, the record stays": {object("a", "", record("root", "disk dies", "a")), object("a", "disk dies", record("root", "disk dies", "a")), record("root", "disk dies", "a")},
 		"replaced without the record":             {object("a", "", ""), object("a", "", record("root", "disk dies", "a")), record("root", "disk dies", "a")},
-		"asked for again after it was closed":     {object("a", "disk dies", record("root", "disk dies", "a")), object("a", "", record("root", "disk dies", "a")), record("jane", "disk dies", "a")},
+		"asked for again after it was closed":     {object("a", "disk dies", record("root", "disk dies", "a")), object("a", "", record("root", "disk dies", "a")), record("root", "disk dies", "a")}, // and refused
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := string(encode(t, test.is))
@@ -70,6 +71,9 @@ func TestOverridesAreWrittenDown(t *testing.T) {
 			}
 			if got := after.Metadata.Annotations[settings.OverriddenAnnotation]; got != test.want {
 				t.Errorf("got  %s\nwant %s", got, test.want)
+			}
+			if _, asked := after.Metadata.Annotations[settings.OverrideAnnotation]; name == "another value: the override is closed" && asked {
+				t.Error("it is still asked for")
 			}
 			if again := MutateSetting(after, old, true, facts); len(again.Patch) > 0 {
 				t.Errorf("a second time it patches %s", encode(t, again.Patch))

@@ -81,6 +81,8 @@ type Node struct {
 	Ready bool
 	// Cordoned: the storage system makes no instance manager anew there.
 	Cordoned bool
+	// StorageDown: the storage system's own part there is, which makes its pods anew.
+	StorageDown bool
 	// Storage: the storage system works on this node.
 	Storage bool
 	// AllocatableMilliCPU of the node, in thousandths of a CPU.

@@ -152,7 +152,8 @@ func (m *maker) visit(c Component) {
 		}
 	}
 	m.place(c, open, closed)
-	if isPod(c) && m.nodeIsUp(c) && (starting || c.Terminating) {
+	// Share managers come and go with their volumes.
+	if isPod(c) && c.Kind != ShareManager && m.nodeIsUp(c) && (starting || c.Terminating) {
 		m.plan.Starting = append(m.plan.Starting, m.notReady(c)...)
 	}
 }
@@ -274,9 +275,11 @@ func inOrder(components []Component) []Component {
 func isPod(c Component) bool { return c.Kind != Deployment && c.Kind != DaemonSetComponent }
 
 // nodeIsUp tells whether a pod will come back by itself: not on a node that is
-// down or gone. One that has no node yet is waited for: nothing may fit it.
+// down or gone, for Kubernetes or the storage system, or, if it is not there any
+// more, cordoned. One that has no node yet is waited for: nothing may fit it.
 func (m *maker) nodeIsUp(c Component) bool {
-	return !isPod(c) || c.Node == "" || m.Nodes[c.Node].Ready
+	node := m.Nodes[c.Node]
+	return !isPod(c) || c.Node == "" || node.Ready && !node.StorageDown && !(c.Missing && node.Cordoned)
 }
 
 func back(c Component) bool { return c.Ready && !c.Terminating && !c.Missing }

@@ -53,6 +53,10 @@ func (m *maker) gate(s forced, c Component) []Blocker {
 		return []Blocker{{Kind: BlockedByComponent, Name: c.Name, Nodes: nodesOf(c),
 			Message: fmt.Sprintf("%s would not come back while the node is cordoned: uncordon it", describeComponent(c))}}
 	}
+	if node := m.Nodes[c.Node]; isPod(c) && c.Node != "" && (!node.Ready || node.StorageDown) {
+		return []Blocker{{Kind: BlockedByComponent, Name: c.Name, Nodes: nodesOf(c),
+			Message: fmt.Sprintf("%s would not come back while the node is down: bring it back, or remove it", describeComponent(c))}}
+	}
 	if m.Overridden[s.Name] {
 		return nil
 	}

@@ -430,7 +430,7 @@ func (m *fleetModel) mustBeAuthorised(t *rapid.T, w Work, c Component) {
 // being rolled out to has yet to come back.
 func (m *fleetModel) mustBeAlone(t *rapid.T, w Work, before map[Name]string) {
 	for _, p := range m.pods {
-		if p.Name == w.Component.Name || isBack(p.Component) || !m.nodes[p.Node].Ready {
+		if p.Name == w.Component.Name || p.Kind == ShareManager || isBack(p.Component) || !m.nodes[p.Node].Ready {
 			continue
 		}
 		for trait, want := range w.Wants {

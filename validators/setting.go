@@ -87,11 +87,17 @@ func ValidateSetting(s Setting, old *Setting, facts SettingFacts) Verdict {
 }
 
 // ValidateSettingDeletion judges the deletion of a setting. The storage system's
-// own can be changed, never deleted, as Longhorn has it. Fairlead's own can:
-// then the storage system's value is in force again.
+// own can be changed, never deleted, as Longhorn has it; but for those that a
+// later version replaces, which longhorn-manager deletes as it starts, and does
+// not start if it can't. Fairlead's own can: then the storage system's value is
+// in force again.
 func ValidateSettingDeletion(name string, facts SettingFacts) Verdict {
 	definition, known := settings.Lookup(name)
 	if !known {
+		return Verdict{Reason: ReasonValid}
+	}
+	// Longhorn deletes by itself, as it starts, what its version does not know any more.
+	if !facts.Own && definition.Until != "" {
 		return Verdict{Reason: ReasonValid}
 	}
 	if !facts.Own {

@@ -12,7 +12,8 @@ import (
 // is to be looked up whether the user may.
 func AsksForOverride(s Setting, old *Setting) bool {
 	return noteIn(s, settings.OverrideAnnotation) != noteOf(old, settings.OverrideAnnotation) ||
-		noteIn(s, settings.OverriddenAnnotation) != noteOf(old, settings.OverriddenAnnotation)
+		noteIn(s, settings.OverriddenAnnotation) != noteOf(old, settings.OverriddenAnnotation) ||
+		overrides(s) && (old == nil || !overrides(*old)) // a value that comes back to an old override
 }
 
 // maxReason is how long the reason of an override may be: it is told in events, which take 1 KiB.
@@ -44,9 +45,16 @@ func checkOverride(s Setting, old *Setting, facts SettingFacts) Verdict {
 		v.refuse(ReasonOverride, field.Forbidden(path.Key(settings.OverrideAnnotation), fmt.Sprintf(
 			"%s may not override gates: that takes the verb %q on settings.fairlead.io (ClusterRole fairlead-break-glass); without it, the setting is applied when nothing is hurt",
 			facts.User, settings.OverrideVerb)))
+	case old != nil && !recordChanged && noteIn(s, settings.OverrideAnnotation) != noteOf(old, settings.OverrideAnnotation) && overrides(s):
+		v.refuse(ReasonOverride, field.Forbidden(path.Key(settings.OverrideAnnotation),
+			"this override was used before: give a new reason (and do not keep the annotation in files that are applied again)"))
 	default:
 		o, holds := settings.ReadOverride(s.Metadata.Annotations, value(s))
-		if !holds || o.By != facts.User {
+		switch {
+		case noteIn(s, settings.OverriddenAnnotation) == "":
+			v.refuse(ReasonOverride, field.Forbidden(path.Key(settings.OverrideAnnotation),
+				"who overrides the gate was not written down: there is no value to override it for, or Fairlead's mutating webhook did not answer; try again"))
+		case !holds || o.By != facts.User:
 			v.refuse(ReasonOverride, field.Forbidden(path.Key(settings.OverriddenAnnotation), "must be as Fairlead's mutating webhook writes it: leave it out"))
 		}
 	}

@@ -550,10 +550,15 @@ func TestSettingDeletionTable(t *testing.T) {
 	}
 }
 
-// Every setting of the catalog is kept, whatever it is set to and attached.
+// Every setting of the catalog is kept, whatever it is set to and attached, but
+// for those that a later version of Longhorn replaces and deletes by itself.
 func TestNoSettingOfTheStorageSystemIsDeleted(t *testing.T) {
 	for _, d := range settings.All() {
-		if v := ValidateSettingDeletion(string(d.Name), situation(attached)); v.Reason != ReasonNotDeletable || len(v.Problems) != 1 {
+		v := ValidateSettingDeletion(string(d.Name), situation(attached))
+		switch {
+		case d.Until != "" && (v.Reason != ReasonValid || len(v.Problems) != 0):
+			t.Errorf("%s, which longhorn-manager deletes as it starts: %+v", d.Name, v)
+		case d.Until == "" && (v.Reason != ReasonNotDeletable || len(v.Problems) != 1):
 			t.Errorf("%s: %+v", d.Name, v)
 		}
 	}
@@ -582,11 +587,13 @@ func TestOverrideTable(t *testing.T) {
 		recorded = settings.OverriddenAnnotation
 		pending  = "accepted; 4 instance managers restart one by one now; the rest when these volumes are detached: pvc-1 (node-1, pod default/db-0). " +
 			"Then 4 Deployments and 2 DaemonSets roll, 1 backing image manager and 2 instance managers restart"
-		hurts     = "its gate is overridden: 2 pods in use will be restarted (im-v1-node-1, im-v1-node-2); volumes on them will stop or fail over"
-		notHis    = `metadata.annotations[fairlead.io/gate-overridden]: Forbidden: must be as Fairlead's mutating webhook writes it: leave it out`
-		mayNot    = `metadata.annotations[fairlead.io/override-gate]: Forbidden: alice may not override gates: that takes the verb "override-gate" on settings.fairlead.io (ClusterRole fairlead-break-glass); without it, the setting is applied when nothing is hurt`
-		sayWhy    = `metadata.annotations[fairlead.io/override-gate]: Required value: say why the gate is to be overridden`
-		forRecord = `metadata.annotations[fairlead.io/gate-overridden]: Forbidden: is written by Fairlead and stays for the record: leave it as it is`
+		hurts       = "its gate is overridden: 2 pods in use will be restarted (im-v1-node-1, im-v1-node-2); volumes on them will stop or fail over"
+		notHis      = `metadata.annotations[fairlead.io/gate-overridden]: Forbidden: must be as Fairlead's mutating webhook writes it: leave it out`
+		notRecorded = `metadata.annotations[fairlead.io/override-gate]: Forbidden: who overrides the gate was not written down: there is no value to override it for, or Fairlead's mutating webhook did not answer; try again`
+		usedBefore  = `metadata.annotations[fairlead.io/override-gate]: Forbidden: this override was used before: give a new reason (and do not keep the annotation in files that are applied again)`
+		mayNot      = `metadata.annotations[fairlead.io/override-gate]: Forbidden: alice may not override gates: that takes the verb "override-gate" on settings.fairlead.io (ClusterRole fairlead-break-glass); without it, the setting is applied when nothing is hurt`
+		sayWhy      = `metadata.annotations[fairlead.io/override-gate]: Required value: say why the gate is to be overridden`
+		forRecord   = `metadata.annotations[fairlead.io/gate-overridden]: Forbidden: is written by Fairlead and stays for the record: leave it as it is`
 	)
 	type notes = map[string]string
 	asked := notes{request: why, recorded: record("alice", why, class)}
@@ -600,7 +607,7 @@ func TestOverrideTable(t *testing.T) {
 		"with the right to, and recorded by the mutating webhook": {notes: asked, value: class, reason: ReasonApplies, warnings: []string{allNow, hurts}},
 		"without the right to":               {notes: asked, value: class, mayNot: true, reason: ReasonOverride, problems: []string{mayNot}},
 		"without a reason":                   {notes: notes{request: "", recorded: record("alice", "", class)}, value: class, reason: ReasonOverride, problems: []string{sayWhy}},
-		"without a record":                   {notes: notes{request: why}, value: class, reason: ReasonOverride, problems: []string{notHis}},
+		"without a record":                   {notes: notes{request: why}, value: class, reason: ReasonOverride, problems: []string{notRecorded}},
 		"with somebody else's name":          {notes: notes{request: why, recorded: record("bob", why, class)}, value: class, reason: ReasonOverride, problems: []string{notHis}},
 		"with a record of another value":     {notes: notes{request: why, recorded: record("alice", why, "longhorn-critical")}, value: class, reason: ReasonOverride, problems: []string{notHis}},
 		"with a record of another reason":    {notes: notes{request: why, recorded: record("alice", "else", class)}, value: class, reason: ReasonOverride, problems: []string{notHis}},
@@ -612,7 +619,9 @@ func TestOverrideTable(t *testing.T) {
 		"the request is taken away by one who may not make it": {
 			notes: notes{recorded: asked[recorded]}, before: asked, value: class, mayNot: true, reason: ReasonPending, warnings: []string{pending},
 		},
-		"asked for before, and nothing of it changes": {notes: asked, before: asked, value: class, mayNot: true, reason: ReasonApplies, warnings: []string{allNow, hurts}},
+		"asked for before, and the value comes back to it, by one who may not": {notes: asked, before: asked, value: class, mayNot: true, reason: ReasonOverride, problems: []string{mayNot}},
+		"asked for before, and the value comes back to it":                     {notes: asked, before: asked, value: class, reason: ReasonApplies, warnings: []string{allNow, hurts}},
+		"asked for once more": {notes: asked, before: notes{recorded: asked[recorded]}, value: class, reason: ReasonOverride, problems: []string{usedBefore}},
 		"no override makes a class exist": {
 			notes: notes{request: why, recorded: record("alice", why, "fast")}, value: "fast", reason: ReasonNoSuchClass,
 			problems: []string{`value: Invalid value: "fast": there is no PriorityClass of that name (in this cluster: longhorn-critical, system-cluster-critical, system-node-critical), and no pod of it would start; create it first`},

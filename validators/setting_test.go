@@ -208,9 +208,10 @@ func TestSettingDeletion(t *testing.T) {
 		warnings []string
 	}{
 		"the storage system's": {
-			setting: enabledFor, reason: ReasonNotDeletable,
-			problems: []string{`metadata.name: Forbidden: setting storage-network-for-rwx-volume-enabled can be changed but not deleted; set its value to "false", the default, instead`},
+			setting: "storage-network", reason: ReasonNotDeletable,
+			problems: []string{`metadata.name: Forbidden: setting storage-network can be changed but not deleted; set its value to "", the default, instead`},
 		},
+		"the storage system's, of before its upgrade": {setting: enabledFor, reason: ReasonValid},
 		"Fairlead's own, back to the default": {
 			setting: enabledFor, reason: ReasonPending,
 			but: func(f *SettingFacts) {

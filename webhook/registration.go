@@ -121,6 +121,8 @@ func validateSettings(p storage.Profile) admissionregistrationv1.ValidatingWebho
 			condition("value-changed", "request.operation != 'UPDATE' || (has(object.value) != has(oldObject.value)) || (has(object.value) && object.value != oldObject.value) || "+overrideChanged),
 			// A namespace, or all of a kind, going away must not wait for Fairlead.
 			condition("not-the-clean-up-of-kubernetes", "!(request.operation == 'DELETE' && "+cleanUp+")"),
+			// longhorn-manager deletes settings that its version has replaced as it starts, and does not start if it can't.
+			condition("not-a-replaced-one", "!(request.operation == 'DELETE' && request.resource.group != 'fairlead.io' && oldObject.metadata.name in "+names(replaced())+")"),
 			// The controller creates Fairlead's own settings without a value: there is nothing to judge.
 			condition("not-an-empty-one", "!(request.operation == 'CREATE' && request.resource.group == 'fairlead.io' && !has(object.value) && object.metadata.name in "+all+" && !("+overrideChanged+"))"),
 			notADefault(),
@@ -128,10 +130,15 @@ func validateSettings(p storage.Profile) admissionregistrationv1.ValidatingWebho
 	}
 }
 
+// replaced are the settings that a later version of the storage system does not know any more.
+func replaced() []settings.Definition {
+	return slices.DeleteFunc(settings.DangerZone(), func(d settings.Definition) bool { return d.Until == "" })
+}
+
 // notADefault: longhorn-manager creates missing settings with their defaults as
 // it starts, and does not start if it can't.
 func notADefault() admissionregistrationv1.MatchCondition {
-	return condition("not-a-default", "!(request.operation == 'CREATE' && request.resource.group != 'fairlead.io' && has(object.value) && object.value in "+defaults()+")")
+	return condition("not-a-default", "!(request.operation == 'CREATE' && request.resource.group != 'fairlead.io' && has(object.value) && object.value in "+defaults()+" && !("+overrideChanged+"))")
 }
 
 // overrideChanged, in CEL: the override of a gate, or the record of one, comes, changes or goes.

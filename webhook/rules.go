@@ -26,8 +26,8 @@ type Profile struct {
 	Record func() settings.Record
 	// Live reads from the API server.
 	Live *cluster.Reader
-	// MayOverride asks the API server whether a user may override gates.
-	MayOverride func(context.Context, authenticationv1.UserInfo) (bool, error)
+	// MayOverride asks the API server whether a user may override the gate of a setting.
+	MayOverride func(ctx context.Context, user authenticationv1.UserInfo, setting string) (bool, error)
 }
 
 func (p Profile) clientPods() rule[mutators.ClientPod] {

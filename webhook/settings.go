@@ -67,7 +67,7 @@ func (p Profile) settingFacts(ctx context.Context, r *Request[validators.Setting
 		return facts, err
 	}
 	if r.Object != nil && validators.AsksForOverride(*r.Object, r.OldObject) && p.MayOverride != nil {
-		if facts.MayOverride, err = p.MayOverride(ctx, r.UserInfo); err != nil {
+		if facts.MayOverride, err = p.MayOverride(ctx, r.UserInfo, r.Object.Metadata.Name); err != nil {
 			return facts, err
 		}
 	}
@@ -77,10 +77,10 @@ func (p Profile) settingFacts(ctx context.Context, r *Request[validators.Setting
 	return facts, nil
 }
 
-// MayOverride asks the API server whether a user may override the gates of the
-// settings in a namespace, of either group.
-func MayOverride(c client.Client, namespace string) func(context.Context, authenticationv1.UserInfo) (bool, error) {
-	return func(ctx context.Context, user authenticationv1.UserInfo) (bool, error) {
+// MayOverride asks the API server whether a user may override the gate of a
+// setting in a namespace, of either group.
+func MayOverride(c client.Client, namespace string) func(context.Context, authenticationv1.UserInfo, string) (bool, error) {
+	return func(ctx context.Context, user authenticationv1.UserInfo, setting string) (bool, error) {
 		extra := map[string]authorizationv1.ExtraValue{}
 		for key, values := range user.Extra {
 			extra[key] = authorizationv1.ExtraValue(values)
@@ -88,12 +88,12 @@ func MayOverride(c client.Client, namespace string) func(context.Context, authen
 		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 			User: user.Username, UID: user.UID, Groups: user.Groups, Extra: extra,
 			ResourceAttributes: &authorizationv1.ResourceAttributes{
-				Namespace: namespace, Verb: settings.OverrideVerb, Group: v1alpha1.GroupVersion.Group, Resource: "settings",
+				Namespace: namespace, Verb: settings.OverrideVerb, Group: v1alpha1.GroupVersion.Group, Resource: "settings", Name: setting,
 			},
 		}}
 		if err := c.Create(ctx, review); err != nil {
 			return false, fmt.Errorf("asking whether %s may override gates: %w", user.Username, err)
 		}
-		return review.Status.Allowed, nil
+		return review.Status.Allowed && !review.Status.Denied, nil
 	}
 }

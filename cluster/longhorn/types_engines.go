@@ -2,6 +2,7 @@ package longhorn
 
 import (
 	"cmp"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -46,8 +47,15 @@ type InstanceManagerStatus struct {
 	// InstanceEngineFrontends are from Longhorn 1.12.
 	InstanceEngineFrontends map[string]InstanceProcess `json:"instanceEngineFrontends,omitempty"`
 	InstanceReplicas        map[string]InstanceProcess `json:"instanceReplicas,omitempty"`
+	// BackingImages that an instance manager of the v2 data engine makes copies of.
+	BackingImages map[string]BackingImageCopy `json:"backingImages,omitempty"`
 	// Instances are those of before Longhorn 1.5.
 	Instances map[string]InstanceProcess `json:"instances,omitempty"`
+}
+
+// BackingImageCopy is one copy of a backing image.
+type BackingImageCopy struct {
+	State string `json:"state,omitempty"`
 }
 
 // InstanceProcess is one engine or replica.
@@ -185,7 +193,24 @@ type BackingImageManagerList struct {
 type Node struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
-	Spec              NodeSpec `json:"spec,omitempty"`
+	Spec              NodeSpec   `json:"spec,omitempty"`
+	Status            NodeStatus `json:"status,omitempty"`
+}
+
+// Ready tells whether Longhorn works on the node: its manager is up, and the node is.
+func (n *Node) Ready() bool {
+	return slices.ContainsFunc(n.Status.Conditions, func(c NodeCondition) bool { return c.Type == "Ready" && c.Status == "True" })
+}
+
+// NodeStatus of a Node.
+type NodeStatus struct {
+	Conditions []NodeCondition `json:"conditions,omitempty"`
+}
+
+// NodeCondition of a Node.
+type NodeCondition struct {
+	Type   string `json:"type"`
+	Status string `json:"status"`
 }
 
 // NodeSpec of a Node.

@@ -119,5 +119,5 @@ func explain(err error) error {
 	if missing[4] != "" {
 		where = "in namespace " + missing[4]
 	}
-	return fmt.Errorf("you may not %s %s %s; ClusterRole fairlead-planner allows all that is read here: %w", missing[1], what, where, err)
+	return fmt.Errorf("you may not %s %s %s; ClusterRole fairlead-planner (plan) or fairlead-settings-viewer (settings) allows it: %w", missing[1], what, where, err)
 }
