@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -354,6 +355,13 @@ func (w *world) managerPod(m *longhorn.InstanceManager) *corev1.Pod {
 		pod.Spec.PriorityClassName = *w.stale
 	}
 	pod.Labels = maps.Clone(profile.InstanceManagerLabels)
+	if s := w.system(settings.TaintToleration); s != nil {
+		list, err := settings.ParseTolerations(s.Value)
+		w.must(err)
+		text, err := json.Marshal(list)
+		w.must(err)
+		pod.Spec.Tolerations, pod.Annotations = list, map[string]string{profile.TolerationsAnnotation: string(text)}
+	}
 	return pod
 }
 
@@ -422,6 +430,10 @@ func (w *world) system(name settings.Name) *longhorn.Setting {
 	return get[longhorn.Setting](w, string(name))
 }
 func (w *world) status(name settings.Name) v1alpha1.SettingStatus { return w.own(name).Status }
+
+func (w *world) manager(name string) *longhorn.InstanceManager {
+	return get[longhorn.InstanceManager](w, name)
+}
 
 // set writes a value, as a user does.
 func (w *world) set(name settings.Name, value string) {
