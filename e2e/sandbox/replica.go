@@ -33,6 +33,8 @@ type Replica struct {
 	OpsURL string
 	// APIAddress is where a webhook serves the REST API, over TLS.
 	APIAddress string
+	// MetricsURL is where metrics are.
+	MetricsURL string
 
 	cmd    *exec.Cmd
 	exited chan struct{}
@@ -70,7 +72,7 @@ func (s *Sandbox) StartReplica(ctx context.Context, deployment, name string) (*R
 		cancel()
 		return nil, err
 	}
-	r.OpsURL = "http://" + ops
+	r.OpsURL, r.MetricsURL = "http://"+ops, "http://"+ops+"/metrics"
 	if deployment == WebhookDeployment {
 		if r.APIAddress, _, err = freeAddresses(); err != nil {
 			cancel()
@@ -79,6 +81,7 @@ func (s *Sandbox) StartReplica(ctx context.Context, deployment, name string) (*R
 		args = append(args, "--listen="+admission, "--ops-listen="+ops, "--api-listen="+r.APIAddress, "--drain-delay=1s")
 		r.remove = s.forward.Add(admission, r.OpsURL+"/readyz")
 	} else {
+		r.MetricsURL = "http://" + admission + "/metrics"
 		args = append(args, "--health-listen="+ops, "--metrics-listen="+admission)
 		args = append(args, s.ControllerArgs...)
 	}
