@@ -79,11 +79,11 @@ func (r *Reader) addSettings(ctx context.Context, f *settings.Facts) error {
 	for i := range ours.Items {
 		s := &ours.Items[i]
 		name := settings.Name(s.Name)
-		if s.Status.AppliedValue != nil {
-			f.Applied[name] = *s.Status.AppliedValue
-		}
-		if s.Status.PendingSince != nil {
+		switch {
+		case s.Status.Source != "" && !s.Status.Applied: // told, and not of applied
 			f.Applied[name] = settings.Underway
+		case s.Status.AppliedValue != nil:
+			f.Applied[name] = *s.Status.AppliedValue
 		}
 		if s.Value != nil {
 			own[name] = *s.Value

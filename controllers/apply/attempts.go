@@ -16,11 +16,13 @@ import (
 type attempts map[string]attempt
 
 type attempt struct {
-	wants string
+	wants map[settings.Trait]settings.Want
 	uid   string
 	count int
 	at    time.Time
 	pod   bool
+	// told that Fairlead stands down there
+	told bool
 }
 
 // pauses before the second attempt, the third and so on; the last for all that follow.
@@ -30,34 +32,37 @@ var pauses = []time.Duration{10 * time.Second, time.Minute, 10 * time.Minute, ti
 // be at it, and it is said.
 const standsDownAt = 3
 
+// forgotten is an attempt that nobody has undone for long: the next is the first again.
+var forgotten = 2 * pauses[len(pauses)-1]
+
 // made remembers a piece of work.
 func (a *attempts) made(work settings.Work, now time.Time) {
 	if *a == nil {
 		*a = attempts{}
 	}
-	wants := textOf(work.Wants)
 	last := (*a)[work.Component.Name]
-	if last.wants != wants {
+	if textOf(last.wants) != textOf(work.Wants) {
 		last = attempt{}
 	}
 	(*a)[work.Component.Name] = attempt{
-		wants: wants, uid: work.Component.UID, count: last.count + 1, at: now,
-		pod: work.Action == settings.RestartComponent,
+		wants: work.Wants, uid: work.Component.UID, count: last.count + 1, at: now,
+		pod: work.Action == settings.RestartComponent, told: last.told,
 	}
 }
 
-// holds are the components to leave alone now, and why. What is in line by now
-// is not asked for anything, so a hold on it does no harm; what is gone is forgotten.
-func (a attempts) holds(components []settings.Component, now time.Time) map[string]settings.Hold {
+// holds are the components to leave alone now, and why.
+func (a attempts) holds(f settings.Facts) map[string]settings.Hold {
+	maps.DeleteFunc(a, func(_ string, last attempt) bool { return f.Now.Sub(last.at) > forgotten })
 	held := map[string]settings.Hold{}
-	present := map[string]bool{}
-	for _, c := range components {
-		present[c.Name] = true
+	for _, c := range f.Components {
 		last, tried := a[c.Name]
-		if !tried {
+		if !tried || !last.undone(c, settings.Wanted(f.Values, f.Applied, c, f.Nodes)) {
 			continue
 		}
 		until := last.at.Add(pauses[min(last.count, len(pauses))-1])
+		if !until.After(f.Now) {
+			continue
+		}
 		message := fmt.Sprintf("%s %s is as it was before Fairlead brought it in line", c.Kind.Noun(), c.Name)
 		switch {
 		case last.pod && c.UID == last.uid:
@@ -68,25 +73,20 @@ func (a attempts) holds(components []settings.Component, now time.Time) map[stri
 		default:
 			message += "; tried again at " + until.UTC().Format("15:04:05 MST")
 		}
-		if until.After(now) {
-			held[c.Name] = settings.Hold{Until: until, Message: message}
-		}
+		held[c.Name] = settings.Hold{Until: until, Message: message}
 	}
-	maps.DeleteFunc(a, func(name string, last attempt) bool {
-		return !present[name] && now.Sub(last.at) > pauses[len(pauses)-1]
-	})
 	return held
 }
 
-// stoodDown are the components that somebody else writes, with what is told of them.
-func (a attempts) stoodDown(held map[string]settings.Hold) map[string]string {
-	told := map[string]string{}
-	for name, hold := range held {
-		if a[name].count >= standsDownAt {
-			told[name] = hold.Message
+// undone tells whether a component is again otherwise than it was brought,
+// although that is still wanted. What is wanted beside or since is no question of it.
+func (a attempt) undone(c settings.Component, wanted map[settings.Trait]settings.Want) bool {
+	for trait, want := range a.wants {
+		if built, exists := c.Built[trait]; exists && built != want.Text && wanted[trait].Text == want.Text {
+			return true
 		}
 	}
-	return told
+	return false
 }
 
 func textOf(wants map[settings.Trait]settings.Want) string {

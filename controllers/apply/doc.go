@@ -2,8 +2,8 @@
 // zone to the storage system's components, and tells in status, conditions,
 // annotations, events and metrics how far each is and what it waits for.
 //
-// It gathers facts, makes the plan (settings.Make), does at most one piece of
-// work of it, and reports. Work is decided twice: on the cache, and then on a
+// It gathers facts, makes the plan (settings.Make), reports, and does at most one
+// piece of work of it. Work is decided twice: on the cache, and then on a
 // live read; the write carries what was decided upon as a precondition. Nothing
 // is remembered that a crash could lose, but how often somebody else undid it.
 //

@@ -2,9 +2,8 @@ package apply
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -56,21 +55,31 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 		return ctrl.Result{}, err
 	}
 	facts, plan, err := r.plan(ctx, r.Cached)
+	if err == nil && newlyApplied(facts, plan) {
+		// A cache may be behind in one kind and not in another: that all is in line is told on a live read.
+		facts, plan, err = r.plan(ctx, r.Live)
+	}
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	var failed error
-	if _, due := plan.Next(); due && r.Applies {
-		if facts, plan, failed = r.workLive(ctx); errors.Is(failed, errNotDecided) {
-			return ctrl.Result{}, failed
-		}
-	}
+	// First told, then done: after a crash nobody takes for applied what had begun to change.
 	if err := r.report(ctx, facts, plan); apierrors.IsConflict(err) {
-		return ctrl.Result{}, failed // the cache is behind; what it has yet to see is an event
+		return ctrl.Result{}, nil // the cache is behind; what it has yet to see is an event
 	} else if err != nil {
-		return ctrl.Result{}, errors.Join(failed, err)
+		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: plan.After}, failed
+	if _, due := plan.Next(); due && r.Applies {
+		err = r.workLive(ctx)
+	}
+	return ctrl.Result{RequeueAfter: plan.After}, err
+}
+
+// newlyApplied tells whether the plan has a setting applied that was last told not to be.
+func newlyApplied(facts settings.Facts, plan settings.Plan) bool {
+	return slices.ContainsFunc(plan.Settings, func(s settings.SettingPlan) bool {
+		was, told := facts.Applied[s.Name]
+		return s.Applied && (!told || was != s.Value.Text)
+	})
 }
 
 // plan makes the plan on what the reader sees.
@@ -79,28 +88,26 @@ func (r *Reconciler) plan(ctx context.Context, reader *cluster.Reader) (settings
 	if err != nil {
 		return facts, settings.Plan{}, err
 	}
-	facts.Held = r.attempts.holds(facts.Components, facts.Now)
+	facts.Held = r.attempts.holds(facts)
 	return facts, settings.Make(facts), nil
 }
 
-var errNotDecided = errors.New("no decision")
-
 // workLive decides on fresh facts and does what they call for. What goes wrong
-// is told in the settings that it was for.
-func (r *Reconciler) workLive(ctx context.Context) (settings.Facts, settings.Plan, error) {
+// is told in the settings that it was for, at the next look.
+func (r *Reconciler) workLive(ctx context.Context) error {
 	facts, plan, err := r.plan(ctx, r.Live)
 	if err != nil {
-		return facts, plan, fmt.Errorf("%w: %w", errNotDecided, err)
+		return err
 	}
 	work, due := plan.Next()
-	if !due {
-		return facts, plan, nil
+	if !due || slices.ContainsFunc(work.Settings, func(name settings.Name) bool { return facts.Applied[name] != settings.Underway }) {
+		return nil // or it is for a value of just now, which is yet to be told: its event is on the way
 	}
 	err = r.do(ctx, facts, work)
 	// Somebody else was faster: his write brings the next event.
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		r.Log.Info("stepped aside", "action", work.Action, "component", work.Component.Name, "error", err.Error())
-		return facts, plan, nil
+		return nil
 	}
 	for _, name := range work.Settings {
 		if r.failures == nil {
@@ -111,7 +118,7 @@ func (r *Reconciler) workLive(ctx context.Context) (settings.Facts, settings.Pla
 			r.failures[name] = err.Error()
 		}
 	}
-	return facts, plan, err
+	return err
 }
 
 // ensureSettings creates Fairlead's own settings, without a value, so that

@@ -21,7 +21,9 @@ func (r *Reconciler) report(ctx context.Context, facts settings.Facts, plan sett
 			told[d.Name] = settings.SettingPlan{Name: d.Name, Value: facts.Values[d.Name], Applied: true, Phase: settings.PhaseApplied, Message: "in force"}
 		}
 	}
-	r.tellStoodDown(facts)
+	if err := r.tellStoodDown(ctx, facts); err != nil {
+		return err
+	}
 	if err := r.reportOwn(ctx, told); err != nil || !r.Applies {
 		return err
 	}

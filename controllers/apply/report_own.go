@@ -30,13 +30,12 @@ func (r *Reconciler) reportOwn(ctx context.Context, plans map[settings.Name]sett
 		before := setting.Status.DeepCopy()
 		r.fill(setting, plan)
 		r.metrics.reported(setting)
-		if equality.Semantic.DeepEqual(before, &setting.Status) {
-			continue
+		if !equality.Semantic.DeepEqual(before, &setting.Status) {
+			if err := r.Client.Status().Update(ctx, setting); err != nil {
+				return fmt.Errorf("reporting in setting %s: %w", setting.Name, err)
+			}
+			r.tell(setting, before.Conditions, setting.Status.Conditions)
 		}
-		if err := r.Client.Status().Update(ctx, setting); err != nil {
-			return fmt.Errorf("reporting in setting %s: %w", setting.Name, err)
-		}
-		r.tell(setting, before.Conditions, setting.Status.Conditions)
 		if err := r.closeOverride(ctx, setting, plan); err != nil {
 			return err
 		}
@@ -67,11 +66,11 @@ func (r *Reconciler) fill(setting *v1alpha1.Setting, plan settings.SettingPlan) 
 	for _, p := range plan.Progress {
 		status.Components = append(status.Components, v1alpha1.ComponentProgress{Kind: string(p.Kind), Updated: int32(p.Updated), Total: int32(p.Total)})
 	}
-	status.LastError = r.failures[plan.Name]
 	if plan.Applied {
-		status.AppliedValue = &plan.Value.Text
-		status.PendingSince, status.LastError = nil, ""
+		status.AppliedValue, status.PendingSince = &plan.Value.Text, nil
+		delete(r.failures, plan.Name)
 	}
+	status.LastError = r.failures[plan.Name]
 	meta.SetStatusCondition(&status.Conditions, appliedCondition(plan, setting.Generation, r.Clock.Now()))
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -47,11 +48,10 @@ func (r *Reconciler) reportSystem(ctx context.Context, plans map[settings.Name]s
 		if !known || !d.DangerZone || plan.Value.Source != settings.Source(r.Profile.Name) || plan.Value.Text != setting.Value {
 			continue // not in force, or not the value that was judged
 		}
-		if _, told := setting.Annotations[PhaseAnnotation]; plan.Applied && setting.Status.Applied && !told {
-			continue
-		}
-		if err := r.writeSystem(ctx, setting, plan); err != nil {
-			return err
+		if _, told := setting.Annotations[PhaseAnnotation]; told || !plan.Applied || !setting.Status.Applied {
+			if err := r.writeSystem(ctx, setting, plan); err != nil {
+				return err
+			}
 		}
 		if err := r.closeOverride(ctx, setting, plan); err != nil {
 			return err
@@ -60,11 +60,18 @@ func (r *Reconciler) reportSystem(ctx context.Context, plans map[settings.Name]s
 	return nil
 }
 
+// writeSystem writes applied first: then AppliedAnnotation never speaks of a
+// write that a crash has kept from being made.
 func (r *Reconciler) writeSystem(ctx context.Context, setting *longhorn.Setting, plan settings.SettingPlan) error {
 	applied := fmt.Sprintf("%s=%t", setting.Value, plan.Applied)
-	if setting.Annotations[AppliedAnnotation] == applied && setting.Status.Applied != plan.Applied {
-		r.standDown(setting, applied, plan)
-		return nil
+	if setting.Status.Applied != plan.Applied {
+		if setting.Annotations[AppliedAnnotation] == applied {
+			r.standDown(setting, applied, plan)
+			return nil
+		}
+		if err := r.writeApplied(ctx, setting, plan.Applied); err != nil {
+			return err
+		}
 	}
 	if (plan.Phase == settings.PhaseRolling || plan.Phase == settings.PhaseRestarting) && setting.Annotations[PhaseAnnotation] == string(plan.Phase) {
 		plan.Message, plan.Blockers = setting.Annotations[MessageAnnotation], nil // progress is in Fairlead's own settings
@@ -79,22 +86,37 @@ func (r *Reconciler) writeSystem(ctx context.Context, setting *longhorn.Setting,
 		}
 		annotations[BlockersAnnotation] = string(text)
 	}
-	changed := map[string]any{}
-	for key, value := range annotations {
+	return r.annotate(ctx, setting, annotations, plan)
+}
+
+// writeApplied writes the one field, since the type here knows only a part of
+// Longhorn's, and only into the revision that was judged.
+func (r *Reconciler) writeApplied(ctx context.Context, setting *longhorn.Setting, applied bool) error {
+	patch := fmt.Sprintf(`{"metadata":{"resourceVersion":%q},"status":{"applied":%t}}`, setting.ResourceVersion, applied)
+	if err := r.Client.Status().Patch(ctx, setting, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+		return fmt.Errorf("writing applied of setting %s: %w", setting.Name, err)
+	}
+	return nil
+}
+
+// annotate writes those that are otherwise, whatever Longhorn has made of
+// applied meanwhile: else the two could write for ever.
+func (r *Reconciler) annotate(ctx context.Context, setting *longhorn.Setting, annotations map[string]any, plan settings.SettingPlan) error {
+	maps.DeleteFunc(annotations, func(key string, value any) bool {
 		have, ok := setting.Annotations[key]
-		if (value == nil && ok) || (value != nil && have != value) {
-			changed[key] = value
-		}
+		return value == nil && !ok || ok && value == have
+	})
+	if len(annotations) == 0 {
+		return nil
 	}
-	if len(changed) > 0 {
-		if err := r.merge(ctx, setting, false, map[string]any{"annotations": changed}, nil); err != nil {
-			return err
-		}
-		r.Events.Eventf(setting, nil, corev1.EventTypeNormal, string(plan.Phase), "Apply", "%s", clipped(plan.Message))
+	data, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": annotations}})
+	if err != nil {
+		return fmt.Errorf("writing a patch: %w", err)
 	}
-	if setting.Status.Applied != plan.Applied {
-		return r.merge(ctx, setting, true, nil, map[string]any{"applied": plan.Applied})
+	if err := r.Client.Patch(ctx, setting, client.RawPatch(types.MergePatchType, data)); err != nil {
+		return fmt.Errorf("reporting in setting %s: %w", setting.Name, err)
 	}
+	r.Events.Eventf(setting, nil, corev1.EventTypeNormal, string(plan.Phase), "Apply", "%s", clipped(plan.Message))
 	return nil
 }
 
@@ -109,32 +131,4 @@ func (r *Reconciler) standDown(setting *longhorn.Setting, applied string, plan s
 		"setting", setting.Name, "value", setting.Value, "applied", setting.Status.Applied, "fairlead", plan.Applied, "message", plan.Message)
 	r.Events.Eventf(setting, nil, corev1.EventTypeWarning, "StoodDown", "Apply",
 		"the storage system says applied=%t, Fairlead %t: %s. Fairlead leaves the field alone", setting.Status.Applied, plan.Applied, plan.Message)
-}
-
-// merge patches only what is named, since the type here knows only a part of
-// Longhorn's, and only the revision that was judged.
-func (r *Reconciler) merge(ctx context.Context, setting *longhorn.Setting, subresource bool, metadata, status map[string]any) error {
-	if metadata == nil {
-		metadata = map[string]any{}
-	}
-	metadata["resourceVersion"] = setting.ResourceVersion
-	change := map[string]any{"metadata": metadata}
-	if status != nil {
-		change["status"] = status
-	}
-	data, err := json.Marshal(change)
-	if err != nil {
-		return fmt.Errorf("writing a patch: %w", err)
-	}
-	patch := client.RawPatch(types.MergePatchType, data)
-	// The patched revision comes back in setting, for the next write to it.
-	if subresource {
-		err = r.Client.Status().Patch(ctx, setting, patch)
-	} else {
-		err = r.Client.Patch(ctx, setting, patch)
-	}
-	if err != nil {
-		return fmt.Errorf("reporting in setting %s: %w", setting.Name, err)
-	}
-	return nil
 }

@@ -1,7 +1,11 @@
 package apply
 
 import (
+	"context"
+	"fmt"
+
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/settings"
@@ -9,36 +13,31 @@ import (
 
 // tellStoodDown says once of each component that somebody else writes it
 // otherwise, and that Fairlead leaves it alone for now. It goes on guarding.
-func (r *Reconciler) tellStoodDown(facts settings.Facts) {
-	down := r.attempts.stoodDown(facts.Held)
-	r.metrics.stoodDown.Set(float64(len(down)))
-	for name, message := range down {
-		if !r.sayOnce("component "+name, message) {
+func (r *Reconciler) tellStoodDown(ctx context.Context, facts settings.Facts) error {
+	down := 0
+	for name, hold := range facts.Held {
+		last := r.attempts[name]
+		if last.count < standsDownAt {
 			continue
 		}
-		r.Log.Warn("standing down", "component", name, "message", message)
-		for _, setting := range r.settingsOf(name, facts) {
-			r.Events.Eventf(setting, nil, corev1.EventTypeWarning, "StoodDown", "Apply", "%s", clipped(message))
-		}
-	}
-}
-
-// settingsOf are the settings that a component is not in line with.
-func (r *Reconciler) settingsOf(component string, facts settings.Facts) []*v1alpha1.Setting {
-	var found []*v1alpha1.Setting
-	for _, c := range facts.Components {
-		if c.Name != component {
+		down++
+		if last.told {
 			continue
 		}
-		for trait, want := range settings.Wanted(facts.Values, facts.Applied, c, facts.Nodes) {
-			if built, exists := c.Built[trait]; exists && built != want.Text {
-				s := &v1alpha1.Setting{}
-				s.Namespace, s.Name = r.Profile.Namespace, string(want.Setting)
-				found = append(found, s)
+		r.Log.Warn("standing down", "component", name, "message", hold.Message)
+		for _, want := range last.wants {
+			var setting v1alpha1.Setting
+			key := client.ObjectKey{Namespace: r.Profile.Namespace, Name: string(want.Setting)}
+			if err := r.Client.Get(ctx, key, &setting); err != nil {
+				return fmt.Errorf("reading setting %s: %w", key.Name, err)
 			}
+			r.Events.Eventf(&setting, nil, corev1.EventTypeWarning, "StoodDown", "Apply", "%s", clipped(hold.Message))
 		}
+		last.told = true
+		r.attempts[name] = last
 	}
-	return found
+	r.metrics.stoodDown.Set(float64(down))
+	return nil
 }
 
 // sayOnce tells whether something has not been said of it yet.

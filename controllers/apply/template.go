@@ -60,7 +60,7 @@ func bringTolerations(annotation string, object *metav1.ObjectMeta, pod *corev1.
 		return slices.Contains(before, t) || slices.Contains(wanted, t)
 	})
 	pod.Tolerations = append(kept, wanted...)
-	text, err := json.Marshal(wanted)
+	text, err := json.Marshal(append([]corev1.Toleration{}, wanted...)) // [], never null
 	if err != nil {
 		return err
 	}

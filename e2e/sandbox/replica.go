@@ -34,6 +34,8 @@ type Replica struct {
 	OpsURL string
 	// APIAddress is where a webhook serves the REST API, over TLS.
 	APIAddress string
+	// MetricsURL is where metrics are.
+	MetricsURL string
 
 	cmd    *exec.Cmd
 	exited chan struct{}
@@ -72,12 +74,13 @@ func (s *Sandbox) StartReplica(ctx context.Context, deployment, name string) (*R
 		return nil, err
 	}
 	admission, ops := addresses[0], addresses[1]
-	r.OpsURL = "http://" + ops
+	r.OpsURL, r.MetricsURL = "http://"+ops, "http://"+ops+"/metrics"
 	if deployment == WebhookDeployment {
 		r.APIAddress = addresses[2]
 		args = append(args, "--listen="+admission, "--ops-listen="+ops, "--api-listen="+r.APIAddress, "--drain-delay=1s")
 		r.remove = s.forward.Add(admission, r.OpsURL+"/readyz")
 	} else {
+		r.MetricsURL = "http://" + admission + "/metrics"
 		args = append(args, "--health-listen="+ops, "--metrics-listen="+admission)
 		args = append(args, s.ControllerArgs...)
 	}

@@ -1,0 +1,386 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/cluster/longhorn"
+	"github.com/fairlead-io/fairlead/settings"
+)
+
+const class = settings.PriorityClass
+
+func TestAValueIsRolledOutPieceByPiece(t *testing.T) {
+	w := newWorld(t, setting(class, ""))
+	w.comeToRest()
+	if got := w.status(class); !got.Applied || got.AppliedValue == nil || *got.AppliedValue != "" || got.Source != "longhorn" {
+		t.Fatalf("at first: %+v", got)
+	}
+	if w.system(class).Annotations != nil || len(w.told("")) > 0 {
+		t.Errorf("there was nothing to tell: %v %q", w.system(class).Annotations, w.events)
+	}
+	w.setSystem(class, "high")
+	// Invariant 6: it is not called applied before it is, by anybody, at any moment.
+	w.watch = func() {
+		w.mustBeAsTold("high")
+	}
+	var work []string
+	for range 60 {
+		before := len(w.wrote)
+		w.step()
+		done := slices.DeleteFunc(slices.Clone(w.wrote[before:]), func(text string) bool { return strings.Contains(text, "Setting") })
+		if len(done) > 1 {
+			t.Errorf("at a time: %q", done)
+		}
+		work = append(work, done...)
+		if !w.others() && len(w.wrote) == before {
+			break
+		}
+	}
+	want := []string{
+		"patch v1.Deployment/csi-attacher", "patch v1.DaemonSet/engine-image-ei-1", "patch v1.DaemonSet/longhorn-csi-plugin",
+		"delete v1.Pod/im-node-1", "delete v1.Pod/im-node-2",
+	}
+	if !slices.Equal(work, want) {
+		t.Errorf("got  %q\nwant %q", work, want)
+	}
+	w.must(w.allOf("high"))
+	if s := w.system(class); !s.Status.Applied || s.Annotations[PhaseAnnotation] != "Applied" || s.Annotations[AppliedAnnotation] != "high=true" {
+		t.Errorf("Longhorn's says %+v %v", s.Status, s.Annotations)
+	}
+	if got := w.status(class); !got.Applied || *got.AppliedValue != "high" || got.PendingSince != nil {
+		t.Errorf("Fairlead's says %+v", got)
+	}
+	if got := w.metric("fairlead_component_restarts_total", "priority-class", "InstanceManager"); got != 2 {
+		t.Errorf("%v instance managers are counted", got)
+	}
+	// Only the client pods' own rolling update is taken from Kubernetes.
+	if got := string(w.daemonSet("engine-image-ei-1").Spec.UpdateStrategy.Type); got != "RollingUpdate" {
+		t.Errorf("the engine image's strategy is %s", got)
+	}
+	if got := w.daemonSet(profile.ClientDaemonSet); got.Spec.UpdateStrategy.Type != "OnDelete" || !strings.Contains(got.Annotations["fairlead.io/update-strategy"], "RollingUpdate") {
+		t.Errorf("the CSI plugin's strategy is %s, %v", got.Spec.UpdateStrategy.Type, got.Annotations)
+	}
+	if got := w.told("Restarted *v1.Pod/im-node-1: by Fairlead for settings priority-class; no engine or replica runs on it"); len(got) != 1 {
+		t.Errorf("events: %q", w.events)
+	}
+}
+
+// Invariant 7: whichever write the controller dies at, before or after it, the
+// next one brings it to the same end, and nobody calls it applied before.
+func TestACrashAtAnyWriteResumes(t *testing.T) {
+	begin := func(t *testing.T) *world {
+		w := newWorld(t, setting(class, ""))
+		w.comeToRest()
+		s := w.system(class)
+		s.Value, s.Annotations = "high", map[string]string{
+			settings.OverrideAnnotation:   "disk dies",
+			settings.OverriddenAnnotation: settings.Override{By: "jane", Reason: "disk dies", Value: "high"}.Text(),
+		}
+		w.must(w.store.Update(t.Context(), s))
+		w.must(w.store.Create(t.Context(), attached("pvc-1")))
+		w.restart()
+		return w
+	}
+	check := func(t *testing.T, w *world, what string) {
+		t.Helper()
+		w.must(w.allOf("high"))
+		s := w.system(class)
+		_, open := s.Annotations[settings.OverrideAnnotation]
+		if status := w.status(class); !status.Applied || *status.AppliedValue != "high" || !s.Status.Applied || open || s.Annotations[PhaseAnnotation] != "Applied" {
+			t.Fatalf("%s: it ends with %+v, %+v", what, status, s)
+		}
+		if len(w.told("StoodDown")) > 0 {
+			t.Fatalf("%s: %q", what, w.told("StoodDown"))
+		}
+	}
+	whole := begin(t)
+	whole.comeToRest()
+	check(t, whole, "without a crash")
+	if len(whole.wrote) < 9 {
+		t.Fatalf("only %q", whole.wrote)
+	}
+	for dies := range whole.wrote {
+		for _, done := range []bool{false, true} {
+			w := begin(t)
+			w.watch = func() { w.mustBeAsTold("high") }
+			w.dies, w.done = dies, done
+			for range 60 {
+				_, err := w.reconcile()
+				if w.dead {
+					break
+				}
+				w.must(err)
+				w.others()
+			}
+			if !w.dead {
+				t.Fatalf("it does not get to write %d", dies)
+			}
+			w.restart()
+			w.comeToRest()
+			check(t, w, fmt.Sprintf("write %d, %s, done %v", dies, whole.wrote[dies], done))
+		}
+	}
+}
+
+// The value is taken back while the controller is dead: what had begun to change
+// is applied again only when all of it is back.
+func TestACrashAndAChangeBack(t *testing.T) {
+	for dies := range 20 {
+		for _, done := range []bool{false, true} {
+			w := newWorld(t, setting(class, "low"))
+			w.comeToRest()
+			w.setSystem(class, "high")
+			w.restart()
+			w.dies, w.done = dies, done
+			for range 60 {
+				if _, err := w.reconcile(); w.dead {
+					break
+				} else {
+					w.must(err)
+				}
+				w.others()
+			}
+			w.setSystem(class, "low")
+			w.restart()
+			w.watch = func() { w.mustBeAsTold("low") }
+			w.comeToRest()
+			w.must(w.allOf("low"))
+		}
+	}
+}
+
+// A setting that was half-way to a value, and has none any more, goes back to the default.
+func TestTakenBackHalfWayWithNoValueBelow(t *testing.T) {
+	w := newWorld(t)
+	w.comeToRest()
+	w.set(class, "high")
+	for range 2 {
+		w.step()
+	}
+	if w.deployment().Spec.Template.Spec.PriorityClassName != "high" {
+		t.Fatal("nothing has begun")
+	}
+	s := w.own(class)
+	s.Value = nil
+	w.must(w.store.Update(t.Context(), s))
+	w.restart()
+	w.comeToRest()
+	w.must(w.allOf(""))
+	if got := w.status(class); !got.Applied || got.Source != "default" || *got.AppliedValue != "" {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestWhatTheCacheHasNotSeenStopsTheWork(t *testing.T) {
+	for name, test := range map[string]struct {
+		pods   bool // comes to restart those, else to write templates
+		change func(*world)
+		want   string // what it does instead
+	}{
+		"a volume is attached": {false, func(w *world) {
+			w.must(w.store.Create(w.Context(), attached("pvc-1")))
+			w.must(w.store.Create(w.Context(), engineOn("node-1")))
+			w.must(w.store.Create(w.Context(), engineOn("node-2")))
+		}, ""},
+		"engines are about to start": {true, func(w *world) {
+			w.must(w.store.Create(w.Context(), engineOn("node-1")))
+			w.must(w.store.Create(w.Context(), engineOn("node-2")))
+		}, ""},
+		"an engine is about to start on one": {true, func(w *world) { w.must(w.store.Create(w.Context(), engineOn("node-1"))) }, "delete v1.Pod/im-node-2"},
+		"a pod is just being made anew": {true, func(w *world) {
+			pod := w.pod("im-node-2")
+			w.must(w.store.Delete(w.Context(), pod, client.Preconditions{UID: &pod.UID}))
+		}, ""},
+		"the value is taken back": {true, func(w *world) { w.setSystem(class, "") }, "patch v1.Deployment/csi-attacher"},
+		"the value is another":    {true, func(w *world) { w.setSystem(class, "higher") }, "patch v1.Deployment/csi-attacher"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, setting(class, ""))
+			w.comeToRest()
+			w.setSystem(class, "high")
+			for test.pods && w.daemonSet(profile.ClientDaemonSet).Spec.Template.Spec.PriorityClassName != "high" {
+				w.step()
+			}
+			w.others()
+			w.freeze()
+			w.meanwhile, w.wrote = func() { test.change(w) }, nil
+			w.step()
+			if w.meanwhile != nil {
+				t.Fatal("it did not look again")
+			}
+			did := slices.DeleteFunc(w.wrote, func(text string) bool { return strings.Contains(text, "Setting") })
+			if got := strings.Join(did, ", "); got != test.want {
+				t.Errorf("it wrote %s", got)
+			}
+		})
+	}
+}
+
+// The cache may have seen the setting go back, and not yet what was written since.
+func TestAppliedIsToldOnALiveReadOnly(t *testing.T) {
+	w := newWorld(t, setting(class, "low"))
+	w.comeToRest()
+	w.freeze()
+	behind := w.cache
+	w.cache = nil
+	w.setSystem(class, "high")
+	w.step()
+	if w.deployment().Spec.Template.Spec.PriorityClassName != "high" {
+		t.Fatal("nothing has begun")
+	}
+	w.setSystem(class, "low")
+	w.cache = mixed{w.store, behind}
+	w.step()
+	if w.status(class).Applied || w.system(class).Status.Applied {
+		t.Error("it is called applied, and the Deployment is not in line")
+	}
+	w.cache = nil
+	w.comeToRest()
+	w.must(w.allOf("low"))
+}
+
+// mixed is a cache that has heard of settings and not of components.
+type mixed struct{ now, behind client.Reader }
+
+func (m mixed) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+	return m.now.Get(ctx, key, o, opts...)
+}
+
+func (m mixed) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	if strings.Contains(fmt.Sprintf("%T", list), "SettingList") {
+		return m.now.List(ctx, list, opts...)
+	}
+	return m.behind.List(ctx, list, opts...)
+}
+
+// Between the decision and the delete the pod is made anew: it is another one.
+func TestOnlyThePodThatWasDecidedUponIsDeleted(t *testing.T) {
+	w := newWorld(t, setting(class, ""))
+	w.comeToRest()
+	w.setSystem(class, "high")
+	anew := ""
+	w.fail = func(verb string, o client.Object) error {
+		if pod, ok := o.(*corev1.Pod); ok && anew == "" {
+			have := w.pod(pod.Name)
+			w.must(w.store.Delete(context.Background(), have, client.Preconditions{UID: &have.UID}))
+			w.others()
+			anew = string(w.pod(pod.Name).UID)
+		}
+		return nil
+	}
+	w.comeToRest()
+	if got := string(w.pod("im-node-1").UID); got != anew {
+		t.Errorf("the pod is %s, not the new one, %s", got, anew)
+	}
+	if got := w.status(class); !got.Applied || got.LastError != "" {
+		t.Errorf("got %+v", got)
+	}
+	w.must(w.allOf("high"))
+}
+
+func TestAConflictStepsAside(t *testing.T) {
+	w := newWorld(t, setting(class, ""))
+	w.comeToRest()
+	w.setSystem(class, "high")
+	conflicts := 0
+	w.fail = func(verb string, o client.Object) error {
+		if o.GetName() == "csi-attacher" && conflicts == 0 {
+			conflicts++
+			d := w.deployment()
+			d.Labels["theirs"] = "x"
+			w.must(w.store.Update(context.Background(), d))
+		}
+		return nil
+	}
+	w.step()
+	if d := w.deployment(); conflicts != 1 || d.Spec.Template.Spec.PriorityClassName != "" {
+		t.Fatalf("after %d conflicts it is %q", conflicts, d.Spec.Template.Spec.PriorityClassName)
+	}
+	if got := w.status(class).LastError; got != "" {
+		t.Errorf("a conflict is no error: %s", got)
+	}
+	w.comeToRest()
+	w.must(w.allOf("high"))
+	if w.deployment().Labels["theirs"] != "x" {
+		t.Error("what somebody else wrote is gone")
+	}
+}
+
+func TestAnErrorIsToldUntilItGoesWell(t *testing.T) {
+	w := newWorld(t, setting(class, ""))
+	w.comeToRest()
+	w.setSystem(class, "high")
+	refused := apierrors.NewForbidden(corev1.Resource("deployments"), "csi-attacher", errors.New("a policy says no"))
+	w.fail = func(verb string, o client.Object) error {
+		if o.GetName() == "csi-attacher" {
+			return refused
+		}
+		return nil
+	}
+	for range 2 {
+		if _, err := w.reconcile(); !apierrors.IsForbidden(err) {
+			t.Fatalf("got %v", err)
+		}
+	}
+	if got := w.status(class); got.Applied || !strings.Contains(got.LastError, "update Deployment csi-attacher: ") || !strings.Contains(got.LastError, "a policy says no") {
+		t.Errorf("got %+v", got)
+	}
+	t.Run("until somebody else has done it", func(t *testing.T) {
+		d := w.deployment()
+		d.Spec.Template.Spec.PriorityClassName = "high"
+		w.must(w.store.Update(t.Context(), d))
+		w.comeToRest()
+		if got := w.status(class); !got.Applied || got.LastError != "" {
+			t.Errorf("got %+v", got)
+		}
+		w.must(w.store.Create(t.Context(), attached("pvc-1")))
+		w.setSystem(class, "higher")
+		w.step()
+		if got := w.status(class); got.Applied || got.LastError != "" {
+			t.Errorf("an old error comes back: %+v", got)
+		}
+	})
+	t.Run("until it goes well", func(t *testing.T) {
+		w.must(w.store.Delete(t.Context(), attached("pvc-1")))
+		for w.status(class).LastError == "" {
+			_, _ = w.reconcile()
+		}
+		w.fail = nil
+		w.step()
+		w.step()
+		if got := w.status(class); got.Applied || got.LastError != "" {
+			t.Errorf("got %+v", got)
+		}
+	})
+}
+
+func TestGuardTouchesNothing(t *testing.T) {
+	w := newWorld(t, setting(class, ""))
+	w.r.Applies = false
+	w.comeToRest()
+	w.setSystem(class, "high")
+	w.wrote = nil
+	w.comeToRest()
+	if !slices.Equal(w.wrote, []string{"status v1alpha1.Setting/priority-class"}) {
+		t.Errorf("it wrote %q", w.wrote)
+	}
+	if got := w.status(class); got.Applied || !strings.HasPrefix(got.Conditions[0].Message, "waiting for the storage system to apply it; ") {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// engineOn is an engine that is about to run on a node.
+func engineOn(node string) *longhorn.Engine {
+	e := &longhorn.Engine{ObjectMeta: at("pvc-1-e-" + node)}
+	e.Spec.NodeID, e.Spec.DesireState = node, longhorn.InstanceRunning
+	return e
+}

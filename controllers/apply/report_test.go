@@ -1,0 +1,266 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/settings"
+)
+
+// waiting is a world in which priority-class waits for a volume whose engine
+// and replicas are on both nodes.
+func waiting(t *testing.T, objects ...client.Object) *world {
+	t.Helper()
+	w := newWorld(t, append(objects, attached("pvc-1"), engineOn("node-1"), engineOn("node-2"))...)
+	w.comeToRest()
+	w.events = nil
+	return w
+}
+
+// detach lets the volume go.
+func (w *world) detach() {
+	w.Helper()
+	for _, o := range []client.Object{attached("pvc-1"), engineOn("node-1"), engineOn("node-2")} {
+		w.must(w.store.Delete(w.Context(), o))
+	}
+}
+
+func TestWhatIsReportedWhileItWaits(t *testing.T) {
+	w := waiting(t, setting(class, ""))
+	w.setSystem(class, "high")
+	w.clock.SetTime(noon.Add(1500 * time.Millisecond))
+	w.step()
+	since := noon.Add(time.Second)
+	got := w.status(class)
+	if got.Applied || *got.AppliedValue != "" || got.EffectiveValue != "high" || got.Source != "longhorn" || got.PendingSince.Unix() != since.Unix() {
+		t.Errorf("got %+v", got)
+	}
+	if len(got.Blockers) != 1 || got.Blockers[0].Kind != "Volume" || got.Blockers[0].Name != "pvc-1" || !slices.Equal(got.Blockers[0].Nodes, []string{"node-1"}) {
+		t.Errorf("blockers %+v", got.Blockers)
+	}
+	if want := []v1alpha1.ComponentProgress{{Kind: "Deployment", Total: 3}, {Kind: "DaemonSet", Total: 4}, {Kind: "InstanceManager", Total: 2}}; !slices.Equal(got.Components, want) {
+		t.Errorf("components %+v", got.Components)
+	}
+	condition := got.Conditions[0]
+	if condition.Status != "False" || condition.Reason != "Waiting" || !strings.HasPrefix(condition.Message, "1 volume attached: pvc-1; so far 0 of 3 Deployment pods") {
+		t.Errorf("condition %+v", condition)
+	}
+	system := w.system(class)
+	if a := system.Annotations; system.Status.Applied || a[PhaseAnnotation] != "Waiting" || a[MessageAnnotation] != condition.Message ||
+		a[AppliedAnnotation] != "high=false" || !strings.Contains(a[BlockersAnnotation], `"name":"pvc-1"`) {
+		t.Errorf("Longhorn's: %+v, %v", system.Status, a)
+	}
+	for name, want := range map[string]float64{"fairlead_setting_pending": 1, "fairlead_setting_pending_since_seconds": float64(since.Unix()), "fairlead_setting_blockers": 1} {
+		if is := w.metric(name, "priority-class"); is != want {
+			t.Errorf("%s is %v, not %v", name, is, want)
+		}
+	}
+	// Each is told once, of Fairlead's setting and of Longhorn's.
+	for range 3 {
+		w.step()
+	}
+	if len(w.told("Waiting ")) != 2 || len(w.events) != 2 {
+		t.Errorf("events %q", w.events)
+	}
+
+	t.Run("since when does not change with what happens on the way", func(t *testing.T) {
+		w.clock.SetTime(noon.Add(time.Hour))
+		w.must(w.store.Delete(w.Context(), engineOn("node-2")))
+		w.comeToRest()
+		if got := w.status(class); got.Components[2].Updated != 1 || got.PendingSince.Unix() != since.Unix() {
+			t.Errorf("got %+v since %s", got.Components, got.PendingSince)
+		}
+		w.must(w.store.Create(w.Context(), engineOn("node-2")))
+	})
+	t.Run("but with the value", func(t *testing.T) {
+		w.setSystem(class, "higher")
+		now := w.clock.Now()
+		w.step()
+		if got := w.status(class); got.PendingSince.Unix() != now.Unix() {
+			t.Errorf("since %s", got.PendingSince)
+		}
+		w.setSystem(class, "high")
+		w.step()
+	})
+	t.Run("and when it is applied there is nothing left", func(t *testing.T) {
+		w.events = nil
+		w.detach()
+		w.comeToRest()
+		got, system := w.status(class), w.system(class)
+		if !got.Applied || got.Blockers != nil || got.PendingSince != nil || got.Conditions[0].Status != "True" {
+			t.Errorf("got %+v", got)
+		}
+		if _, left := system.Annotations[BlockersAnnotation]; left || system.Annotations[PhaseAnnotation] != "Applied" || !system.Status.Applied {
+			t.Errorf("Longhorn's: %+v, %v", system.Status, system.Annotations)
+		}
+		if w.metric("fairlead_setting_pending", "priority-class") != 0 || w.metric("fairlead_setting_pending_since_seconds", "priority-class") != 0 {
+			t.Error("metrics say that it waits")
+		}
+		if len(w.told("Normal Restarting ")) != 2 || len(w.told("Normal Applied ")) != 2 {
+			t.Errorf("events %q", w.events)
+		}
+	})
+}
+
+// Longhorn syncs a setting whenever anything in it changes.
+func TestLonghornsSettingsAreWrittenSeldom(t *testing.T) {
+	w := newWorld(t, setting(class, ""), setting(settings.TaintToleration, ""), setting("log-level", "info"))
+	w.comeToRest()
+	w.setSystem(class, "high")
+	w.restart()
+	w.comeToRest()
+	var wrote []string
+	for _, text := range w.wrote {
+		if strings.Contains(text, "longhorn.Setting/") {
+			wrote = append(wrote, text)
+		}
+	}
+	// Restarting: applied and annotations; Applied: the same.
+	want := []string{
+		"status longhorn.Setting/priority-class", "patch longhorn.Setting/priority-class",
+		"status longhorn.Setting/priority-class", "patch longhorn.Setting/priority-class",
+	}
+	if !slices.Equal(wrote, want) {
+		t.Errorf("got %q", wrote)
+	}
+	if a := w.system(settings.TaintToleration).Annotations; a != nil {
+		t.Errorf("there never was anything to tell of: %v", a)
+	}
+}
+
+// Where Fairlead's own setting wins, Longhorn's is not reported on.
+func TestOnlyWhatIsInForceIsReported(t *testing.T) {
+	w := newWorld(t, setting(class, "low"), ownSetting(class, "high"))
+	w.comeToRest()
+	w.must(w.allOf("high"))
+	if got := w.status(class); !got.Applied || got.Source != "fairlead" || *got.AppliedValue != "high" {
+		t.Errorf("got %+v", got)
+	}
+	if got := w.system(class); got.Annotations != nil {
+		t.Errorf("Longhorn's has %v", got.Annotations)
+	}
+}
+
+// A setting that nobody has set is the default's, and asks for nothing.
+func TestDefaultsAreReportedAndNotRolledOut(t *testing.T) {
+	w := newWorld(t)
+	d := w.deployment()
+	d.Spec.Template.Spec.PriorityClassName = "installed"
+	w.must(w.store.Update(t.Context(), d))
+	w.comeToRest()
+	for _, d := range settings.All() {
+		got := w.status(d.Name)
+		if !got.Applied || got.Source != "default" || got.EffectiveValue != d.Default || *got.AppliedValue != d.Default || got.PendingSince != nil {
+			t.Errorf("%s: %+v", d.Name, got)
+		}
+	}
+	if d := w.deployment(); d.Spec.Template.Spec.PriorityClassName != "installed" {
+		t.Error("a default was rolled out")
+	}
+	if len(w.events) > 0 {
+		t.Errorf("events %q", w.events)
+	}
+}
+
+// What was written by Longhorn over applied is left, and said once.
+func TestAppliedIsLeftToLonghornWhereItInsists(t *testing.T) {
+	w := waiting(t, setting(class, ""))
+	w.setSystem(class, "high")
+	w.step()
+	insist := func() {
+		s := w.system(class)
+		s.Status.Applied = true
+		w.must(w.store.Status().Update(w.Context(), s))
+	}
+	insist()
+	w.wrote = nil
+	for range 3 {
+		w.step()
+	}
+	if len(w.wrote) > 0 || len(w.told("StoodDown")) != 1 || !w.system(class).Status.Applied {
+		t.Errorf("it wrote %q, and said %q", w.wrote, w.told("StoodDown"))
+	}
+	if w.status(class).Applied {
+		t.Error("Fairlead's own says so too")
+	}
+	w.detach()
+	w.comeToRest()
+	if a := w.system(class).Annotations; a[AppliedAnnotation] != "high=true" || len(w.told("StoodDown")) != 1 {
+		t.Errorf("in the end: %v, %q", a, w.told("StoodDown"))
+	}
+}
+
+// Longhorn answers each write of Fairlead's to a setting with one of its own: the two must not write for ever.
+func TestTheTwoDoNotWriteForEver(t *testing.T) {
+	w := waiting(t, setting(class, ""))
+	answers := 0
+	w.watch = func() {
+		if s := w.system(class); !s.Status.Applied {
+			answers++
+			s.Status.Applied = true
+			w.must(w.store.Status().Update(context.Background(), s))
+		}
+	}
+	w.setSystem(class, "high")
+	w.comeToRest()
+	if answers == 0 || answers > 2 || len(w.told("StoodDown")) != 1 {
+		t.Errorf("Longhorn wrote %d times: %q", answers, w.told("StoodDown"))
+	}
+}
+
+func TestAConflictInAReportIsLeftForTheNextLook(t *testing.T) {
+	for _, kind := range []string{"v1alpha1.Setting", "longhorn.Setting"} {
+		t.Run(kind, func(t *testing.T) {
+			w := waiting(t, setting(class, ""))
+			w.setSystem(class, "high")
+			conflicts := 0
+			w.fail = func(verb string, o client.Object) error {
+				if fmt.Sprintf("*%s", kind) == fmt.Sprintf("%T", o) && verb == "status" && conflicts == 0 {
+					conflicts++
+					return apierrors.NewConflict(schema.GroupResource{Resource: "settings"}, o.GetName(), errDied)
+				}
+				return nil
+			}
+			if _, err := w.reconcile(); err != nil || conflicts != 1 {
+				t.Fatalf("got %v after %d conflicts", err, conflicts)
+			}
+			w.step()
+			if got := w.status(class); got.Applied || w.system(class).Status.Applied {
+				t.Errorf("got %+v", got)
+			}
+		})
+	}
+}
+
+func TestTheStorageSystemsVersionAdvisesDutiesOnce(t *testing.T) {
+	version := setting("current-longhorn-version", "v1.6.2")
+	w := newWorld(t, version)
+	w.r.Duties = map[string]string{"settings": "apply", "pods": "off"}
+	for range 3 {
+		w.step()
+	}
+	if got := w.told("DutiesForVersion"); len(got) != 1 || !strings.Contains(got[0], "longhorn v1.6.2 ") || !strings.Contains(got[0], "settings is apply, not guard") || strings.Contains(got[0], "pods is") {
+		t.Fatalf("got %q", got)
+	}
+	w.setSystem("current-longhorn-version", "v1.5.1")
+	w.step()
+	w.step()
+	if got := w.told("DutiesForVersion"); len(got) != 2 {
+		t.Errorf("of another version: %q", got)
+	}
+	w.setSystem("current-longhorn-version", "v1.7.0")
+	w.r.Duties["pods"] = "on"
+	w.step()
+	if got := w.told("DutiesForVersion"); len(got) != 2 {
+		t.Errorf("where all is as it should be: %q", got)
+	}
+}
