@@ -47,6 +47,7 @@ func (r *Reader) instanceManagers(ctx context.Context, classes podClasses) ([]se
 		if c.Engine == "" {
 			c.Engine = manager.Spec.Engine()
 		}
+		c.ManagerUID, c.ManagerVersion = string(manager.UID), manager.ResourceVersion
 		c.Uses = instances.in(manager, c.Name, c.Node, c.Engine)
 		r.builtOnNetwork(c.Built, pod)
 		builtAsInstanceManager(c, pod, manager)
@@ -56,6 +57,7 @@ func (r *Reader) instanceManagers(ctx context.Context, classes podClasses) ([]se
 		engine := manager.Spec.Engine()
 		components = append(components, settings.Component{
 			Kind: settings.InstanceManager, Name: name, Node: manager.Spec.NodeID, Engine: engine, Missing: true,
+			ManagerUID: string(manager.UID), ManagerVersion: manager.ResourceVersion,
 			Uses: instances.in(manager, name, manager.Spec.NodeID, engine),
 		})
 	}

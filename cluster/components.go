@@ -36,9 +36,10 @@ func (r *Reader) Components(ctx context.Context) ([]settings.Component, error) {
 	return components, nil
 }
 
-// listHere lists objects of the storage system's own. One without the kind has none.
+// listHere lists objects of the storage system's own, for reading only: they are
+// the cache's. One without the kind has none.
 func (r *Reader) listHere(ctx context.Context, list client.ObjectList, what string) error {
-	if err := r.objects.List(ctx, list, client.InNamespace(r.profile.Namespace)); err != nil && !meta.IsNoMatchError(err) {
+	if err := r.objects.List(ctx, list, client.InNamespace(r.profile.Namespace), client.UnsafeDisableDeepCopy); err != nil && !meta.IsNoMatchError(err) {
 		return fmt.Errorf("listing %s: %w", what, err)
 	}
 	return nil

@@ -14,9 +14,8 @@ import (
 	"github.com/fairlead-io/fairlead/storage"
 )
 
-// StrategyAnnotation on the client DaemonSet keeps its update strategy, as JSON,
-// while Fairlead restarts the pods itself, node by node.
-const StrategyAnnotation = "fairlead.io/update-strategy"
+// StrategyAnnotation is storage.StrategyAnnotation.
+const StrategyAnnotation = storage.StrategyAnnotation
 
 // DaemonSetKey is where the DaemonSet of the client pods is.
 func DaemonSetKey(p storage.Profile) client.ObjectKey {

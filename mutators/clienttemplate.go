@@ -9,11 +9,12 @@ import (
 
 // ClientTemplate is the view of the DaemonSet of the client pods.
 type ClientTemplate struct {
+	Metadata struct {
+		Annotations map[string]string `json:"annotations"`
+	} `json:"metadata"`
 	Spec struct {
-		Template struct {
-			Metadata Metadata `json:"metadata"`
-			Spec     PodSpec  `json:"spec"`
-		} `json:"template"`
+		Template       TemplateView   `json:"template"`
+		UpdateStrategy UpdateStrategy `json:"updateStrategy"`
 	} `json:"spec"`
 }
 
@@ -25,10 +26,21 @@ type ClientTemplate struct {
 // template that is yet without would let Kubernetes restart every client, with
 // no look at what is attached. That is the controller's to do.
 //
+// A template that changes while clients are on a network is not rolled out by
+// Kubernetes but by the controller, where that applies settings: see pauseClients.
+//
 // Objects: the profile's client DaemonSet; writes by Fairlead's own controller are not sent here.
 // Condition: a network of clients is recorded.
 // Source: proposal "Storage Network For RWX Volume", CNI annotation.
-func MutateClientTemplate(ds ClientTemplate, old *ClientTemplate, namespace string, record settings.Record) Result {
+func MutateClientTemplate(ds ClientTemplate, old *ClientTemplate, namespace string, record settings.Record, applies bool) Result {
+	result := clientTemplateNetworks(ds, old, namespace, record)
+	if applies && len(clientNetworks(record)) > 0 {
+		result = result.and(pauseClients(ds, old))
+	}
+	return result
+}
+
+func clientTemplateNetworks(ds ClientTemplate, old *ClientTemplate, namespace string, record settings.Record) Result {
 	t, networks := ds.Spec.Template, clientNetworks(record)
 	if old != nil {
 		networks = slices.DeleteFunc(networks, func(p storage.Placement) bool { return !asks(old.Spec.Template.Metadata, namespace, p.Network) })

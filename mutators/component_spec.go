@@ -17,6 +17,14 @@ import (
 // already would end at once on one without the labels, and so would the next.
 func (m *componentChange) nodeSelector(spec ComponentSpec, wants ComponentWants) {
 	by, asked := wants.By[settings.NodeSelector]
+	if wants.AddsSelector {
+		merged := maps.Clone(spec.NodeSelector)
+		if merged == nil {
+			merged = map[string]string{}
+		}
+		maps.Copy(merged, wants.NodeSelector)
+		wants.NodeSelector = merged
+	}
 	switch {
 	case !asked, maps.Equal(spec.NodeSelector, wants.NodeSelector):
 	case wants.NodeLabels != nil && !hasAll(wants.NodeLabels, wants.NodeSelector):

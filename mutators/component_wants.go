@@ -15,8 +15,10 @@ type ComponentWants struct {
 	// matter, and its field here says nothing.
 	By map[settings.Trait]settings.Name
 
-	Tolerations   []corev1.Toleration
-	NodeSelector  map[string]string
+	Tolerations  []corev1.Toleration
+	NodeSelector map[string]string
+	// AddsSelector: others may add to the node selector, a StorageClass for share managers.
+	AddsSelector  bool
 	PriorityClass string
 	// CPU request; zero is none.
 	CPU     resource.Quantity
@@ -34,7 +36,7 @@ type ComponentWants struct {
 // WantsOf reads what the values in force ask of a component. A value that nobody
 // has set is not enforced, and one that is not well formed asks for nothing.
 func WantsOf(values settings.Values, c settings.Component, nodes settings.Nodes, p storage.Profile) ComponentWants {
-	w := ComponentWants{By: map[settings.Trait]settings.Name{}, TolerationsAnnotation: p.TolerationsAnnotation, Interface: p.StorageInterface}
+	w := ComponentWants{By: map[settings.Trait]settings.Name{}, AddsSelector: c.Kind == settings.ShareManager, TolerationsAnnotation: p.TolerationsAnnotation, Interface: p.StorageInterface}
 	if node, known := nodes[c.Node]; known {
 		w.NodeLabels = node.Labels
 		if w.NodeLabels == nil {

@@ -122,7 +122,7 @@ func TestClientTemplate(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			test.want.check(t, MutateClientTemplate(view[ClientTemplate](t, test.daemonSet), nil, "longhorn-system", settings.Record{Clients: storageNet}))
+			test.want.check(t, MutateClientTemplate(view[ClientTemplate](t, test.daemonSet), nil, "longhorn-system", settings.Record{Clients: storageNet}, false))
 		})
 	}
 }
@@ -181,7 +181,7 @@ func TestPodPatchesAreMinimalAndIdempotent(t *testing.T) {
 		}, annotation)
 		daemonSet := map[string]any{"metadata": map[string]any{"name": "csi"}, "spec": map[string]any{"paused": true, "template": pod}}
 		checkMinimal(t, daemonSet, func(ds ClientTemplate) Result {
-			return MutateClientTemplate(ds, nil, "longhorn-system", settings.Record{Clients: network})
+			return MutateClientTemplate(ds, nil, "longhorn-system", settings.Record{Clients: network}, false)
 		}, append([]string{"spec", "template"}, annotation...))
 	})
 }
@@ -219,10 +219,10 @@ func TestClientTemplateUpdateOnlyKeepsTheNetwork(t *testing.T) {
 	without := view[ClientTemplate](t, `{"spec":{"template":{"metadata":{}}}}`)
 	on := view[ClientTemplate](t, `{"spec":{"template":{"metadata":{"annotations":{"k8s.v1.cni.cncf.io/networks":"kube-system/storage-net@lhnet1"}}}}}`)
 	// Adding it here would have Kubernetes restart every client, attached volumes or not.
-	if got := MutateClientTemplate(without, &without, "longhorn-system", settings.Record{Clients: storageNet}); got.Outcome != Unchanged || got.Reason != ReasonNotRolledOut {
+	if got := MutateClientTemplate(without, &without, "longhorn-system", settings.Record{Clients: storageNet}, false); got.Outcome != Unchanged || got.Reason != ReasonNotRolledOut {
 		t.Errorf("a template that was not on the network: %+v", got)
 	}
-	if got := MutateClientTemplate(without, &on, "longhorn-system", settings.Record{Clients: storageNet}); got.Outcome != Mutated {
+	if got := MutateClientTemplate(without, &on, "longhorn-system", settings.Record{Clients: storageNet}, false); got.Outcome != Mutated {
 		t.Errorf("a template that was on the network: %+v", got)
 	}
 }

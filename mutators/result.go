@@ -58,6 +58,7 @@ const (
 	ReasonCPULimit         = "CPU request does not fit"
 	ReasonNormalForm       = "value in its normal form"
 	ReasonOverrideRecorded = "override recorded"
+	ReasonPaused           = "rolling update paused"
 	ReasonOverrideClosed   = "override closed"
 	ReasonOverrideKept     = "record of an override kept"
 	ReasonMalformed        = "value is not well formed"

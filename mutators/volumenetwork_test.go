@@ -49,9 +49,9 @@ func TestClientTemplateKeepsTheVolumeNetworksItHad(t *testing.T) {
 	ruling{
 		Mutated, ReasonNetworkAdded, teamNet.String() + ": clients are on it",
 		`[{"op":"add","path":"/spec/template/metadata/annotations/k8s.v1.cni.cncf.io~1networks","value":"y,` + teamNet.String() + `"}]`,
-	}.check(t, MutateClientTemplate(with("y"), &old, "longhorn-system", onBoth))
+	}.check(t, MutateClientTemplate(with("y"), &old, "longhorn-system", onBoth, false))
 	without := with("y")
-	ruling{Unchanged, ReasonNotRolledOut, "the template was not on the network before", ""}.check(t, MutateClientTemplate(with("y"), &without, "longhorn-system", onBoth))
+	ruling{Unchanged, ReasonNotRolledOut, "the template was not on the network before", ""}.check(t, MutateClientTemplate(with("y"), &without, "longhorn-system", onBoth, false))
 }
 
 func TestServerPodHasWhatItsServiceRecords(t *testing.T) {

@@ -47,6 +47,8 @@ type Component struct {
 	Kind ComponentKind
 	// Name of the pod, or of the DaemonSet or Deployment.
 	Name, UID string
+	// ManagerUID and ManagerVersion are of the instance manager itself, whose pod this is.
+	ManagerUID, ManagerVersion string
 	// Node of a pod.
 	Node string
 	// Engine that an instance manager is for.

@@ -27,6 +27,21 @@ type Value struct {
 	Source Source
 }
 
+// Disputed tells whether the storage system has the setting itself, and
+// otherwise than the value in force: it builds and judges its components by its own.
+func Disputed(values Values, system map[Name]string, name Name) bool {
+	theirs, has := system[name]
+	d, known := Lookup(string(name))
+	if !has || !known || values[name].Source != SourceFairlead {
+		return false
+	}
+	ours, err := d.Normalize(values[name].Text)
+	if normal, badly := d.Normalize(theirs); err == nil && badly == nil {
+		return ours != normal
+	}
+	return values[name].Text != theirs
+}
+
 // Values in force by name, one for each setting of the catalog.
 type Values map[Name]Value
 

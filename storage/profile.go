@@ -61,6 +61,9 @@ func Profiles() []Profile { return []Profile{Longhorn()} }
 const (
 	// OptOutAnnotation set to "true" on a pod, pod template or Service keeps Fairlead's mutators off it.
 	OptOutAnnotation = "fairlead.io/opt-out"
+	// StrategyAnnotation on the client DaemonSet keeps its update strategy, as
+	// JSON, while Fairlead restarts the pods itself, node by node.
+	StrategyAnnotation = "fairlead.io/update-strategy"
 	// NetworkAnnotation on a Service records the network of its volume, as
 	// Attachment.String writes it. It is set once, when the Service is created.
 	NetworkAnnotation = "fairlead.io/network"

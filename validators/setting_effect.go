@@ -31,6 +31,9 @@ func (v *Verdict) checkEffect(d settings.Definition, before, after SettingFacts)
 		v.warnGuarded(d, before)
 		return
 	}
+	if d.Wants != nil && d.Gate != settings.SharedVolumesDetached && before.Own && settings.Disputed(after.Values, after.SystemValues, d.Name) {
+		v.warn("%s has %s itself, with %q, and builds its components by that: set it in its own group, or they come back as they were", after.Profile.Name, d.Name, after.SystemValues[d.Name])
+	}
 	v.announceNetwork(d, before, after)
 	v.announce(d, after)
 }

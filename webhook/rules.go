@@ -51,7 +51,7 @@ func (p Profile) clientTemplate() rule[mutators.ClientTemplate] {
 			if err != nil {
 				return Decision{}, err
 			}
-			return fromMutation(mutators.MutateClientTemplate(*r.Object, r.OldObject, r.Namespace, record)), nil
+			return fromMutation(mutators.MutateClientTemplate(*r.Object, r.OldObject, r.Namespace, record, p.Duties.Settings == config.Apply)), nil
 		},
 	}
 }

@@ -51,7 +51,14 @@ func (p Profile) componentWants(ctx context.Context, kind settings.ComponentKind
 			return wants, err
 		}
 	}
-	wants = mutators.WantsOf(settings.Resolve(own, system, p.Name), c, nodes, p.Profile)
+	values := settings.Resolve(own, system, p.Name)
+	wants = mutators.WantsOf(values, c, nodes, p.Profile)
+	for trait, name := range wants.By {
+		// Two that build one pod each in its own way would make it anew for ever.
+		if settings.Disputed(values, system, name) {
+			delete(wants.By, trait)
+		}
+	}
 	if _, asked := wants.By[settings.PriorityClassName]; asked {
 		wants.Classes, wants.DefaultClass, err = p.Live.PriorityClasses(ctx)
 	}

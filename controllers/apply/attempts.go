@@ -3,8 +3,6 @@ package apply
 import (
 	"fmt"
 	"maps"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/fairlead-io/fairlead/settings"
@@ -41,8 +39,8 @@ func (a *attempts) made(work settings.Work, now time.Time) {
 		*a = attempts{}
 	}
 	last := (*a)[work.Component.Name]
-	if textOf(last.wants) != textOf(work.Wants) {
-		last = attempt{}
+	if !overlaps(last.wants, work.Wants) {
+		last = attempt{} // it is about something else
 	}
 	(*a)[work.Component.Name] = attempt{
 		wants: work.Wants, uid: work.Component.UID, count: last.count + 1, at: now,
@@ -89,10 +87,13 @@ func (a attempt) undone(c settings.Component, wanted map[settings.Trait]settings
 	return false
 }
 
-func textOf(wants map[settings.Trait]settings.Want) string {
-	var parts []string
-	for _, trait := range slices.Sorted(maps.Keys(wants)) {
-		parts = append(parts, fmt.Sprintf("%s=%s", trait, wants[trait].Text))
+// overlaps tells whether something is wanted in both: a part of what was
+// wanted may have come about.
+func overlaps(a, b map[settings.Trait]settings.Want) bool {
+	for trait, want := range a {
+		if other, ok := b[trait]; ok && other.Text == want.Text {
+			return true
+		}
 	}
-	return strings.Join(parts, "\n")
+	return false
 }

@@ -12,12 +12,16 @@ import (
 	"github.com/fairlead-io/fairlead/settings"
 )
 
-// closeOverride takes the request away once the value is applied, so that the
-// gate is closed again. Who overrode it, and why, stays for the record.
+// closeOverride takes the request away once the value is applied, and where it
+// is not for the value in force, so that no gate stays open for later. Who
+// overrode it, and why, stays for the record.
 func (r *Reconciler) closeOverride(ctx context.Context, setting client.Object, plan settings.SettingPlan) error {
+	if _, asked := setting.GetAnnotations()[settings.OverrideAnnotation]; !asked {
+		return nil
+	}
 	override, open := settings.ReadOverride(setting.GetAnnotations(), plan.Value.Text)
 	if !open {
-		return nil
+		return r.closeRequest(ctx, setting)
 	}
 	if r.sayOnce("override of "+setting.GetName(), override.Text()) {
 		r.metrics.overrides.WithLabelValues(setting.GetName()).Inc()
@@ -26,6 +30,14 @@ func (r *Reconciler) closeOverride(ctx context.Context, setting client.Object, p
 			"%s overrides the gate for value %q: %s", override.By, override.Value, clipped(override.Reason))
 	}
 	if !plan.Applied {
+		return nil
+	}
+	return r.closeRequest(ctx, setting)
+}
+
+// closeRequest takes the request away.
+func (r *Reconciler) closeRequest(ctx context.Context, setting client.Object) error {
+	if _, asked := setting.GetAnnotations()[settings.OverrideAnnotation]; !asked {
 		return nil
 	}
 	data, err := json.Marshal(map[string]any{"metadata": map[string]any{

@@ -36,8 +36,12 @@ func (r *Reconciler) reportOwn(ctx context.Context, plans map[settings.Name]sett
 			}
 			r.tell(setting, before.Conditions, setting.Status.Conditions)
 		}
-		if err := r.closeOverride(ctx, setting, plan); err != nil {
-			return err
+		closing := r.closeOverride(ctx, setting, plan)
+		if setting.Value == nil {
+			closing = r.closeRequest(ctx, setting) // there is no value here that it could be for
+		}
+		if closing != nil {
+			return closing
 		}
 	}
 	return nil

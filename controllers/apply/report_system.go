@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -45,8 +46,16 @@ func (r *Reconciler) reportSystem(ctx context.Context, plans map[settings.Name]s
 		setting := &list.Items[i]
 		d, known := settings.Lookup(setting.Name)
 		plan := plans[d.Name]
+		if known && plan.Value.Source == settings.SourceFairlead {
+			if err := r.closeRequest(ctx, setting); err != nil {
+				return err
+			}
+		}
 		if !known || !d.DangerZone || plan.Value.Source != settings.Source(r.Profile.Name) || plan.Value.Text != setting.Value {
 			continue // not in force, or not the value that was judged
+		}
+		if d.Gate == settings.SharedVolumesDetached && !restarted(plans[settings.StorageNetwork]) {
+			continue
 		}
 		if _, told := setting.Annotations[PhaseAnnotation]; told || !plan.Applied || !setting.Status.Applied {
 			if err := r.writeSystem(ctx, setting, plan); err != nil {
@@ -58,6 +67,14 @@ func (r *Reconciler) reportSystem(ctx context.Context, plans map[settings.Name]s
 		}
 	}
 	return nil
+}
+
+// restarted tells whether every component is on the storage network. While one
+// is not, the RWX settings of Longhorn are not touched: Longhorn syncs a setting
+// whenever it is written to, and its sync of an RWX setting deletes
+// instance-manager pods that storage-network still waits for, in use or not.
+func restarted(storageNetwork settings.SettingPlan) bool {
+	return !slices.ContainsFunc(storageNetwork.Progress, func(p settings.KindProgress) bool { return p.Updated < p.Total })
 }
 
 // writeSystem writes applied first: then AppliedAnnotation never speaks of a

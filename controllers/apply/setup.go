@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -49,7 +50,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		&longhorn.InstanceManager{}, &longhorn.Engine{}, &longhorn.Replica{}, &longhorn.BackingImageManager{}, &longhorn.Node{},
 		&appsv1.DaemonSet{}, &appsv1.Deployment{}, &corev1.Pod{}, &corev1.Service{},
 	} {
-		b = b.Watches(kind, soon, builder.WithPredicates(here))
+		b = b.Watches(kind, soon, builder.WithPredicates(here, changed()))
 	}
 	b = b.Watches(&storagev1.VolumeAttachment{}, soon, builder.WithPredicates(driver)).
 		Watches(&corev1.Node{}, soon, builder.WithPredicates(nodeChanged())).
@@ -81,6 +82,19 @@ func gather(request reconcile.Request) handler.EventHandler {
 			soon(queue)
 		},
 	}
+}
+
+// changed passes updates that change something of what the cache keeps. Longhorn
+// writes the status of engines every few seconds, mostly with sizes and snapshots.
+func changed() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		was, is := e.ObjectOld.DeepCopyObject().(client.Object), e.ObjectNew.DeepCopyObject().(client.Object)
+		for _, o := range []client.Object{was, is} {
+			o.SetResourceVersion("")
+			o.SetManagedFields(nil)
+		}
+		return !equality.Semantic.DeepEqual(was, is)
+	}}
 }
 
 // nodeChanged passes what settings look at; a node's status is written every few minutes.

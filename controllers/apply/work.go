@@ -76,10 +76,12 @@ func (r *Reconciler) restart(ctx context.Context, c settings.Component) (client.
 	return pod, r.Client.Delete(ctx, pod, client.Preconditions{UID: &uid})
 }
 
-// remove deletes an instance manager; its pod goes with it.
+// remove deletes an instance manager; its pod goes with it. What runs in it is in
+// its status: one that has come to run something has another version.
 func (r *Reconciler) remove(ctx context.Context, c settings.Component) (client.Object, error) {
 	manager := &longhorn.InstanceManager{ObjectMeta: metav1.ObjectMeta{Namespace: r.Profile.Namespace, Name: c.Name}}
-	return manager, r.Client.Delete(ctx, manager)
+	uid := types.UID(c.ManagerUID)
+	return manager, r.Client.Delete(ctx, manager, client.Preconditions{UID: &uid, ResourceVersion: &c.ManagerVersion})
 }
 
 // update writes into a template what the settings want of it.

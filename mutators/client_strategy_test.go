@@ -1,0 +1,70 @@
+package mutators
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/fairlead-io/fairlead/settings"
+	"github.com/fairlead-io/fairlead/storage"
+)
+
+// Longhorn 1.11 and later writes resources into the CSI plugin's template at
+// once; Kubernetes would restart the pods under mounts that die with them.
+func TestATemplateThatChangesUnderMountsIsNotRolledOutByKubernetes(t *testing.T) {
+	onNetwork := settings.Record{Clients: storage.Attachment{Network: storage.Network{Namespace: "kube-system", Name: "n"}, Interface: "lhnet1"}}
+	template := func(strategy, cpu string) string {
+		return `{"metadata":{"annotations":{"a":"b"}},"spec":{"updateStrategy":` + strategy + `,"template":{
+			"metadata":{"annotations":{"k8s.v1.cni.cncf.io/networks":"[{\"namespace\": \"kube-system\", \"name\": \"n\", \"interface\": \"lhnet1\"}]"}},
+			"spec":{"containers":[{"name":"x","resources":{"requests":{"cpu":"` + cpu + `"}}}]}}}}`
+	}
+	const rolling, onDeletion = `{"type":"RollingUpdate","rollingUpdate":{"maxUnavailable":2}}`, `{"type":"OnDelete"}`
+	for name, test := range map[string]struct {
+		is, was string
+		record  settings.Record
+		applies bool
+		want    Outcome
+	}{
+		"it changes":                                  {template(rolling, "2"), template(rolling, "1"), onNetwork, true, Mutated},
+		"it does not change":                          {template(rolling, "1"), template(rolling, "1"), onNetwork, true, Unchanged},
+		"it is paused already":                        {template(onDeletion, "2"), template(onDeletion, "1"), onNetwork, true, Unchanged},
+		"clients mount from the host":                 {template(rolling, "2"), template(rolling, "1"), settings.Record{}, true, Unchanged},
+		"Fairlead only guards: nobody would go on":    {template(rolling, "2"), template(rolling, "1"), onNetwork, false, Unchanged},
+		"it is created: there are no pods to be hurt": {template(rolling, "2"), "", onNetwork, true, Unchanged},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var old *ClientTemplate
+			if test.was != "" {
+				o := view[ClientTemplate](t, test.was)
+				old = &o
+			}
+			got := MutateClientTemplate(view[ClientTemplate](t, test.is), old, "longhorn-system", test.record, test.applies)
+			if got.Outcome != test.want {
+				t.Fatalf("got %+v", got)
+			}
+			if test.want != Mutated {
+				return
+			}
+			patch := string(encode(t, got.Patch))
+			for _, want := range []string{
+				`{"op":"add","path":"/metadata/annotations/fairlead.io~1update-strategy","value":"{\"type\":\"RollingUpdate\",\"rollingUpdate\":{\"maxUnavailable\":2}}"}`,
+				`{"op":"add","path":"/spec/updateStrategy","value":{"type":"OnDelete"}}`,
+			} {
+				if !strings.Contains(patch, want) {
+					t.Errorf("got  %s\nwant %s", patch, want)
+				}
+			}
+		})
+	}
+}
+
+func TestAStorageClassMayAddToTheSelectorOfShareManagers(t *testing.T) {
+	pod := view[ComponentPod](t, `{"metadata":{},"spec":{"nodeSelector":{"zone":"a"},"containers":[{}]}}`)
+	wants := ComponentWants{By: map[settings.Trait]settings.Name{settings.NodeSelector: settings.SystemManagedNodeSelector}, AddsSelector: true}
+	if got := MutateComponent(pod, "longhorn-system", wants); got.Outcome != Unchanged {
+		t.Errorf("without a value: %+v", got)
+	}
+	wants.NodeSelector = map[string]string{"disk": "ssd"}
+	if got := string(encode(t, MutateComponent(pod, "longhorn-system", wants).Patch)); got != `[{"op":"add","path":"/spec/nodeSelector","value":{"disk":"ssd","zone":"a"}}]` {
+		t.Errorf("with one: %s", got)
+	}
+}
