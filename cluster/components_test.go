@@ -71,7 +71,7 @@ func oneComponent(t *testing.T, objects ...client.Object) settings.Component {
 
 func TestAnInstanceManagerIsSeenWhole(t *testing.T) {
 	want := settings.Component{
-		Kind: settings.InstanceManager, Name: "im-1", UID: "uid-x", Node: "node-1", Engine: "v1", Ready: true,
+		Kind: settings.InstanceManager, Name: "im-1", UID: "uid-x", ManagerUID: "uid-x", ManagerVersion: "999", Node: "node-1", Engine: "v1", Ready: true,
 		Built: map[settings.Trait]string{
 			settings.Tolerations: "", settings.NodeSelector: "", settings.PriorityClassName: "", settings.StorageAttachment: "",
 			settings.CPURequest: "0m", settings.LivenessTimeout: "10", settings.LogPathTrait: "/var/lib/longhorn/logs", settings.DataEngine: "true",
@@ -224,8 +224,8 @@ func TestAManagerWithoutAPodIsMissing(t *testing.T) {
 	got, err := readerOver(t, ended, manager("im-1", "node-1", ""), manager("im-2", "node-1", "v2"), images).Components(t.Context())
 	want := []settings.Component{
 		{Kind: settings.BackingImageManager, Name: "bim-1", Node: "node-2", Missing: true},
-		{Kind: settings.InstanceManager, Name: "im-1", Node: "node-1", Engine: "v1", Missing: true},
-		{Kind: settings.InstanceManager, Name: "im-2", Node: "node-1", Engine: "v2", Missing: true},
+		{Kind: settings.InstanceManager, Name: "im-1", ManagerUID: "uid-x", ManagerVersion: "999", Node: "node-1", Engine: "v1", Missing: true},
+		{Kind: settings.InstanceManager, Name: "im-2", ManagerUID: "uid-x", ManagerVersion: "999", Node: "node-1", Engine: "v2", Missing: true},
 	}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Fatalf("got  %+v, %v\nwant %+v", got, err, want)

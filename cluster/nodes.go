@@ -72,7 +72,7 @@ func (r *Reader) nodeOf(node *corev1.Node, theirs *longhorn.Node) settings.Node 
 		n.Taints = append(n.Taints, settings.Taint{Key: t.Key, Value: t.Value, Effect: string(t.Effect)})
 	}
 	if theirs != nil {
-		n.Storage, n.StorageDown, n.InstanceManagerMilliCPU = true, !theirs.Ready(), theirs.Spec.InstanceManagerCPURequest
+		n.Storage, n.StorageDown, n.InstanceManagerMilliCPU = true, theirs.Down(), theirs.Spec.InstanceManagerCPURequest
 	}
 	return n
 }

@@ -197,9 +197,10 @@ type Node struct {
 	Status            NodeStatus `json:"status,omitempty"`
 }
 
-// Ready tells whether Longhorn works on the node: its manager is up, and the node is.
-func (n *Node) Ready() bool {
-	return slices.ContainsFunc(n.Status.Conditions, func(c NodeCondition) bool { return c.Type == "Ready" && c.Status == "True" })
+// Down tells whether Longhorn says that it does not work on the node: its manager
+// is down, or the node is.
+func (n *Node) Down() bool {
+	return slices.ContainsFunc(n.Status.Conditions, func(c NodeCondition) bool { return c.Type == "Ready" && c.Status != "True" })
 }
 
 // NodeStatus of a Node.

@@ -85,12 +85,12 @@ func TestAnOverrideThatIsLeftOverIsClosed(t *testing.T) {
 	}
 }
 
-func TestWhatOverridesNothingIsLeftAlone(t *testing.T) {
+func TestWhatOverridesNothingIsTakenAway(t *testing.T) {
 	w := waiting(t, setting(class, ""))
 	w.setSystem(class, "high")
 	w.annotate(w.system(class), request("another"))
 	w.comeToRest()
-	if _, there := w.system(class).Annotations[settings.OverrideAnnotation]; !there || len(w.told("GateOverridden")) > 0 || w.status(class).Applied {
+	if _, there := w.system(class).Annotations[settings.OverrideAnnotation]; there || len(w.told("GateOverridden")) > 0 || w.status(class).Applied {
 		t.Errorf("got %v, %q", w.system(class).Annotations, w.events)
 	}
 }

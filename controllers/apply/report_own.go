@@ -83,7 +83,7 @@ func (r *Reconciler) fill(setting *v1alpha1.Setting, plan settings.SettingPlan) 
 // news only where it was not.
 func (r *Reconciler) tell(setting client.Object, before, after []metav1.Condition) {
 	was, is := meta.FindStatusCondition(before, v1alpha1.ConditionApplied), meta.FindStatusCondition(after, v1alpha1.ConditionApplied)
-	if was == nil && is.Status == metav1.ConditionTrue ||
+	if is.Status == metav1.ConditionTrue && (was == nil || was.Status == metav1.ConditionTrue) ||
 		was != nil && was.Reason == is.Reason && (was.Message == is.Message || is.Reason == string(settings.PhaseRolling) || is.Reason == string(settings.PhaseRestarting)) {
 		return
 	}
