@@ -68,19 +68,19 @@ func TestNetworkMatrix(t *testing.T) {
 }
 
 // notAppliedToInstanceManagers wants Longhorn's storage-network to say the truth:
-// the instance manager does not ask for it.
+// the instance manager does not ask for it, and is in use.
 func (c *cluster) notAppliedToInstanceManagers() {
 	c.t.Helper()
-	c.eventually("storage-network waits for Longhorn", 5*time.Second, func() error {
+	c.eventually("storage-network waits for the engine", 5*time.Second, func() error {
 		out := c.kubectl("-n", namespace, "get", system, string(settings.StorageNetwork), "-o", "jsonpath={.status.applied} {.metadata.annotations.fairlead\\.io/message}")
-		if !strings.HasPrefix(out, "false") || !strings.Contains(out, "has yet to restart 1 pod: instance-manager-1") {
+		if !strings.HasPrefix(out, "false") || !strings.Contains(out, "instance-manager-1 on node-1 runs 1 instance: pvc-rwo-e-0") {
 			return errors.New(out)
 		}
 		return nil
 	})
 }
 
-// createInstanceManager makes a pod that the gate of these settings does not
+// createInstanceManager makes a pod that an engine runs on, and that the gate of these settings does not
 // open (facts of Longhorn: a sync of the RWX setting deleted such pods).
 func (c *cluster) createInstanceManager() *corev1.Pod {
 	c.t.Helper()
@@ -90,7 +90,11 @@ func (c *cluster) createInstanceManager() *corev1.Pod {
 		}},
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "im", Image: "longhornio/longhorn-instance-manager:v1.7.0"}}},
 	}
+	pod.Spec.NodeName = "node-1"
 	c.must(c.Client.Create(c.t.Context(), pod))
+	_, err := c.Kubectl(c.t.Context(), "apiVersion: longhorn.io/v1beta2\nkind: Engine\nmetadata: {name: pvc-rwo-e-0, namespace: "+namespace+"}\n"+
+		"spec: {volumeName: pvc-rwo, nodeID: node-1, desireState: running, dataEngine: v1}\n", "create", "-f", "-")
+	c.must(err)
 	return pod
 }
 
