@@ -189,7 +189,7 @@ func TestEverySetting(t *testing.T) {
 // no more than a few times.
 func (c *cluster) restartedOnceForAll(before map[string]string) {
 	c.t.Helper()
-	const tries = 2 // after 10 s each; then a minute passes
+	const tries = 3 // after ten seconds, ten more, and a minute
 	var list eventsv1.EventList
 	c.must(c.Client.List(c.t.Context(), &list, client.InNamespace(namespace)))
 	notes := map[string][]string{}
