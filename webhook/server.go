@@ -36,6 +36,7 @@ func (s *Server) Start(ctx context.Context) error {
 	server := &http.Server{
 		Handler:           s.closingWhileDraining(s.Handler),
 		ReadHeaderTimeout: 10 * time.Second,
+		ReadTimeout:       15 * time.Second, // the API server sends at once; who drips holds no memory
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
 		ErrorLog:          slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
