@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -40,6 +41,8 @@ type Reconciler struct {
 	Log    *slog.Logger
 
 	metrics *metrics
+	// lastLook is how long the last Reconcile took, in nanoseconds.
+	lastLook atomic.Int64
 	// There is one worker: these need no lock.
 	attempts attempts
 	failures map[settings.Name]string
@@ -48,6 +51,7 @@ type Reconciler struct {
 
 // Reconcile does at most one piece of work.
 func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
+	defer func(started time.Time) { r.lastLook.Store(int64(time.Since(started))) }(time.Now())
 	if err := r.ensureSettings(ctx); err != nil {
 		return ctrl.Result{}, err
 	}

@@ -26,9 +26,20 @@ import (
 	"github.com/fairlead-io/fairlead/cluster/longhorn"
 )
 
-// gathering is how long events are gathered before they are looked at together:
-// a plan looks at everything, and what happens comes in bursts.
-const gathering = 50 * time.Millisecond
+// Events are gathered before they are looked at together: a plan looks at
+// everything, and what happens comes in bursts. In a large cluster, where a look takes
+// longer, they are gathered for longer, so that looking is no more than a part of the time.
+const (
+	leastGathering = 50 * time.Millisecond
+	mostGathering  = 400 * time.Millisecond
+	// gatheringShare is how much longer events are gathered than the last look took.
+	gatheringShare = 4
+)
+
+// gathering is how long events are gathered now.
+func (r *Reconciler) gathering() time.Duration {
+	return min(max(gatheringShare*time.Duration(r.lastLook.Load()), leastGathering), mostGathering)
+}
 
 // SetupWithManager registers the controller. Whatever may open a gate brings an
 // event: nothing waits for a resync.
@@ -38,7 +49,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		return fmt.Errorf("registering the metrics of settings: %w", err)
 	}
 	request := reconcile.Request{NamespacedName: cluster.RolloutKey(r.Profile)}
-	soon := gather(request)
+	soon := gather(request, r.gathering)
 	here := predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetNamespace() == r.Profile.Namespace })
 	driver := predicate.NewPredicateFuncs(func(o client.Object) bool {
 		va, ok := o.(*storagev1.VolumeAttachment)
@@ -67,9 +78,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 }
 
 // gather asks for one look at everything after a burst of events has begun.
-func gather(request reconcile.Request) handler.EventHandler {
+func gather(request reconcile.Request, gathering func() time.Duration) handler.EventHandler {
 	soon := func(queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-		queue.AddAfter(request, gathering)
+		queue.AddAfter(request, gathering())
 	}
 	return handler.Funcs{
 		CreateFunc: func(_ context.Context, _ event.CreateEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
