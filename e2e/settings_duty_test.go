@@ -93,9 +93,10 @@ func TestFromTheLastDetachToTheFirstRestart(t *testing.T) {
 	} {
 		t.Logf(what+"; a bare watch takes %s (median of %d): %.1f times",
 			took.Round(time.Millisecond/10), latency.Round(time.Millisecond/10), latencySamples, float64(took)/float64(latency))
-		if took > time.Second {
-			t.Errorf(what, took)
-		}
+	}
+	// Templates come first; the last instance may have stopped before or after them.
+	if first := min(templates, pods); first > time.Second {
+		t.Errorf("nothing was restarted for %s after what it waited for was gone", first)
 	}
 	c.waitSetting(system, "priority-class", "true")
 }

@@ -46,6 +46,7 @@ func (p Profile) componentWants(ctx context.Context, kind settings.ComponentKind
 		c.Engine = cmp.Or(pod.Metadata.Labels[p.EngineLabel], settings.EngineV1)
 	}
 	var nodes settings.Nodes
+	// Of the node the CPUs are asked, and for a pod that is bound to it the labels.
 	if c.Node != "" {
 		if nodes, err = p.Live.Node(ctx, c.Node); err != nil {
 			return wants, err
@@ -59,7 +60,7 @@ func (p Profile) componentWants(ctx context.Context, kind settings.ComponentKind
 			delete(wants.By, trait)
 		}
 	}
-	if _, asked := wants.By[settings.PriorityClassName]; asked {
+	if _, asked := wants.By[settings.PriorityClassName]; asked && wants.PriorityClass != pod.Spec.PriorityClassName {
 		wants.Classes, wants.DefaultClass, err = p.Live.PriorityClasses(ctx)
 	}
 	return wants, err
