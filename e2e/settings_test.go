@@ -91,8 +91,11 @@ func TestVolumeAttachedWithAReplica(t *testing.T) {
 func (c *cluster) waitSetting(group, name, applied string) {
 	c.t.Helper()
 	c.eventually(name+" applied "+applied, 120*time.Second, func() error {
+		// Until the value has been looked at, applied speaks of the one before.
+		value := c.kubectl("-n", namespace, "get", group, name, "-o", "jsonpath={.value}")
+		seen := c.kubectl("-n", namespace, "get", own, name, "-o", "jsonpath={.status.effectiveValue}|{.status.applied}")
 		out := c.kubectl("-n", namespace, "get", group, name, "-o", "jsonpath={.status.applied}")
-		if out != applied {
+		if out != applied || seen != value+"|"+applied {
 			return fmt.Errorf("applied is %q: %s", out, c.kubectl("-n", namespace, "get", own, name, "-o", "jsonpath={.status.effectiveValue} {.status.conditions[0].message} {.status.lastError}"))
 		}
 		return nil

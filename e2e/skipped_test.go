@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -44,7 +45,7 @@ func TestWhatIsNotDoneIsTold(t *testing.T) {
 			want := test.merged
 			if test.want != "" {
 				want = before
-				if len(warnings) != 1 || warnings[0] != test.want {
+				if !slices.Contains(warnings, test.want) { // said again where the API server asks again
 					t.Errorf("told %q, want %q", warnings, test.want)
 				}
 			}
