@@ -72,7 +72,7 @@ test-controlplane: control-plane ## Tests of the control plane itself
 test-e2e: control-plane coredns $(BIN)/fairlead ## End to end, on the real control plane
 	@mkdir -p $(BIN)
 	$(WITH_RACE) go build $(RACE) -ldflags "$(LDFLAGS)" -o $(BIN)/fairlead-test ./cmd/fairlead
-	@echo "testing end to end (nine minutes or so on two cores)"
+	@echo "testing end to end (twelve minutes or so on two cores)"
 	$(WITH_RACE) FAIRLEAD_BINARY=$(BIN)/fairlead-test FAIRLEAD_RELEASE_BINARY=$(BIN)/fairlead go test $(RACE) -timeout 30m ./e2e $(E2E)
 
 .PHONY: fuzz
