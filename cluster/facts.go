@@ -90,6 +90,7 @@ func (r *Reader) addSettings(ctx context.Context, f *settings.Facts) error {
 			_, f.Overridden[name] = settings.ReadOverride(s.Annotations, *s.Value)
 		}
 	}
+	f.OwnValues, f.SystemValues = own, system
 	f.Values = settings.Resolve(own, system, r.profile.Name)
 	return nil
 }

@@ -175,30 +175,3 @@ func Ready(pod *corev1.Pod) bool {
 	c := condition(pod, corev1.PodReady)
 	return c != nil && c.Status == corev1.ConditionTrue
 }
-
-// OffStorageNetwork names the other pods that the storage system itself puts on
-// the storage network, of those the ones that do not ask for the network that
-// the value of storage-network names.
-func (r *Reader) OffStorageNetwork(ctx context.Context, value string) ([]string, error) {
-	network, err := storage.ParseNetwork(value)
-	if err != nil {
-		return nil, nil // an invalid value is reported by whoever judges it
-	}
-	want := storage.Attachment{}
-	if !network.IsZero() {
-		want = storage.Attachment{Network: network, Interface: r.profile.StorageInterface}
-	}
-	var names []string
-	for _, labels := range r.profile.OtherNetworkLabels() {
-		pods, err := r.pods(ctx, labels)
-		if err != nil {
-			return nil, err
-		}
-		for i := range pods {
-			if r.managedNetwork(&pods[i]) != want {
-				names = append(names, pods[i].Name)
-			}
-		}
-	}
-	return names, nil
-}

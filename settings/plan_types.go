@@ -11,6 +11,8 @@ type Facts struct {
 	Profile storage.Profile
 	// Values in force.
 	Values Values
+	// OwnValues and SystemValues are what they follow from: Fairlead's own and the storage system's.
+	OwnValues, SystemValues map[Name]string
 	// Applied is the value that was last seen rolled out, by setting; Underway
 	// where another has begun to be since.
 	Applied map[Name]string

@@ -27,8 +27,6 @@ type SettingFacts struct {
 	settings.Facts
 	// Own tells Fairlead's own settings from the storage system's.
 	Own bool
-	// OwnValues and SystemValues are the values before the change.
-	OwnValues, SystemValues map[settings.Name]string
 	// Networks in the cluster. NetworksKnown is false where they could not be listed.
 	Networks      []storage.Network
 	NetworksKnown bool

@@ -119,6 +119,7 @@ type builder struct{ SettingFacts }
 func idleCluster() *builder {
 	f := &builder{SettingFacts{
 		Facts: settings.Facts{
+			OwnValues: values{}, SystemValues: values{autoCleanup: "true", settings.V2DataEngine: "true", settings.PriorityClass: "longhorn-critical"},
 			Profile: storage.Longhorn(), Now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), Nodes: settings.Nodes{}, Applied: values{},
 			Rollout: settings.Rollout{
 				DaemonSet: settings.DaemonSet{Name: "longhorn-csi-plugin", Found: true, Observed: true, Wanted: 3, MaxUnavailable: 1},
@@ -126,7 +127,6 @@ func idleCluster() *builder {
 			},
 		},
 		Applies: true, MissingPolicy: Warn, User: "alice",
-		OwnValues: values{}, SystemValues: values{autoCleanup: "true", settings.V2DataEngine: "true", settings.PriorityClass: "longhorn-critical"},
 		Networks: []storage.Network{storageNet.Network, backupNet.Network}, NetworksKnown: true,
 		PriorityClasses: []string{"longhorn-critical", "system-cluster-critical", "system-node-critical"},
 	}}

@@ -21,11 +21,10 @@ var (
 // quiet are the facts of a cluster with two networks, none in use and nothing attached.
 func quiet() SettingFacts {
 	return SettingFacts{
-		Facts: settings.Facts{Profile: storage.Longhorn(), Rollout: settings.Rollout{
+		Facts: settings.Facts{Profile: storage.Longhorn(), OwnValues: map[settings.Name]string{}, SystemValues: map[settings.Name]string{}, Rollout: settings.Rollout{
 			DaemonSet: settings.DaemonSet{Name: "csi", Found: true}, Clients: make([]storage.Client, 3),
 		}},
 		Applies: true, MissingPolicy: Warn,
-		OwnValues: map[settings.Name]string{}, SystemValues: map[settings.Name]string{},
 		Networks: []storage.Network{storageNet.Network, backupNet.Network}, NetworksKnown: true,
 	}
 }

@@ -60,9 +60,6 @@ func (p Profile) settingFacts(ctx context.Context, r *Request[validators.Setting
 	if facts.Facts, err = p.Live.Facts(ctx, cluster.FactsOptions{Now: time.Now(), VolumeNetworks: p.Duties.ServesVolumeNetworks()}); err != nil {
 		return facts, err
 	}
-	if facts.OwnValues, facts.SystemValues, err = p.Live.Values(ctx); err != nil {
-		return facts, err
-	}
 	if facts.PriorityClasses, _, err = p.Live.PriorityClasses(ctx); err != nil {
 		return facts, err
 	}
