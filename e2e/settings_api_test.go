@@ -107,7 +107,7 @@ func TestRESTIsBehindTheAPIServer(t *testing.T) {
 		if now := c.kubectl("-n", namespace, "get", system, "priority-class", "-o", "jsonpath={.value}"); now != critical {
 			t.Errorf("it is %s", now)
 		}
-		c.waitSetting(own, "priority-class", "false")
+		c.waitSetting(system, "priority-class", "false")
 		api.get(ops, "/v1/settings/priority-class", http.StatusOK, &one)
 		if one.Applied || len(one.Blockers) == 0 || one.Blockers[0].Name != "pvc-1" || !strings.Contains(one.Reason, "1 volume attached: pvc-1") {
 			t.Errorf("got %+v", one)
