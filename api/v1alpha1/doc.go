@@ -18,6 +18,7 @@ func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion,
 		&Setting{}, &SettingList{},
 		&NetworkRollout{}, &NetworkRolloutList{},
+		&NodeFence{}, &NodeFenceList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil

@@ -1,0 +1,248 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// NodeFence is what Fairlead knows of one node, by the node's name: the addresses
+// by which its storage clients are known, kept while the node is healthy; the
+// volumes that it holds; and, when it is lost, how far fencing it is. The
+// controller owns it, and it outlives the node. Users read it; a gate is
+// overridden by an annotation on it.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster,shortName=nf,categories=fairlead
+// +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
+// +kubebuilder:printcolumn:name="Addresses",type=string,JSONPath=`.status.addresses`
+// +kubebuilder:printcolumn:name="Volumes",type=integer,JSONPath=`.status.volumeCount`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.reason`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.message`
+type NodeFence struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// +optional
+	Status NodeFenceStatus `json:"status,omitempty"`
+}
+
+// NodeFencePhase is how far a node is from healthy.
+type NodeFencePhase string
+
+// Phases, in the order of an incident.
+const (
+	// NodeHealthy: the node is Ready, and its ledger is kept.
+	NodeHealthy NodeFencePhase = "Healthy"
+	// NodeLost: the node is not Ready. Its ledger stays as it was and its volumes
+	// are held; nobody has said that it is to be fenced.
+	NodeLost NodeFencePhase = "Lost"
+	// NodeFencing: the node is to be fenced, and not every identity is yet.
+	NodeFencing NodeFencePhase = "Fencing"
+	// NodeFenced: the storage systems refuse what the node writes.
+	NodeFenced NodeFencePhase = "Fenced"
+	// NodeDrained: fenced, and neither pods nor attachments are left on it.
+	NodeDrained NodeFencePhase = "Drained"
+	// NodeReturned: the node has booted anew, and is Ready, and is still fenced.
+	NodeReturned NodeFencePhase = "Returned"
+	// NodeUnfencing: the storage systems are told to let the node in again.
+	NodeUnfencing NodeFencePhase = "Unfencing"
+)
+
+// NodeFenceStatus is the ledger of a node and the state of its incident.
+type NodeFenceStatus struct {
+	// +optional
+	// +kubebuilder:validation:Enum=Healthy;Lost;Fencing;Fenced;Drained;Returned;Unfencing
+	Phase NodeFencePhase `json:"phase,omitempty"`
+	// Reason of the phase in one word, and of what is refused.
+	//
+	// +optional
+	Reason string `json:"reason,omitempty"`
+	// Message says what is done, what is waited for or why something is refused, and what to do.
+	//
+	// +optional
+	Message string `json:"message,omitempty"`
+	// Node that the ledger was recorded of.
+	//
+	// +optional
+	Node MachineIdentity `json:"node,omitzero"`
+	// LastHealthy is when the node was last seen Ready, to some minutes.
+	//
+	// +optional
+	LastHealthy *metav1.Time `json:"lastHealthy,omitempty"`
+	// LostSince is when the node was first seen not Ready, or gone.
+	//
+	// +optional
+	LostSince *metav1.Time `json:"lostSince,omitempty"`
+	// Incident names this loss of the node; what is made for it carries the name.
+	//
+	// +optional
+	Incident string `json:"incident,omitempty"`
+	// Addresses of all identities, for people to read.
+	//
+	// +optional
+	Addresses string `json:"addresses,omitempty"`
+	// Identities that the node's storage clients have: the ledger.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	Identities []StorageIdentity `json:"identities,omitempty"`
+	// Volumes that the node holds or held, until it let go of them by itself or was fenced and has returned.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=4096
+	Volumes []HeldVolume `json:"volumes,omitempty"`
+	// VolumeCount is the number of Volumes.
+	//
+	// +optional
+	VolumeCount int `json:"volumeCount"`
+	// Fences that were asked for, one for each identity.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=256
+	Fences []Fence `json:"fences,omitempty"`
+	// Tainted is when Fairlead itself gave the node its out-of-service taint.
+	//
+	// +optional
+	Tainted *metav1.Time `json:"tainted,omitempty"`
+}
+
+// MachineIdentity tells one run of one machine from another of the same name.
+type MachineIdentity struct {
+	// UID of the Node object.
+	//
+	// +optional
+	UID types.UID `json:"uid,omitempty"`
+	// BootID is node.status.nodeInfo.bootID: another one after each boot.
+	//
+	// +optional
+	BootID string `json:"bootID,omitempty"`
+	// SystemUUID is node.status.nodeInfo.systemUUID: another one on another machine.
+	//
+	// +optional
+	SystemUUID string `json:"systemUUID,omitempty"`
+}
+
+// StorageIdentity is one storage system that the node is a client of, and as whom.
+type StorageIdentity struct {
+	// Driver is the name of the CSI driver.
+	Driver string `json:"driver"`
+	// ClusterID of the storage cluster, as in the volumeAttributes of its volumes.
+	//
+	// +optional
+	ClusterID string `json:"clusterID,omitempty"`
+	// ClientID is the id that CSI-Addons gives the client.
+	//
+	// +optional
+	ClientID string `json:"clientID,omitempty"`
+	// Class is the NetworkFenceClass to fence with; without one, Secret and the clusterID are used.
+	//
+	// +optional
+	Class string `json:"class,omitempty"`
+	// Secret with which the driver fences.
+	//
+	// +optional
+	Secret *SecretReference `json:"secret,omitempty"`
+	// Addresses by which the storage system knows the node.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	Addresses []ClientAddress `json:"addresses,omitempty"`
+	// Problem says why the identity can't be fenced as it is recorded.
+	//
+	// +optional
+	Problem string `json:"problem,omitempty"`
+}
+
+// SecretReference is a Secret in a namespace.
+type SecretReference struct {
+	Name      string `json:"name"`
+	Namespace string `json:"namespace"`
+}
+
+// ClientAddress is one address of a storage client.
+type ClientAddress struct {
+	// CIDR is the address, /32 or /128.
+	CIDR string `json:"cidr"`
+	// Source that it was read from.
+	//
+	// +kubebuilder:validation:Enum=CSIAddonsNode;Multus;Node;Watchers
+	Source string `json:"source"`
+	// LastSeen is when the source last said so, to some minutes.
+	LastSeen metav1.Time `json:"lastSeen"`
+}
+
+// HeldVolume is a volume that may be written to from the node.
+type HeldVolume struct {
+	// PersistentVolume is its name.
+	PersistentVolume string `json:"persistentVolume"`
+	// Driver is the name of its CSI driver.
+	Driver string `json:"driver"`
+	// ClusterID of its storage cluster.
+	//
+	// +optional
+	ClusterID string `json:"clusterID,omitempty"`
+	// Shared volumes may be written to from several nodes at once.
+	//
+	// +optional
+	Shared bool `json:"shared,omitempty"`
+}
+
+// Fence is a NetworkFence that Fairlead asked for.
+type Fence struct {
+	// Name of the NetworkFence.
+	Name string `json:"name"`
+	// Incident that it was made for.
+	Incident string `json:"incident"`
+	Driver   string `json:"driver"`
+	// +optional
+	ClusterID string `json:"clusterID,omitempty"`
+	// Class is the NetworkFenceClass that it is made with, or else Secret.
+	//
+	// +optional
+	Class string `json:"class,omitempty"`
+	// +optional
+	Secret *SecretReference `json:"secret,omitempty"`
+	// CIDRs that it blocks.
+	//
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	CIDRs []string `json:"cidrs"`
+	// State: Requested, Fenced, Unfencing, or Leaving (only its object is still there).
+	//
+	// +kubebuilder:validation:Enum=Requested;Fenced;Unfencing;Leaving
+	State string `json:"state"`
+	// Since is when it was last asked for.
+	Since metav1.Time `json:"since"`
+	// Failures of the CSI driver so far, after each of which it is asked anew.
+	//
+	// +optional
+	Failures int `json:"failures,omitempty"`
+	// Message of the CSI driver, if it is not a success.
+	//
+	// +optional
+	Message string `json:"message,omitempty"`
+}
+
+// States of a Fence.
+const (
+	FenceRequested = "Requested"
+	FenceFenced    = "Fenced"
+	FenceUnfencing = "Unfencing"
+	FenceLeaving   = "Leaving"
+)
+
+// NodeFenceList is a list of NodeFences.
+//
+// +kubebuilder:object:root=true
+type NodeFenceList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []NodeFence `json:"items"`
+}

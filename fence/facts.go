@@ -1,0 +1,130 @@
+package fence
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+)
+
+// OutOfServiceTaint says that a node is shut down or lost, and that Kubernetes
+// may let go of its pods and volumes: its key; value and effect do not matter
+// (k8s.io/api/core/v1.TaintNodeOutOfService).
+const OutOfServiceTaint = "node.kubernetes.io/out-of-service"
+
+// OwnTaintValue marks an out-of-service taint that Fairlead set by itself.
+const OwnTaintValue = "fairlead"
+
+// Node is what is read of a Node object. The zero value, but for its name, is a
+// node whose object is gone.
+type Node struct {
+	Name    string
+	Exists  bool
+	Machine v1alpha1.MachineIdentity
+	// Ready is the node's condition, and ReadyChanged when it last changed.
+	Ready        bool
+	ReadyChanged time.Time
+	// OutOfService: the node has the taint; OwnTaint: Fairlead gave it.
+	OutOfService, OwnTaint bool
+	// Addresses of the node, internal and external ones.
+	Addresses []netip.Addr
+}
+
+// Policy is what the configuration says of fencing.
+type Policy struct {
+	// MaxAge of the ledger when the node is lost.
+	MaxAge time.Duration
+	// ReadyFor is how long a node must be Ready again before it is let in.
+	ReadyFor time.Duration
+	// Automatic: let a node in as soon as it may be, without waiting for its taint to be taken away.
+	Automatic bool
+	// Storages by driver: how each is treated. A driver that is not here is not protected.
+	Storages func(driver string) (StoragePolicy, bool)
+}
+
+// StoragePolicy is what the configuration says of one storage system.
+type StoragePolicy struct {
+	Mode Mode
+	// SwitchedOff by the storage system's own switch.
+	SwitchedOff bool
+	// ClientRanges that this cluster's clients have their addresses in; empty: any.
+	// What is outside belongs to another cluster on the same storage.
+	ClientRanges []netip.Prefix
+}
+
+// mode that is in force for a driver.
+func (p Policy) mode(driver string) Mode {
+	s, protected := p.Storages(driver)
+	if !protected || s.SwitchedOff || s.Mode == "" {
+		return ModeOff
+	}
+	return s.Mode
+}
+
+// Facts are what is known of one node.
+type Facts struct {
+	Now    time.Time
+	Node   Node
+	Status v1alpha1.NodeFenceStatus
+	// Override of a gate that holds for this incident.
+	Override Override
+	Policy   Policy
+
+	// Holding are the protected volumes that the cluster shows on the node now: by
+	// VolumeAttachments, volumesInUse, volumesAttached and pods together.
+	Holding []v1alpha1.HeldVolume
+	// Left are the pods and attachments that are still on the node, for people to read.
+	Left []string
+	// OldAttachments are those of Left that are older than the node's last boot.
+	OldAttachments []string
+	// Ledger is what the sources say of the node now. Only read while it is Ready.
+	Ledger []v1alpha1.StorageIdentity
+	// Fences are all NetworkFences of the cluster, Fairlead's and others'.
+	Fences []NetworkFence
+	// Others are all nodes but this one, as their objects and their NodeFences say.
+	Others []Other
+	// Servers of the storage systems.
+	Servers []Server
+	// Watching are the clients that the storage system itself reports on volumes
+	// that only this node holds; none where that is not asked for.
+	Watching []Watching
+}
+
+// Other is another node.
+type Other struct {
+	Node   Node
+	Status v1alpha1.NodeFenceStatus
+	// ClientAddresses are those of its client pods.
+	ClientAddresses []netip.Addr
+}
+
+// Server is a pod that serves storage.
+type Server struct {
+	Name, Node string
+	Addresses  []netip.Addr
+}
+
+// Watching is what a storage system says of a volume's clients.
+type Watching struct {
+	Volume    v1alpha1.HeldVolume
+	Addresses []netip.Addr
+}
+
+// NetworkFence is what is read of a NetworkFence object (csi-addons v1alpha1),
+// and what is made of it.
+type NetworkFence struct {
+	Name            string
+	ResourceVersion string
+	Labels          map[string]string
+	Created         time.Time
+	Deleting        bool
+
+	Class, Driver string
+	Secret        *v1alpha1.SecretReference
+	Parameters    map[string]string
+	CIDRs         []string
+	// Unfenced is the desired state; else it is Fenced.
+	Unfenced bool
+
+	Result, Message string
+}

@@ -1,0 +1,115 @@
+package fence
+
+import (
+	"fmt"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+)
+
+// Holder is a node that has, or had, a volume: what is read of it at this moment.
+type Holder struct {
+	Node Node
+	// Status of its NodeFence; the zero value if it has none.
+	Status   v1alpha1.NodeFenceStatus
+	Override Override
+}
+
+// Held says who keeps a volume from being attached elsewhere, and why.
+type Held struct {
+	Refusal
+	Node string
+	// Soon: a fence is asked for and nothing is wrong, so it may stand in a moment.
+	Soon bool
+}
+
+// Attach decides whether a volume may be attached to a node. It may not while
+// another node that holds or held it is lost and not fenced for the volume's
+// storage. holders are all nodes that may hold it; nil means that it may.
+//
+// A shared volume may have many writers, so a holder that is only not Ready keeps
+// nobody from it; one whose pods Kubernetes is told to give up does, since
+// they come up elsewhere in the belief to be the only ones of their name.
+func Attach(volume Volume, node string, holders []Holder, policy Policy) *Held {
+	if policy.mode(volume.Driver) == ModeOff || volume.ReadOnly() {
+		return nil
+	}
+	for _, h := range holders {
+		if h.Node.Name == node || !h.lost(volume.Shared()) || h.fencedFor(volume) || h.Override.Gate == GateAttach {
+			continue
+		}
+		held := &Held{Node: h.Node.Name, Soon: h.Status.Phase == v1alpha1.NodeFencing && h.Status.Reason == ReasonFencing}
+		held.Refusal = *refuse(h.reason(), "volume %s was last on node %s, which is lost and not fenced: attached to %s now, it could have two writers. %sKubernetes tries again by itself; see: kubectl describe nodefence %s",
+			volume.Name, h.Node.Name, node, h.says(), h.Node.Name)
+		return held
+	}
+	return nil
+}
+
+// lost tells whether the node may still write without anybody hearing of it.
+func (h Holder) lost(shared bool) bool {
+	switch h.Status.Phase {
+	case v1alpha1.NodeFencing, v1alpha1.NodeFenced, v1alpha1.NodeDrained:
+		return true
+	}
+	n := h.Node
+	if !n.Exists || n.OutOfService || n.Machine.SystemUUID != "" && h.Status.Node.SystemUUID != "" && n.Machine.SystemUUID != h.Status.Node.SystemUUID {
+		return true
+	}
+	return !n.Ready && !shared
+}
+
+// fencedFor tells whether the storage of a volume refuses what the node writes.
+func (h Holder) fencedFor(v Volume) bool {
+	s := h.Status
+	switch s.Phase {
+	case v1alpha1.NodeFencing, v1alpha1.NodeFenced, v1alpha1.NodeDrained:
+	default:
+		return false
+	}
+	for _, f := range s.Fences {
+		if f.Incident == s.Incident && f.State == v1alpha1.FenceFenced && f.Driver == v.Driver && f.ClusterID == v.ClusterID {
+			return true
+		}
+	}
+	return false
+}
+
+func (h Holder) reason() string {
+	if h.Status.Reason != "" && h.Status.Phase != v1alpha1.NodeHealthy {
+		return h.Status.Reason
+	}
+	return ReasonNotReady
+}
+
+func (h Holder) says() string {
+	if h.Status.Message == "" || h.Status.Phase == v1alpha1.NodeHealthy && h.Status.Reason == ReasonReady {
+		return ""
+	}
+	return fmt.Sprintf("Fairlead says of it: %s. ", h.Status.Message)
+}
+
+// AddTaint decides whether a node may be given the out-of-service taint:
+// Kubernetes then detaches its volumes without asking whether they are in use.
+func AddTaint(n Node, o Override) *Refusal {
+	if !n.Ready || o.Gate == GateTaint {
+		return nil
+	}
+	return refuse(ReasonTaintedButReady, "node %s is Ready: with this taint Kubernetes takes its volumes away while they are written to. Shut it down first, and wait until it is not Ready; or, if you must: kubectl annotate nodefence %s '%s=%s: <why>'",
+		n.Name, n.Name, OverrideAnnotation, GateTaint)
+}
+
+// RemoveTaint decides whether the out-of-service taint may go: not from a node
+// that is fenced and has not booted since, for then its pods would come back to
+// mounts that the storage refuses, or that are no longer theirs.
+func RemoveTaint(n Node, s v1alpha1.NodeFenceStatus, o Override) *Refusal {
+	f := Facts{Node: n, Status: s}
+	if o.Gate == GateTaint || o.Gate == GateUnfence || !f.asked() || f.rebooted() {
+		return nil
+	}
+	switch s.Phase {
+	case v1alpha1.NodeFencing, v1alpha1.NodeFenced, v1alpha1.NodeDrained:
+		return refuse(ReasonNotRebooted, "node %s is being fenced or is fenced, and has not booted since (boot %q): reboot it first; or, if you must: kubectl annotate nodefence %s '%s=%s: <why>'",
+			n.Name, s.Node.BootID, n.Name, OverrideAnnotation, GateTaint)
+	}
+	return nil
+}

@@ -1,0 +1,92 @@
+package fence
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+)
+
+// Volume is what is read of a PersistentVolume. Driver is empty if it is not a CSI volume.
+type Volume struct {
+	Name           string
+	Driver, Handle string
+	ClusterID      string
+	AccessModes    []string
+	// Attributes are its volumeAttributes.
+	Attributes map[string]string
+	// Secret that deletes it: the secret to fence with, if it has one.
+	Secret *v1alpha1.SecretReference
+}
+
+// Shared volumes may be written to from several nodes at once: that is what they are for.
+func (v Volume) Shared() bool { return slices.Contains(v.AccessModes, "ReadWriteMany") }
+
+// ReadOnly volumes are written to from nowhere, so nobody holds them.
+func (v Volume) ReadOnly() bool {
+	return len(v.AccessModes) > 0 && !slices.ContainsFunc(v.AccessModes, func(m string) bool { return m != "ReadOnlyMany" })
+}
+
+// Held is the volume as a NodeFence remembers it.
+func (v Volume) Held() v1alpha1.HeldVolume {
+	return v1alpha1.HeldVolume{PersistentVolume: v.Name, Driver: v.Driver, ClusterID: v.ClusterID, Shared: v.Shared()}
+}
+
+// Use is what shows that a volume is on a node.
+type Use struct {
+	// Attached names PersistentVolumes: of the node's VolumeAttachments, and of its pods' claims.
+	Attached []string
+	// InUse are the node's status.volumesInUse and the names in status.volumesAttached.
+	InUse []string
+}
+
+// Holding joins all of it, since each alone has holes: the kubelet's list is as
+// old as the node's last word, an attachment goes before the mount does, and
+// volumes of drivers without attachment are in neither. protected tells whose
+// volumes count.
+func Holding(use Use, volumes []Volume, protected func(driver string) bool) []v1alpha1.HeldVolume {
+	attached := map[string]bool{}
+	for _, name := range use.Attached {
+		attached[name] = true
+	}
+	for _, unique := range use.InUse {
+		if driver, handle, ok := ParseUniqueName(unique); ok {
+			attached[driver+"^"+handle] = true
+		}
+	}
+	var held []v1alpha1.HeldVolume
+	for _, v := range volumes {
+		if v.Driver != "" && protected(v.Driver) && !v.ReadOnly() && (attached[v.Name] || attached[v.Driver+"^"+v.Handle]) {
+			held = append(held, v.Held())
+		}
+	}
+	return sorted(held)
+}
+
+// ParseUniqueName reads an entry of status.volumesInUse of a CSI volume:
+// kubernetes.io/csi/<driver>^<volumeHandle>. The handle may hold any character, "^" too.
+func ParseUniqueName(unique string) (driver, handle string, ok bool) {
+	name, isCSI := strings.CutPrefix(unique, "kubernetes.io/csi/")
+	if !isCSI {
+		return "", "", false
+	}
+	driver, handle, ok = strings.Cut(name, "^")
+	return driver, handle, ok && driver != "" && handle != ""
+}
+
+// union of two lists of volumes; what now says wins.
+func union(before, now []v1alpha1.HeldVolume) []v1alpha1.HeldVolume {
+	all := slices.Clone(now)
+	for _, v := range before {
+		if !slices.ContainsFunc(now, func(n v1alpha1.HeldVolume) bool { return n.PersistentVolume == v.PersistentVolume }) {
+			all = append(all, v)
+		}
+	}
+	return sorted(all)
+}
+
+func sorted(volumes []v1alpha1.HeldVolume) []v1alpha1.HeldVolume {
+	slices.SortFunc(volumes, func(a, b v1alpha1.HeldVolume) int { return cmp.Compare(a.PersistentVolume, b.PersistentVolume) })
+	return slices.CompactFunc(volumes, func(a, b v1alpha1.HeldVolume) bool { return a.PersistentVolume == b.PersistentVolume })
+}

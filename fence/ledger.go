@@ -1,0 +1,79 @@
+package fence
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+)
+
+// Sources of addresses, the surest first.
+const (
+	SourceCSIAddonsNode = "CSIAddonsNode"
+	SourceMultus        = "Multus"
+	SourceNode          = "Node"
+	SourceWatchers      = "Watchers"
+)
+
+var sources = []string{SourceCSIAddonsNode, SourceMultus, SourceNode, SourceWatchers}
+
+// merge takes what the sources say now in place of what they said before, in one
+// boot of one machine. An identity that nobody reports any more stays as old as it
+// is, since a CSIAddonsNode goes before anybody notices that its node is lost; nor
+// does a less sure source take the place of a surer one that has fallen silent.
+func merge(before, now []v1alpha1.StorageIdentity, at time.Time) []v1alpha1.StorageIdentity {
+	var merged []v1alpha1.StorageIdentity
+	for _, i := range now {
+		i = *i.DeepCopy()
+		for n := range i.Addresses {
+			i.Addresses[n].LastSeen = metav1.NewTime(at.Truncate(time.Second))
+		}
+		if old, known := (key{i.Driver, i.ClusterID}).in(before); known && rank(old) < rank(i) {
+			i = old
+		}
+		merged = append(merged, i)
+	}
+	for _, old := range before {
+		if _, reported := (key{old.Driver, old.ClusterID}).in(now); !reported {
+			merged = append(merged, old)
+		}
+	}
+	slices.SortFunc(merged, func(a, b v1alpha1.StorageIdentity) int {
+		return strings.Compare(a.Driver+"\x00"+a.ClusterID, b.Driver+"\x00"+b.ClusterID)
+	})
+	return merged
+}
+
+// rank of an identity's source; one without addresses is the least sure.
+func rank(i v1alpha1.StorageIdentity) int {
+	if len(i.Addresses) == 0 {
+		return len(sources)
+	}
+	return slices.Index(sources, i.Addresses[0].Source)
+}
+
+// sameLedger compares but for times.
+func sameLedger(a, b []v1alpha1.StorageIdentity) bool {
+	return slices.EqualFunc(a, b, func(x, y v1alpha1.StorageIdentity) bool {
+		sameSecret := (x.Secret == nil) == (y.Secret == nil) && (x.Secret == nil || *x.Secret == *y.Secret)
+		return sameSecret && x.Driver == y.Driver && x.ClusterID == y.ClusterID && x.ClientID == y.ClientID && x.Class == y.Class && x.Problem == y.Problem &&
+			slices.EqualFunc(x.Addresses, y.Addresses, func(p, q v1alpha1.ClientAddress) bool { return p.CIDR == q.CIDR && p.Source == q.Source })
+	})
+}
+
+// addressesOf all identities, each once, for a column.
+func addressesOf(ledger []v1alpha1.StorageIdentity) string {
+	var all []string
+	for _, i := range ledger {
+		for _, a := range i.Addresses {
+			if !slices.Contains(all, a.CIDR) {
+				all = append(all, a.CIDR)
+			}
+		}
+	}
+	slices.Sort(all)
+	return strings.Join(all, ",")
+}

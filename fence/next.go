@@ -1,0 +1,152 @@
+package fence
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+)
+
+// Next is the whole state machine of one node. It is level-triggered: whatever
+// happened before, it goes by what is recorded and what is there.
+func Next(f Facts) Step {
+	step := Step{Status: *f.Status.DeepCopy()}
+	switch f.Status.Phase {
+	case v1alpha1.NodeFencing, v1alpha1.NodeFenced, v1alpha1.NodeDrained:
+		f.fencing(&step)
+	case v1alpha1.NodeReturned, v1alpha1.NodeUnfencing:
+		f.returning(&step)
+	default:
+		f.watch(&step)
+	}
+	step.Status.Addresses = addressesOf(step.Status.Identities)
+	step.Status.VolumeCount = len(step.Status.Volumes)
+	return step
+}
+
+// watch keeps the ledger of a healthy node, and finds out that it is lost.
+func (f Facts) watch(step *Step) {
+	s := &step.Status
+	switch {
+	case f.gone() && len(f.Holding) == 0 && len(s.Volumes) == 0 && len(s.Fences) == 0:
+		step.Forget = true
+	case f.Node.Ready && !f.replaced() && len(s.Fences) > 0:
+		f.comeBack(step)
+	case f.Node.Ready && !f.replaced():
+		f.healthy(step)
+	default:
+		f.lost(step)
+	}
+}
+
+// healthy records what will be needed when the node can't be asked any more.
+func (f Facts) healthy(step *Step) {
+	s := &step.Status
+	s.Incident, s.LostSince = "", nil
+	f.record(s)
+	if f.Node.OutOfService {
+		// It may have been Kubernetes' word that its volumes are free: nothing is forgotten.
+		s.Volumes = union(s.Volumes, f.Holding)
+		step.warn(v1alpha1.NodeHealthy, ReasonTaintedButReady, fmt.Sprintf(
+			"the node has the taint %s but is Ready: a healthy node is not fenced, and its volumes are attached nowhere else; take the taint away, or shut the node down", OutOfServiceTaint))
+		if f.Node.OwnTaint {
+			step.RemoveTaint = true // it came back before anything was fenced
+		}
+		return
+	}
+	s.Volumes, s.Tainted = f.Holding, nil
+	step.say(v1alpha1.NodeHealthy, ReasonReady, "")
+}
+
+// refreshEvery is how often times are written anew that say nothing else: every
+// node's record would else be written all the time.
+const refreshEvery = 5 * time.Minute
+
+// record takes what the sources say now.
+func (f Facts) record(s *v1alpha1.NodeFenceStatus) {
+	before := s.Identities
+	if s.Node != f.Node.Machine {
+		before = nil // of another boot, or another machine
+	}
+	merged := merge(before, f.Ledger, f.Now)
+	fresh := before != nil && s.LastHealthy != nil && f.Now.Sub(s.LastHealthy.Time) < refreshEvery
+	if fresh && sameLedger(merged, s.Identities) {
+		return
+	}
+	now := metav1.NewTime(f.Now.Truncate(time.Second))
+	s.LastHealthy, s.Node, s.Identities = &now, f.Node.Machine, merged
+}
+
+// lost holds the volumes, and begins to fence once somebody has said that the
+// node is out of service, or has deleted it.
+func (f Facts) lost(step *Step) {
+	s := &step.Status
+	if s.LostSince == nil {
+		since := f.Now
+		if f.Node.Exists && !f.Node.Ready && f.Node.ReadyChanged.Before(since) && !f.Node.ReadyChanged.IsZero() {
+			since = f.Node.ReadyChanged
+		}
+		at := metav1.NewTime(since.Truncate(time.Second))
+		s.LostSince = &at
+		s.Incident = incidentOf(f.Node.Name, *s)
+	}
+	s.Volumes = union(s.Volumes, f.Holding)
+	reason, what := f.how()
+	switch {
+	case len(f.protected(s.Volumes)) == 0 && f.gone() && len(s.Fences) > 0:
+		step.say(v1alpha1.NodeDrained, ReasonNodeDeleted, f.deletedMessage())
+	case len(f.protected(s.Volumes)) == 0:
+		step.say(v1alpha1.NodeLost, ReasonNothingHeld, what+"; no protected volume is on it")
+	case !f.Node.OutOfService && !f.gone():
+		step.warn(v1alpha1.NodeLost, reason, fmt.Sprintf(
+			"%s; its volumes are held (%s). If it does not come back, shut it down and say so: kubectl taint nodes %s %s=nodeshutdown:NoExecute", what, list(volumeNames(s.Volumes)), f.Node.Name, OutOfServiceTaint))
+	default:
+		step.say(v1alpha1.NodeFencing, ReasonFencing, what+"; fencing it")
+	}
+}
+
+// gone: no machine of this record has the node's name.
+func (f Facts) gone() bool { return !f.Node.Exists || f.replaced() }
+
+// replaced: the name is taken by another machine, so the one that is on record
+// may still run. On the same machine an unknown UUID stays unknown.
+func (f Facts) replaced() bool {
+	was, is := f.Status.Node.SystemUUID, f.Node.Machine.SystemUUID
+	return f.Node.Exists && was != "" && is != "" && was != is && (len(f.Status.Fences) > 0 || len(f.Status.Volumes) > 0 && f.Status.Phase != v1alpha1.NodeHealthy)
+}
+
+// rebooted: the machine that was lost runs again, without the mounts of before.
+func (f Facts) rebooted() bool {
+	return f.Node.Exists && !f.replaced() && f.Node.Machine.BootID != "" && f.Status.Node.BootID != "" && f.Node.Machine.BootID != f.Status.Node.BootID
+}
+
+func (f Facts) how() (reason, what string) {
+	switch {
+	case !f.Node.Exists:
+		return ReasonNodeDeleted, "the node's object was deleted"
+	case f.replaced():
+		return ReasonReplaced, "another machine has taken the node's name"
+	default:
+		return ReasonNotReady, "the node is not Ready"
+	}
+}
+
+func (f Facts) deletedMessage() string {
+	return fmt.Sprintf("the node is gone and stays fenced; when you know that it never comes back: kubectl annotate nodefence %s '%s=%s: <why>'", f.Node.Name, OverrideAnnotation, GateUnfence)
+}
+
+// protected are the volumes of storage systems that are not switched off.
+func (f Facts) protected(volumes []v1alpha1.HeldVolume) []v1alpha1.HeldVolume {
+	return slices.DeleteFunc(slices.Clone(volumes), func(v v1alpha1.HeldVolume) bool { return f.Policy.mode(v.Driver) == ModeOff })
+}
+
+func volumeNames(volumes []v1alpha1.HeldVolume) []string {
+	var names []string
+	for _, v := range volumes {
+		names = append(names, v.PersistentVolume)
+	}
+	return names
+}

@@ -1,0 +1,223 @@
+package fence
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+)
+
+const (
+	// refusedAgain is how soon a refusal is looked at again although nothing was heard of.
+	refusedAgain = 15 * time.Second
+	// unanswered is after how long it is said that csi-addons does not answer.
+	unanswered = 30 * time.Second
+)
+
+// fencing asks for a fence for each identity that the node's volumes need, and
+// waits until each is confirmed. One that fails does not keep the others waiting.
+func (f Facts) fencing(step *Step) {
+	s := &step.Status
+	s.Volumes = union(s.Volumes, f.Holding)
+	switch {
+	case f.Override.Gate == GateUnfence:
+		f.letIn(step)
+		return
+	case f.rebooted() && f.Node.Ready && len(s.Fences) > 0:
+		f.comeBack(step)
+		return
+	case !f.asked() && (f.Node.Ready && !f.replaced() || !f.Node.OutOfService && !f.gone() || len(f.protected(s.Volumes)) == 0):
+		f.watch(step) // nothing was asked for yet, and now it is not lost, or not to be fenced
+		return
+	}
+	settled := f.settle(step)
+	refused := f.ask(step, settled)
+	f.follow(step)
+
+	waiting := f.waiting(s)
+	reason, what := f.how()
+	switch {
+	case f.Override.Gate == GateAttach && (len(refused) > 0 || len(waiting) > 0):
+		step.warn(v1alpha1.NodeFencing, ReasonOverridden, fmt.Sprintf("its volumes may be attached elsewhere although it is not fenced: %s says %q", f.Override.By, f.Override.Reason))
+	case len(refused) > 0:
+		step.warn(v1alpha1.NodeFencing, refused[0].Reason, messages(refused))
+		step.lookAgain(refusedAgain)
+	case len(waiting) > 0:
+		f.sayWaiting(step, waiting)
+	case f.Node.Ready && !f.replaced():
+		step.warn(v1alpha1.NodeFenced, ReasonNotRebooted, "the node is Ready again but has not booted since it was lost: it still has the mounts of before; reboot it")
+	case len(f.Left) > 0:
+		step.say(v1alpha1.NodeFenced, ReasonFenced, fmt.Sprintf("%s; fenced; still on it: %s", what, list(f.Left)))
+	case f.gone():
+		step.say(v1alpha1.NodeDrained, reason, f.deletedMessage())
+	default:
+		step.say(v1alpha1.NodeDrained, ReasonDrained, "fenced, and nothing is left on it; reboot it to bring it back")
+	}
+}
+
+// asked tells whether a fence was asked for in this incident: then it may stand,
+// and only a new boot is sure to be without the mounts of before.
+func (f Facts) asked() bool {
+	return slices.ContainsFunc(f.Status.Fences, func(r v1alpha1.Fence) bool { return r.Incident == f.Status.Incident })
+}
+
+func (f Facts) sayWaiting(step *Step, waiting []v1alpha1.Fence) {
+	for _, w := range waiting {
+		if w.Message != "" {
+			step.warn(v1alpha1.NodeFencing, ReasonDriverFailed, fmt.Sprintf("%s: %s (asked %d times; it is asked again)", name(w.Driver, w.ClusterID), w.Message, w.Failures+1))
+			return
+		}
+	}
+	var names []string
+	slow := false
+	for _, w := range waiting {
+		names = append(names, w.Name)
+		slow = slow || f.Now.Sub(w.Since.Time) > unanswered
+	}
+	message := "waiting for NetworkFence " + list(names)
+	if slow {
+		message += ": csi-addons has not answered; is its controller manager running, and is the driver's leader connected?"
+	}
+	step.say(v1alpha1.NodeFencing, ReasonFencing, message)
+	step.Warning = slow
+	step.lookAgain(unanswered + time.Second)
+}
+
+// ask records a fence for each identity that has none in this incident.
+func (f Facts) ask(step *Step, settled bool) []Refusal {
+	s := &step.Status
+	var refused []Refusal
+	for _, k := range keys(f.protected(s.Volumes)) {
+		if slices.ContainsFunc(s.Fences, func(r v1alpha1.Fence) bool { return r.Incident == s.Incident && keyOfFence(r) == k }) {
+			continue
+		}
+		if f.Policy.mode(k.driver) == ModeGuard {
+			refused = append(refused, *refuse(ReasonGuardOnly, "%s: Fairlead is configured to guard only: fence the node by hand, then: kubectl annotate nodefence %s '%s=%s: <how>'", k, f.Node.Name, OverrideAnnotation, GateAttach))
+			continue
+		}
+		fence, r := f.request(k)
+		switch {
+		case r != nil:
+			refused = append(refused, *r)
+		case !settled:
+			// An unfencing of before is still under way: it could undo this one.
+		default:
+			s.Fences = append(s.Fences, fence)
+		}
+	}
+	return refused
+}
+
+// settle ends what an incident before this one has left half done: an object
+// that is Unfenced lets its addresses in again whenever csi-addons looks at it,
+// so it must be gone before the same addresses are fenced.
+func (f Facts) settle(step *Step) bool {
+	s := &step.Status
+	settled := true
+	for i := range s.Fences {
+		r := &s.Fences[i]
+		if r.Incident == s.Incident || r.State != v1alpha1.FenceUnfencing && r.State != v1alpha1.FenceLeaving {
+			continue
+		}
+		if n, there := f.object(r.Name); there {
+			settled = false
+			if !n.Deleting {
+				step.Delete = append(step.Delete, n)
+			}
+			continue
+		}
+		r.State = v1alpha1.FenceRequested // it may be let in or not: it is told to once more at the end
+	}
+	return settled
+}
+
+// follow compares the fences of this incident with their objects.
+func (f Facts) follow(step *Step) {
+	s := &step.Status
+	for i := range s.Fences {
+		r := &s.Fences[i]
+		if r.Incident != s.Incident {
+			continue
+		}
+		n, there := f.object(r.Name)
+		switch {
+		case !there:
+			r.State, r.Message = v1alpha1.FenceRequested, ""
+			step.Create = append(step.Create, object(f.Node.Name, *r, false))
+		case n.Deleting:
+			r.State = v1alpha1.FenceRequested
+		case !n.asked(*r):
+			// Somebody changed it: only a new one is sure to be looked at.
+			r.State, r.Message = v1alpha1.FenceRequested, "the NetworkFence was changed by somebody; it is made anew"
+			step.Delete = append(step.Delete, n)
+		case n.Blocks():
+			r.State, r.Message = v1alpha1.FenceFenced, ""
+		case n.failed():
+			r.State = v1alpha1.FenceRequested
+			f.askAnew(step, r, n)
+		default:
+			r.State = v1alpha1.FenceRequested
+		}
+	}
+}
+
+// askAnew replaces a NetworkFence that the driver has refused: csi-addons itself
+// waits longer after each failure, up to a quarter of an hour. Deleting a
+// NetworkFence does not unfence.
+func (f Facts) askAnew(step *Step, r *v1alpha1.Fence, n NetworkFence) {
+	r.Message = n.Message
+	if n.Created.Before(r.Since.Time) { // the one that failed before
+		step.Delete = append(step.Delete, n)
+		return
+	}
+	if wait := backoff(r.Failures) - f.Now.Sub(r.Since.Time); wait > 0 {
+		step.lookAgain(wait)
+		return
+	}
+	r.Failures++
+	r.Since = metav1.NewTime(f.Now.Truncate(time.Second))
+}
+
+// backoff doubles from 5 s to 2 min.
+func backoff(failures int) time.Duration {
+	const first, most = 5 * time.Second, 2 * time.Minute
+	wait := first
+	for range min(failures, 10) {
+		wait *= 2
+	}
+	return min(wait, most)
+}
+
+// waiting are the fences of this incident that are not confirmed.
+func (f Facts) waiting(s *v1alpha1.NodeFenceStatus) []v1alpha1.Fence {
+	var list []v1alpha1.Fence
+	for _, k := range keys(f.protected(s.Volumes)) {
+		i := slices.IndexFunc(s.Fences, func(r v1alpha1.Fence) bool { return r.Incident == s.Incident && keyOfFence(r) == k })
+		if i < 0 {
+			list = append(list, v1alpha1.Fence{Name: "(not asked for yet)", Driver: k.driver, ClusterID: k.clusterID, Since: metav1.NewTime(f.Now)})
+		} else if s.Fences[i].State != v1alpha1.FenceFenced {
+			list = append(list, s.Fences[i])
+		}
+	}
+	return list
+}
+
+func (f Facts) object(name string) (NetworkFence, bool) {
+	i := slices.IndexFunc(f.Fences, func(n NetworkFence) bool { return n.Name == name })
+	if i < 0 {
+		return NetworkFence{}, false
+	}
+	return f.Fences[i], true
+}
+
+func messages(refused []Refusal) string {
+	var all []string
+	for _, r := range refused {
+		all = append(all, r.Message)
+	}
+	return "not fenced: " + strings.Join(all, "; ")
+}

@@ -1,0 +1,137 @@
+package fence
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+)
+
+// comeBack: the machine has booted anew. From here on it is recorded like any
+// other, but what was blocked stays blocked until it may be let in.
+func (f Facts) comeBack(step *Step) {
+	s := &step.Status
+	s.Volumes, s.LostSince = f.Holding, nil
+	f.record(s)
+	step.say(v1alpha1.NodeReturned, ReasonSettling, "the node has booted anew")
+	f.mayComeIn(step)
+}
+
+// returning watches a node that is back, and lets it in.
+func (f Facts) returning(step *Step) {
+	s := &step.Status
+	forced := f.Override.Gate == GateUnfence
+	if !forced && (f.gone() || !f.Node.Ready) {
+		f.lost(step)
+		return
+	}
+	if f.Node.Ready && !f.replaced() {
+		s.Volumes = f.Holding
+		f.record(s)
+	}
+	if s.Phase == v1alpha1.NodeReturned {
+		f.mayComeIn(step)
+		return
+	}
+	f.unfencing(step)
+}
+
+// mayComeIn says what a node that is back waits for, or lets it in.
+func (f Facts) mayComeIn(step *Step) {
+	ready := f.Now.Sub(f.Node.ReadyChanged)
+	switch {
+	case f.Override.Gate == GateUnfence:
+		f.letIn(step)
+	case f.Node.OutOfService && !f.Policy.Automatic && !f.Node.OwnTaint:
+		step.say(v1alpha1.NodeReturned, ReasonTainted, fmt.Sprintf("the node has booted anew; let it in with: kubectl taint nodes %s %s-", f.Node.Name, OutOfServiceTaint))
+	case ready < f.Policy.ReadyFor:
+		step.say(v1alpha1.NodeReturned, ReasonSettling, fmt.Sprintf("the node has booted anew; it is let in when it has been Ready for %s", f.Policy.ReadyFor))
+		step.lookAgain(f.Policy.ReadyFor - ready)
+	case len(f.OldAttachments) > 0:
+		step.warn(v1alpha1.NodeReturned, ReasonOldAttachments, fmt.Sprintf("attachments of before it booted are left: %s", list(f.OldAttachments)))
+	case f.sharedWith() != "":
+		step.say(v1alpha1.NodeReturned, ReasonSharedAddress, f.sharedWith())
+	default:
+		f.letIn(step)
+	}
+}
+
+// sharedWith finds another node that is kept out by the same address: letting
+// this one in would let in that one too. References are counted by storage and address.
+func (f Facts) sharedWith() string {
+	for _, o := range f.Others {
+		if o.Status.Phase == v1alpha1.NodeUnfencing {
+			continue // it is let in itself
+		}
+		for _, theirs := range o.Status.Fences {
+			for _, mine := range f.Status.Fences {
+				if i := slices.IndexFunc(mine.CIDRs, func(c string) bool { return slices.Contains(theirs.CIDRs, c) }); i >= 0 && sameStorage(mine, theirs) {
+					return fmt.Sprintf("its address %s also keeps out node %s, which is not back", mine.CIDRs[i], o.Node.Name)
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// letIn begins to unfence.
+func (f Facts) letIn(step *Step) {
+	s := &step.Status
+	for i := range s.Fences {
+		r := &s.Fences[i]
+		r.State, r.Message, r.Failures = v1alpha1.FenceUnfencing, "", 0
+		r.Since = metav1.NewTime(f.Now.Truncate(time.Second))
+	}
+	step.say(v1alpha1.NodeUnfencing, ReasonUnfencing, "letting the node in again")
+	if f.Override.Gate == GateUnfence {
+		step.warn(v1alpha1.NodeUnfencing, ReasonOverridden, fmt.Sprintf("letting the node in again: %s says %q", f.Override.By, f.Override.Reason))
+	}
+}
+
+// unfencing takes each fence back: Unfenced, confirmed, deleted. Deleting alone
+// would leave the address blocked for ever.
+func (f Facts) unfencing(step *Step) {
+	s := &step.Status
+	var left []v1alpha1.Fence
+	for _, r := range s.Fences {
+		n, there := f.object(r.Name)
+		switch {
+		case r.State == v1alpha1.FenceLeaving && !there:
+			continue
+		case r.State == v1alpha1.FenceLeaving:
+			if !n.Deleting {
+				step.Delete = append(step.Delete, n)
+			}
+		case !there: // somebody deleted it, and it is blocked still
+			step.Create = append(step.Create, object(f.Node.Name, r, true))
+		case n.Deleting:
+			// its object goes, and comes back as Unfenced
+		case !n.Unfenced:
+			step.Unfence = append(step.Unfence, n)
+		case n.LetIn():
+			r.State, r.Message = v1alpha1.FenceLeaving, ""
+		case n.failed():
+			f.askAnew(step, &r, n)
+		}
+		left = append(left, r)
+	}
+	s.Fences = left
+	if len(left) > 0 {
+		step.Status.Phase = v1alpha1.NodeUnfencing
+		if i := slices.IndexFunc(left, func(r v1alpha1.Fence) bool { return r.Message != "" }); i >= 0 {
+			step.warn(v1alpha1.NodeUnfencing, ReasonDriverFailed, name(left[i].Driver, left[i].ClusterID)+": "+left[i].Message)
+		}
+		step.lookAgain(refusedAgain)
+		return
+	}
+	// Nothing is fenced any more: what is there now is looked at like any node.
+	s.Incident, s.LostSince, s.Phase = "", nil, v1alpha1.NodeLost
+	if f.Override.Gate == GateUnfence {
+		s.Volumes, s.Node = f.Holding, f.Node.Machine // what was lost is given up
+	}
+	f.Status, f.Override = *s.DeepCopy(), Override{}
+	f.watch(step)
+}

@@ -1,0 +1,32 @@
+package fence
+
+// Reasons of a NodeFence, in one word each: metric labels and events have them too.
+const (
+	ReasonReady            = "Ready"
+	ReasonNotReady         = "NotReady"         // lost, and nobody has said more
+	ReasonNodeDeleted      = "NodeDeleted"      // its object is gone
+	ReasonReplaced         = "Replaced"         // another machine has its name
+	ReasonTaintedButReady  = "TaintedButReady"  // a healthy node is not fenced
+	ReasonNothingHeld      = "NothingHeld"      // lost, and no protected volume was on it
+	ReasonSwitchedOff      = "SwitchedOff"      // the storage's own switch, or the configuration
+	ReasonGuardOnly        = "GuardOnly"        // held, but somebody else is to fence
+	ReasonFencing          = "Fencing"          // asked for, not confirmed
+	ReasonFenced           = "Fenced"           // confirmed
+	ReasonDrained          = "Drained"          // nothing is left on the node
+	ReasonNotRebooted      = "NotRebooted"      // back, but with the mounts of before
+	ReasonTainted          = "Tainted"          // back, and waits for its taint to go
+	ReasonSettling         = "Settling"         // back, and watched for a while
+	ReasonOldAttachments   = "OldAttachments"   // back, with attachments of before
+	ReasonSharedAddress    = "SharedAddress"    // another fenced node has the same address
+	ReasonUnfencing        = "Unfencing"        // asked for, not confirmed
+	ReasonOverridden       = "Overridden"       // an operator lets its volumes go
+	ReasonNoIdentity       = "NoIdentity"       // refused: the storage system knows the node by nothing that was recorded
+	ReasonStaleLedger      = "StaleLedger"      // refused: what was recorded is too old
+	ReasonBadAddress       = "BadAddress"       // refused: no address of one host
+	ReasonAddressInUse     = "AddressInUse"     // refused: a live node or a server has it
+	ReasonOutsideRange     = "OutsideRange"     // refused: it belongs to another cluster
+	ReasonContradicted     = "Contradicted"     // refused: the storage system sees the node elsewhere
+	ReasonNoCredentials    = "NoCredentials"    // refused: neither class nor secret
+	ReasonLeftoverUnfenced = "LeftoverUnfenced" // refused: another object would let the address in again
+	ReasonDriverFailed     = "DriverFailed"     // the CSI driver said no
+)

@@ -1,0 +1,25 @@
+package fence
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Refusal is why something is not done: in one word, and in a sentence that says
+// what to do.
+type Refusal struct {
+	Reason, Message string
+}
+
+func refuse(reason, format string, args ...any) *Refusal {
+	return &Refusal{reason, fmt.Sprintf(format, args...)}
+}
+
+// list shows the first few of many.
+func list(names []string) string {
+	const most = 4
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+}

@@ -1,0 +1,150 @@
+package fence
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+)
+
+// request is the fence that one identity of a lost node needs, or why there is
+// none: nothing is fenced by a guess. Whoever gets fenced by a wrong address is healthy.
+func (f Facts) request(k key) (v1alpha1.Fence, *Refusal) {
+	var none v1alpha1.Fence
+	identity, known := k.in(f.Status.Identities)
+	if !known {
+		return none, refuse(ReasonNoIdentity, "%s: no address of the node was recorded while it was healthy; fence it by hand and let its volumes go: see %s=%q", k, OverrideAnnotation, GateAttach+": <why>")
+	}
+	if identity.Problem != "" {
+		return none, refuse(ReasonNoIdentity, "%s: %s", k, identity.Problem)
+	}
+	if r := f.stale(k, identity); r != nil {
+		return none, r
+	}
+	if len(identity.Addresses) == 0 {
+		return none, refuse(ReasonBadAddress, "%s: the list of addresses is empty", k)
+	}
+	fence := v1alpha1.Fence{
+		Name:     fenceName(f.Node.Name, f.Status.Incident, k.driver, k.clusterID),
+		Incident: f.Status.Incident, Driver: k.driver, ClusterID: k.clusterID,
+		Class: identity.Class, Secret: identity.Secret,
+		State: v1alpha1.FenceRequested, Since: metav1.NewTime(f.Now.Truncate(time.Second)),
+	}
+	for _, a := range identity.Addresses {
+		prefix, err := ParseClientCIDR(a.CIDR)
+		if err != nil {
+			return none, refuse(ReasonBadAddress, "%s: %v", k, err)
+		}
+		if r := f.address(k, prefix.Addr()); r != nil {
+			return none, r
+		}
+		fence.CIDRs = append(fence.CIDRs, prefix.String())
+	}
+	slices.Sort(fence.CIDRs)
+	fence.CIDRs = slices.Compact(fence.CIDRs)
+	if fence.Class == "" && (fence.Secret == nil || fence.Secret.Name == "") {
+		return none, refuse(ReasonNoCredentials, "%s: there is neither a NetworkFenceClass nor a provisioner's secret to fence with: create a NetworkFenceClass for %s", k, k.driver)
+	}
+	if r := f.contradicted(k, identity); r != nil {
+		return none, r
+	}
+	return fence, nil
+}
+
+// stale refuses a ledger that may be of another time: addresses are given to
+// others when a machine is gone.
+func (f Facts) stale(k key, identity v1alpha1.StorageIdentity) *Refusal {
+	if boot := f.Node.Machine.BootID; f.Node.Exists && !f.replaced() && boot != f.Status.Node.BootID {
+		return refuse(ReasonStaleLedger, "%s: its addresses were recorded before it last booted, and may be others' now", k)
+	}
+	lost := f.Now
+	if f.Status.LostSince != nil {
+		lost = f.Status.LostSince.Time
+	}
+	for _, a := range identity.Addresses {
+		if age := lost.Sub(a.LastSeen.Time); age > f.Policy.MaxAge {
+			return refuse(ReasonStaleLedger, "%s: its address %s was last seen %s before the node was lost (%s at most): was Fairlead down? Fence it by hand, and let its volumes go", k, a.CIDR, age.Round(time.Second), f.Policy.MaxAge)
+		}
+	}
+	return nil
+}
+
+// address refuses one that others need.
+func (f Facts) address(k key, a netip.Addr) *Refusal {
+	if ranges := f.ranges(k.driver); len(ranges) > 0 && !slices.ContainsFunc(ranges, func(p netip.Prefix) bool { return p.Contains(a) }) {
+		return refuse(ReasonOutsideRange, "%s: %s is outside this cluster's clientRanges: it may be another cluster's", k, a)
+	}
+	if f.replaced() && slices.Contains(f.Node.Addresses, a) {
+		return refuse(ReasonAddressInUse, "%s: %s belongs to the machine that has taken the node's name", k, a)
+	}
+	for _, o := range f.Others {
+		if o.live() && o.has(a) {
+			return refuse(ReasonAddressInUse, "%s: %s is also an address of node %s, which is not lost", k, a, o.Node.Name)
+		}
+	}
+	for _, s := range f.Servers {
+		// A server on the lost node is lost with it.
+		if s.Node != f.Node.Name && slices.Contains(s.Addresses, a) {
+			return refuse(ReasonAddressInUse, "%s: %s is also an address of %s, which serves the storage", k, a, s.Name)
+		}
+	}
+	for _, n := range f.Fences {
+		if n.Unfenced && !f.ours(n) && n.lists(a) {
+			return refuse(ReasonLeftoverUnfenced, "%s: NetworkFence %s is Unfenced for %s: csi-addons would let the node in again; delete it", k, n.Name, a)
+		}
+	}
+	return nil
+}
+
+// contradicted refuses where the storage system sees the node's own volumes
+// mounted from somewhere else than was recorded.
+func (f Facts) contradicted(k key, identity v1alpha1.StorageIdentity) *Refusal {
+	for _, w := range f.Watching {
+		if keyOf(w.Volume) != k {
+			continue
+		}
+		for _, a := range w.Addresses {
+			if !slices.ContainsFunc(identity.Addresses, func(c v1alpha1.ClientAddress) bool { return c.CIDR == HostPrefix(a).String() }) {
+				return refuse(ReasonContradicted, "%s: volume %s is in use from %s, which was not recorded as an address of the node", k, w.Volume.PersistentVolume, a)
+			}
+		}
+	}
+	return nil
+}
+
+func (f Facts) ranges(driver string) []netip.Prefix {
+	s, _ := f.Policy.Storages(driver)
+	return s.ClientRanges
+}
+
+// ours: a NetworkFence that this node's record names.
+func (f Facts) ours(n NetworkFence) bool {
+	return slices.ContainsFunc(f.Status.Fences, func(r v1alpha1.Fence) bool { return r.Name == n.Name })
+}
+
+// live: nobody has said that the node is out of service.
+func (o Other) live() bool { return o.Node.Exists && (o.Node.Ready || !o.Node.OutOfService) }
+
+// has tells whether an address is one of the node's, by all that is known.
+func (o Other) has(a netip.Addr) bool {
+	if slices.Contains(o.Node.Addresses, a) || slices.Contains(o.ClientAddresses, a) {
+		return true
+	}
+	return slices.ContainsFunc(o.Status.Identities, func(i v1alpha1.StorageIdentity) bool {
+		return slices.ContainsFunc(i.Addresses, func(c v1alpha1.ClientAddress) bool { return c.CIDR == HostPrefix(a).String() })
+	})
+}
+
+// lists tells whether a fence is about an address, however it is written.
+func (n NetworkFence) lists(a netip.Addr) bool {
+	return slices.ContainsFunc(n.CIDRs, func(text string) bool {
+		if p, err := netip.ParsePrefix(text); err == nil {
+			return p.Masked().Contains(a)
+		}
+		one, err := netip.ParseAddr(text)
+		return err == nil && one.Unmap() == a
+	})
+}
