@@ -93,7 +93,7 @@ bench-scale: control-plane $(BIN)/fairlead $(BIN)/scale ## 500 nodes, 5,000 work
 
 .PHONY: generate
 generate: ## Write generated code and manifests anew
-	$(TOOL) controller-gen object paths=./api/... paths=./cluster/longhorn
+	$(TOOL) controller-gen object paths=./api/... paths=./cluster/longhorn paths=./cluster/csiaddons
 	$(TOOL) controller-gen crd paths=./api/v1alpha1 output:crd:dir=manifests/crds
 	go run ./manifests/generate manifests/base/webhooks.yaml
 
