@@ -268,7 +268,7 @@ func (w *world) gate(v Volume, node string) *Held {
 		remembered := slices.ContainsFunc(r.status.Volumes, func(h v1alpha1.HeldVolume) bool { return h.PersistentVolume == v.Name })
 		inUse := slices.Contains(n.inUse, unique(v))
 		if remembered || inUse || slices.Contains(w.attachedTo(v.Name), name) {
-			holders = append(holders, Holder{Node: w.node(name, n), Status: r.status, Override: ReadOverride(r.annotations, r.status)})
+			holders = append(holders, Holder{Node: w.node(name, n), Status: r.status, Override: ReadOverride(r.annotations, r.status), InUse: inUse})
 		}
 	}
 	return Attach(v, node, holders, w.policy())
