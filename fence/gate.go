@@ -36,8 +36,8 @@ func Attach(volume Volume, node string, holders []Holder, policy Policy) *Held {
 		return nil
 	}
 	for _, h := range holders {
-		if h.Node.Name == node || h.Override.Gate == GateAttach {
-			continue
+		if h.Node.Name == node && !h.Node.replaces(h.Status) || h.Override.Gate == GateAttach {
+			continue // a machine that replaces the holder is not the holder
 		}
 		if !h.lost(volume.Shared()) {
 			// Its attachment was taken by force while nobody heard of it, and it came
@@ -66,7 +66,7 @@ func (h Holder) lost(shared bool) bool {
 		return true
 	}
 	n := h.Node
-	if !n.Exists || n.OutOfService || n.Machine.SystemUUID != "" && h.Status.Node.SystemUUID != "" && n.Machine.SystemUUID != h.Status.Node.SystemUUID {
+	if !n.Exists || n.OutOfService || n.replaces(h.Status) {
 		return true
 	}
 	return !n.Ready && !shared

@@ -18,6 +18,8 @@ const (
 	unanswered = 30 * time.Second
 )
 
+const changedMessage = "the NetworkFence was changed by somebody; it is made anew"
+
 // fencing asks for a fence for each identity that the node's volumes need, and
 // waits until each is confirmed. One that fails does not keep the others waiting.
 func (f Facts) fencing(step *Step) {
@@ -152,7 +154,7 @@ func (f Facts) follow(step *Step) {
 			r.State = v1alpha1.FenceRequested
 		case !n.asked(*r):
 			// Somebody changed it: only a new one is sure to be looked at.
-			r.State, r.Message = v1alpha1.FenceRequested, "the NetworkFence was changed by somebody; it is made anew"
+			r.State, r.Message = v1alpha1.FenceRequested, changedMessage
 			step.Delete = append(step.Delete, n)
 		case n.Blocks():
 			r.State, r.Message = v1alpha1.FenceFenced, ""

@@ -109,6 +109,10 @@ func (f Facts) unfencing(step *Step) {
 			step.Create = append(step.Create, object(f.Node.Name, r, true))
 		case n.Deleting:
 			// its object goes, and comes back as Unfenced
+		case !slices.Equal(n.CIDRs, r.CIDRs):
+			// Somebody changed it: what it confirms is not what was blocked.
+			r.Message = changedMessage
+			step.Delete = append(step.Delete, n)
 		case !n.Unfenced:
 			step.Unfence = append(step.Unfence, n)
 		case n.LetIn():
