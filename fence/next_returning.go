@@ -33,10 +33,22 @@ func (f Facts) returning(step *Step) {
 		f.record(s)
 	}
 	if s.Phase == v1alpha1.NodeReturned {
+		f.withdraw(step)
 		f.mayComeIn(step)
 		return
 	}
 	f.unfencing(step)
+}
+
+// withdraw what was asked for and never answered: csi-addons would shut out a
+// node that works again, whenever it gets to it. If it has been done all the
+// same, it is taken back with the others: deleting does not unfence.
+func (f Facts) withdraw(step *Step) {
+	for _, r := range step.Status.Fences {
+		if n, there := f.object(r.Name); there && !n.Unfenced && !n.Deleting && !n.Blocks() {
+			step.Delete = append(step.Delete, n)
+		}
+	}
 }
 
 // mayComeIn says what a node that is back waits for, or lets it in.
