@@ -492,11 +492,11 @@ func (w *world) override(node, gate string) {
 	r.annotations = map[string]string{OverrideAnnotation: gate + ": I know", OverriddenAnnotation: o.Text()}
 	r.version++
 	w.records[node] = r
-	if gate == GateTaint {
-		return
+	if gate != GateUnfence || r.status.Incident == "" {
+		return // attach: see mustNotBeWritable
 	}
 	for _, m := range w.machines {
-		if m.node == node && (r.status.Incident != "" || gate == GateUnfence) {
+		if m.node == node {
 			for v := range m.mounts {
 				w.forgive(m, v)
 			}
@@ -752,7 +752,8 @@ func (w *world) mustNotBeWritable(t *rapid.T, v Volume, node string) {
 		if n, there := w.nodes[m.node]; v.Shared() && there && !n.taint && !m.scrap {
 			continue // it may have many writers
 		}
-		if w.tampered[v.ClusterID+" "+HostPrefix(m.address[v.ClusterID]).String()] {
+		r := w.records[m.node]
+		if ReadOverride(r.annotations, r.status).Gate == GateAttach || w.tampered[v.ClusterID+" "+HostPrefix(m.address[v.ClusterID]).String()] {
 			w.forgive(m, v.Name)
 			continue
 		}

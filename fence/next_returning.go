@@ -75,8 +75,8 @@ func (f Facts) mayComeIn(step *Step) {
 // this one in would let in that one too. References are counted by storage and address.
 func (f Facts) sharedWith() string {
 	for _, o := range f.Others {
-		if o.Status.Phase == v1alpha1.NodeUnfencing {
-			continue // it is let in itself
+		if o.Status.Phase == v1alpha1.NodeReturned || o.Status.Phase == v1alpha1.NodeUnfencing {
+			continue // it has booted anew too: two that waited for one another would wait for ever
 		}
 		for _, theirs := range o.Status.Fences {
 			for _, mine := range f.Status.Fences {
