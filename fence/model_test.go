@@ -68,6 +68,7 @@ type worldNode struct {
 	changed      time.Time
 	taint, own   bool
 	address      netip.Addr
+	clients      []netip.Addr // of its client pods
 	inUse        []string
 }
 
@@ -220,7 +221,7 @@ func (w *world) heartbeat(m *machine) {
 		n.ready, n.changed = true, w.now
 	}
 	n.uuid, n.bootID, n.address = m.uuid, m.bootID(), m.address["a"]
-	n.inUse = nil
+	n.inUse, n.clients = nil, []netip.Addr{m.address["a"], m.address["b"]}
 	for _, v := range worldVolumes {
 		if m.mounts[v.Name] {
 			n.inUse = append(n.inUse, unique(v))
@@ -611,7 +612,7 @@ func (w *world) facts(v view, name string, now time.Time) Facts {
 	}
 	delete(names, name)
 	for _, o := range slices.Sorted(maps.Keys(names)) {
-		f.Others = append(f.Others, Other{Node: w.node(o, v.nodes[o]), Status: v.records[o].status})
+		f.Others = append(f.Others, Other{Node: w.node(o, v.nodes[o]), Status: v.records[o].status, ClientAddresses: v.nodes[o].clients})
 	}
 	return f
 }
@@ -819,7 +820,7 @@ func (w *world) mustNotBeInnocent(t *rapid.T, f *networkFence, cluster string, a
 		if m.address[cluster] != a || !m.on || !m.reaches || m.suspect || m.since > f.made {
 			continue
 		}
-		if strings.HasPrefix(f.target, m.uuid+" ") && (m.reported == 0 || w.looked[m.node] <= m.reported) {
+		if m.reported == 0 || w.looked[f.Labels[NodeLabel]] <= m.reported {
 			continue // it has booted since, and Fairlead has yet to see that
 		}
 		t.Fatalf("%s shuts out the healthy machine %s of %s\n%s", f.Name, m.bootID(), m.node, w)
