@@ -126,8 +126,9 @@ type world struct {
 	// forgiven: what somebody has taken upon himself; by machine, boot and volume.
 	forgiven map[string]bool
 	// tampered: somebody has let an address in behind Fairlead's back, and it has
-	// not had the chance to see that. By storage cluster and CIDR.
-	tampered map[string]bool
+	// not had the chance to see that. By storage cluster and CIDR: the NetworkFence
+	// that did it.
+	tampered map[string]string
 	// noticed: mounts, as in forgiven, that Fairlead has had the chance to record.
 	noticed map[string]bool
 	// looked: the step in which Fairlead last had all done that it wanted for a node.
@@ -148,7 +149,7 @@ func newWorld(nodes int, sharedAddress bool) *world {
 		now: time.Unix(1_000_000, 0), blocks: map[string]map[string]block{"a": {}, "b": {}},
 		nodes: map[string]worldNode{}, records: map[string]record{}, fences: map[string]networkFence{}, silent: map[string]bool{},
 		nodesGate: true, modes: map[string]Mode{}, driverUp: map[string]bool{},
-		forgiven: map[string]bool{}, noticed: map[string]bool{}, looked: map[string]int{}, step: 1, tampered: map[string]bool{}, targets: map[string]string{},
+		forgiven: map[string]bool{}, noticed: map[string]bool{}, looked: map[string]int{}, step: 1, tampered: map[string]string{}, targets: map[string]string{},
 	}
 	for driver := range modelDrivers {
 		w.modes[driver], w.driverUp[driver] = ModeFence, true
@@ -395,15 +396,15 @@ func (w *world) execute(t *rapid.T, f *networkFence) {
 		if f.ours && !f.flipped {
 			w.mustHaveRebooted(t, f, cluster, p.Addr())
 		} else {
-			w.tamper(cluster, cidr)
+			w.tamper(f.Name, cluster, cidr)
 		}
 		delete(w.blocks[cluster], cidr)
 	}
 }
 
 // tamper: an address is let in behind Fairlead's back.
-func (w *world) tamper(cluster, cidr string) {
-	w.tampered[cluster+" "+cidr] = true
+func (w *world) tamper(by, cluster, cidr string) {
+	w.tampered[cluster+" "+cidr] = by
 	for _, m := range w.machines {
 		if HostPrefix(m.address[cluster]).String() != cidr {
 			continue
@@ -731,11 +732,27 @@ func (w *world) seen(name string) {
 		if f, there := w.fences[r.Name]; there && f.lies() {
 			continue // nobody can tell, until csi-addons has looked at it again
 		}
-		cluster := r.ClusterID
 		for _, cidr := range r.CIDRs {
-			delete(w.tampered, cluster+" "+cidr)
+			at := r.ClusterID + " " + cidr
+			by := w.fences[w.tampered[at]]
+			_, blocked := w.blocks[r.ClusterID][cidr]
+			alone := 1 == count(w.records[name].status.Fences, func(o v1alpha1.Fence) bool { return o.ClusterID == r.ClusterID && slices.Contains(o.CIDRs, cidr) })
+			// Else it left no trace: a stranger's object is gone again, or ours is flipped back.
+			if blocked || w.tampered[at] == r.Name && alone || by.Unfenced {
+				delete(w.tampered, at)
+			}
 		}
 	}
+}
+
+func count[T any](list []T, is func(T) bool) int {
+	n := 0
+	for _, x := range list {
+		if is(x) {
+			n++
+		}
+	}
+	return n
 }
 
 // --- what must hold
@@ -754,7 +771,7 @@ func (w *world) mustNotBeWritable(t *rapid.T, v Volume, node string) {
 			continue // it may have many writers
 		}
 		r := w.records[m.node]
-		if ReadOverride(r.annotations, r.status).Gate == GateAttach || w.tampered[v.ClusterID+" "+HostPrefix(m.address[v.ClusterID]).String()] {
+		if ReadOverride(r.annotations, r.status).Gate == GateAttach || w.tampered[v.ClusterID+" "+HostPrefix(m.address[v.ClusterID]).String()] != "" {
 			w.forgive(m, v.Name)
 			continue
 		}
@@ -837,7 +854,7 @@ func (w *world) fencedMustBeFenced(t *rapid.T) {
 		}
 		for _, f := range r.status.Fences {
 			for _, cidr := range f.CIDRs {
-				if _, blocked := w.blocks[f.ClusterID][cidr]; !blocked && f.State == v1alpha1.FenceFenced && f.Incident == r.status.Incident && !w.tampered[f.ClusterID+" "+cidr] {
+				if _, blocked := w.blocks[f.ClusterID][cidr]; !blocked && f.State == v1alpha1.FenceFenced && f.Incident == r.status.Incident && w.tampered[f.ClusterID+" "+cidr] == "" {
 					t.Fatalf("invariant 10: %s is recorded as fenced by %s, and %s is not blocked\n%s", name, f.Name, cidr, w)
 				}
 			}

@@ -188,11 +188,13 @@ func (f Facts) doubt(r v1alpha1.Fence, stands bool) *Refusal {
 		if err != nil {
 			return refuse(ReasonBadAddress, "%s: %v", k, err)
 		}
-		speaks := f.address
-		if stands {
-			speaks = f.leftover
+		if !stands {
+			if refusal := f.address(k, prefix.Addr()); refusal != nil {
+				return refusal
+			}
 		}
-		if refusal := speaks(k, prefix.Addr()); refusal != nil {
+		// That of another identity too: it lets the address in at the same storage.
+		if refusal := f.leftover(k, prefix.Addr(), func(n NetworkFence) bool { return n.Name == r.Name }); refusal != nil {
 			return refusal
 		}
 	}

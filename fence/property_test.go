@@ -117,7 +117,7 @@ func TestFenceInvariants(t *testing.T) {
 			},
 			"foreign fence": func(t *rapid.T) {
 				if tampers {
-					w.foreign(rapid.SampledFrom(w.machines).Draw(t, "machine"), rapid.Bool().Draw(t, "unfenced"))
+					w.foreign(w.machines[rapid.IntRange(0, len(w.machines)-1).Draw(t, "machine")], rapid.Bool().Draw(t, "unfenced"))
 				}
 			},
 			// Fairlead.
@@ -125,6 +125,31 @@ func TestFenceInvariants(t *testing.T) {
 			"fairlead again": func(*rapid.T) { w.act(t, w.view(), anyName(), w.now, 100) },
 			"fairlead crashes": func(t *rapid.T) {
 				w.act(t, w.view(), anyName(), w.now, rapid.IntRange(0, 2).Draw(t, "after writes"))
+			},
+			"fairlead on a stale cache": func(t *rapid.T) {
+				v := w.view()
+				old := func(what string) view { return w.views[rapid.IntRange(0, len(w.views)-1).Draw(t, what)] }
+				if len(w.views) == 0 {
+					return
+				}
+				switch rapid.IntRange(0, 3).Draw(t, "what") {
+				case 0:
+					v.nodes = old("nodes").nodes
+				case 1:
+					v.attachments = old("attachments").attachments
+				case 2:
+					v.fences = old("fences").fences
+				case 3:
+					v.records = old("records").records
+				}
+				v.step = 0
+				w.act(t, v, anyName(), w.now, 100)
+			},
+			"an old leader": func(t *rapid.T) {
+				if len(w.views) > 0 {
+					v := w.views[rapid.IntRange(0, len(w.views)-1).Draw(t, "view")]
+					w.act(t, v, anyName(), v.now, 100)
+				}
 			},
 			// Without these, chance alone seldom gets to the far end of an incident.
 			"a node is lost": func(t *rapid.T) {
