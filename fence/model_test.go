@@ -68,7 +68,7 @@ type worldNode struct {
 	changed      time.Time
 	taint, own   bool
 	address      netip.Addr
-	clients      []netip.Addr // of its client pods
+	clients      map[string]netip.Addr // of its client pods, by storage cluster
 	inUse        []string
 }
 
@@ -85,7 +85,7 @@ type networkFence struct {
 	NetworkFence
 	version int
 	ours    bool
-	// target is the machine, in its boot, that it was made for; made at this step.
+	// target is the machine, in its boot, that it was made for, on what was known at a step.
 	target string
 	made   int
 	// due: csi-addons has yet to look at it.
@@ -222,7 +222,7 @@ func (w *world) heartbeat(m *machine) {
 		n.ready, n.changed = true, w.now
 	}
 	n.uuid, n.bootID, n.address = m.uuid, m.bootID(), m.address["a"]
-	n.inUse, n.clients = nil, []netip.Addr{m.address["a"], m.address["b"]}
+	n.inUse, n.clients = nil, m.address
 	for _, v := range worldVolumes {
 		if m.mounts[v.Name] {
 			n.inUse = append(n.inUse, unique(v))
@@ -534,41 +534,40 @@ func (w *world) policy() Policy {
 
 // view is what a cache, or a live read, shows at one moment.
 type view struct {
-	step        int
+	step        int // of the oldest part
 	now         time.Time
 	nodes       map[string]worldNode
 	attachments []attachment
 	records     map[string]record
 	fences      map[string]networkFence
-	sources     map[string][]v1alpha1.StorageIdentity
+	silent      map[string]bool
 }
 
 func (w *world) view() view {
 	v := view{
 		step: w.step, now: w.now, nodes: maps.Clone(w.nodes), attachments: slices.Clone(w.attachments),
-		records: map[string]record{}, fences: maps.Clone(w.fences), sources: map[string][]v1alpha1.StorageIdentity{},
+		records: map[string]record{}, fences: maps.Clone(w.fences), silent: maps.Clone(w.silent),
 	}
 	for name, r := range w.records {
 		v.records[name] = record{r.version, *r.status.DeepCopy(), r.annotations}
 	}
-	for _, name := range w.nodeNames() {
-		v.sources[name] = w.sources(name)
-	}
 	return v
 }
 
-// sources say by which addresses the storage knows a node.
-func (w *world) sources(node string) []v1alpha1.StorageIdentity {
-	m := w.machineOf(node)
+// sources say by which addresses the storage knows a node, as old as its object
+// is here; what the CSIAddonsNodes say of the second cluster may be gone.
+func (v view) sources(node string) []v1alpha1.StorageIdentity {
 	var list []v1alpha1.StorageIdentity
 	for _, driver := range slices.Sorted(maps.Keys(modelDrivers)) {
 		cluster := modelDrivers[driver]
-		if w.silent[node] && cluster == "b" {
+		address, there := v.nodes[node].clients[cluster]
+		if !there || v.silent[node] && cluster == "b" {
 			continue
 		}
-		i := v1alpha1.StorageIdentity{Driver: driver, ClusterID: cluster, Class: "class-" + driver}
-		i.Addresses = []v1alpha1.ClientAddress{{CIDR: HostPrefix(m.address[cluster]).String(), Source: SourceCSIAddonsNode}}
-		list = append(list, i)
+		list = append(list, v1alpha1.StorageIdentity{
+			Driver: driver, ClusterID: cluster, Class: "class-" + driver,
+			Addresses: []v1alpha1.ClientAddress{{CIDR: HostPrefix(address).String(), Source: SourceCSIAddonsNode}},
+		})
 	}
 	return list
 }
@@ -588,7 +587,7 @@ func (w *world) facts(v view, name string, now time.Time) Facts {
 	n := w.node(name, v.nodes[name])
 	f := Facts{
 		Now: now, Node: n, Status: *r.status.DeepCopy(), Override: ReadOverride(r.annotations, r.status), Policy: w.policy(),
-		Ledger: v.sources[name],
+		Ledger: v.sources(name),
 	}
 	use := Use{InUse: v.nodes[name].inUse}
 	for _, a := range v.attachments {
@@ -613,7 +612,7 @@ func (w *world) facts(v view, name string, now time.Time) Facts {
 	}
 	delete(names, name)
 	for _, o := range slices.Sorted(maps.Keys(names)) {
-		f.Others = append(f.Others, Other{Node: w.node(o, v.nodes[o]), Status: v.records[o].status, ClientAddresses: v.nodes[o].clients})
+		f.Others = append(f.Others, Other{Node: w.node(o, v.nodes[o]), Status: v.records[o].status, ClientAddresses: slices.Collect(maps.Values(v.nodes[o].clients))})
 	}
 	return f
 }
@@ -646,7 +645,7 @@ func (w *world) act(t *rapid.T, v view, name string, now time.Time, writes int) 
 	}
 	for _, n := range step.Create {
 		if _, exists := w.fences[n.Name]; !exists && did() {
-			w.create(t, f, n)
+			w.create(f, n, v.step)
 		}
 	}
 	for _, n := range step.Unfence {
@@ -713,7 +712,7 @@ func (w *world) counts(m *machine, v Volume) bool {
 	return w.writes(m, v) && w.noticed[forgivenKey(m, v.Name)] && !w.forgiven[forgivenKey(m, v.Name)]
 }
 
-func (w *world) create(t *rapid.T, f Facts, n NetworkFence) {
+func (w *world) create(f Facts, n NetworkFence, decided int) {
 	target := f.Status.Node.SystemUUID + " " + f.Status.Node.BootID
 	if was, known := w.targets[n.Name]; known {
 		target = was
@@ -721,7 +720,7 @@ func (w *world) create(t *rapid.T, f Facts, n NetworkFence) {
 		w.targets[n.Name] = target
 	}
 	n.Created, n.ResourceVersion = w.now, "1"
-	w.fences[n.Name] = networkFence{NetworkFence: n, version: 1, ours: true, target: target, made: w.step, due: true}
+	w.fences[n.Name] = networkFence{NetworkFence: n, version: 1, ours: true, target: target, made: decided, due: true}
 }
 
 // seen: Fairlead has looked at its fences as they are, and had the chance to
@@ -837,8 +836,8 @@ func (w *world) mustNotBeInnocent(t *rapid.T, f *networkFence, cluster string, a
 		if m.address[cluster] != a || !m.on || !m.reaches || m.suspect || m.since > f.made {
 			continue
 		}
-		if m.reported == 0 || w.looked[f.Labels[NodeLabel]] <= m.reported {
-			continue // it has booted since, and Fairlead has yet to see that
+		if m.reported == 0 || f.made < m.reported || w.looked[f.Labels[NodeLabel]] <= m.reported {
+			continue // it has booted since, and Fairlead had yet to see that
 		}
 		t.Fatalf("%s shuts out the healthy machine %s of %s\n%s", f.Name, m.bootID(), m.node, w)
 	}

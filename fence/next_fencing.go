@@ -159,7 +159,7 @@ func (f Facts) follow(step *Step) []Refusal {
 		switch {
 		case !there:
 			r.State, r.Message = v1alpha1.FenceRequested, ""
-			step.Create = append(step.Create, object(f.Node.Name, *r, false))
+			step.Create = append(step.Create, object(f.Node.Name, s.Node.BootID, *r, false))
 		case n.Deleting:
 			r.State = v1alpha1.FenceRequested
 		case !n.asked(*r):

@@ -128,7 +128,11 @@ func TestFenceInvariants(t *testing.T) {
 			},
 			"fairlead on a stale cache": func(t *rapid.T) {
 				v := w.view()
-				old := func(what string) view { return w.views[rapid.IntRange(0, len(w.views)-1).Draw(t, what)] }
+				old := func(what string) view {
+					o := w.views[rapid.IntRange(0, len(w.views)-1).Draw(t, what)]
+					v.step = o.step
+					return o
+				}
 				if len(w.views) == 0 {
 					return
 				}
@@ -142,7 +146,6 @@ func TestFenceInvariants(t *testing.T) {
 				case 3:
 					v.records = old("records").records
 				}
-				v.step = 0
 				w.act(t, v, anyName(), w.now, 100)
 			},
 			"an old leader": func(t *rapid.T) {
