@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
@@ -633,7 +634,7 @@ func (w *world) act(t *rapid.T, v view, name string, now time.Time, writes int) 
 	f := w.facts(v, name, now)
 	step := Next(f)
 	current, there := w.records[name]
-	if !sameStatus(step.Status, f.Status) {
+	if !equality.Semantic.DeepEqual(step.Status, f.Status) {
 		if writes > 0 && there && current.version == v.records[name].version {
 			w.write(t, name, step.Status)
 		}
@@ -670,9 +671,6 @@ func (w *world) act(t *rapid.T, v view, name string, now time.Time, writes int) 
 	return step
 }
 
-func sameStatus(a, b v1alpha1.NodeFenceStatus) bool {
-	return fmt.Sprintf("%+v", normal(a)) == fmt.Sprintf("%+v", normal(b))
-}
 
 // normal is comparable as text: pointers are followed.
 func normal(s v1alpha1.NodeFenceStatus) string {
@@ -864,6 +862,9 @@ func (w *world) fencedMustBeFenced(t *rapid.T) {
 // gateMustHold asks the gate for everything that Kubernetes could ask for now.
 func (w *world) gateMustHold(t *rapid.T) {
 	for _, v := range worldVolumes {
+		if !slices.ContainsFunc(w.machines, func(m *machine) bool { return w.counts(m, v) }) {
+			continue
+		}
 		on := w.attachedTo(v.Name)
 		for _, node := range slices.Sorted(maps.Keys(w.nodes)) {
 			if v.ReadOnly() || len(on) > 0 && !v.Shared() || slices.Contains(on, node) || w.gate(v, node) != nil {
