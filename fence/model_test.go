@@ -115,6 +115,7 @@ type world struct {
 	attachments []attachment
 	records     map[string]record
 	fences      map[string]networkFence
+	cached      bool // in part
 	silent      map[string]bool // nodes whose CSIAddonsNodes are gone
 
 	nodesGate bool // the webhook for nodes is up; it is fail-open
@@ -541,6 +542,7 @@ type view struct {
 	attachments []attachment
 	records     map[string]record
 	fences      map[string]networkFence
+	cached      bool // in part
 	silent      map[string]bool
 }
 
@@ -587,7 +589,7 @@ func (w *world) facts(v view, name string, now time.Time) Facts {
 	r := v.records[name]
 	n := w.node(name, v.nodes[name])
 	f := Facts{
-		Now: now, Node: n, Status: *r.status.DeepCopy(), Override: ReadOverride(r.annotations, r.status), Policy: w.policy(),
+		Now: now, Live: !v.cached, Node: n, Status: *r.status.DeepCopy(), Override: ReadOverride(r.annotations, r.status), Policy: w.policy(),
 		Ledger: v.sources(name),
 	}
 	use := Use{InUse: v.nodes[name].inUse}
@@ -613,7 +615,7 @@ func (w *world) facts(v view, name string, now time.Time) Facts {
 	}
 	delete(names, name)
 	for _, o := range slices.Sorted(maps.Keys(names)) {
-		f.Others = append(f.Others, Other{Node: w.node(o, v.nodes[o]), Status: v.records[o].status, ClientAddresses: slices.Collect(maps.Values(v.nodes[o].clients))})
+		f.Others = append(f.Others, Other{Node: w.node(o, v.nodes[o]), Status: v.records[o].status, Override: ReadOverride(v.records[o].annotations, v.records[o].status), ClientAddresses: slices.Collect(maps.Values(v.nodes[o].clients))})
 	}
 	return f
 }
@@ -633,6 +635,13 @@ func (w *world) act(t *rapid.T, v view, name string, now time.Time, writes int) 
 	}
 	f := w.facts(v, name, now)
 	step := Next(f)
+	if step.ReadLive {
+		if v = w.view(); w.records[name].version != v.records[name].version {
+			return step
+		}
+		f = w.facts(v, name, now)
+		step = Next(f)
+	}
 	current, there := w.records[name]
 	if !equality.Semantic.DeepEqual(step.Status, f.Status) {
 		if writes > 0 && there && current.version == v.records[name].version {
@@ -670,7 +679,6 @@ func (w *world) act(t *rapid.T, v view, name string, now time.Time, writes int) 
 	}
 	return step
 }
-
 
 // normal is comparable as text: pointers are followed.
 func normal(s v1alpha1.NodeFenceStatus) string {
@@ -734,8 +742,8 @@ func (w *world) seen(name string) {
 			by := w.fences[w.tampered[at]]
 			_, blocked := w.blocks[r.ClusterID][cidr]
 			alone := 1 == count(w.records[name].status.Fences, func(o v1alpha1.Fence) bool { return o.ClusterID == r.ClusterID && slices.Contains(o.CIDRs, cidr) })
-			// Else it left no trace: a stranger's object is gone again, or ours is flipped back.
-			if blocked || w.tampered[at] == r.Name && alone || by.Unfenced {
+			// Else it left no trace: a stranger's object is gone or changed, or ours is flipped back.
+			if blocked || w.tampered[at] == r.Name && alone || by.Unfenced && slices.Contains(by.CIDRs, cidr) {
 				delete(w.tampered, at)
 			}
 		}
