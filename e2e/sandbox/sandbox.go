@@ -29,6 +29,8 @@ type Options struct {
 	Duties string
 	// ControllerArgs are given to the controller beside what its Deployment says.
 	ControllerArgs []string
+	// FastNodeLoss makes a lost node NotReady after 12 s instead of 50 s.
+	FastNodeLoss bool
 	// Audit records what Fairlead asks of the API server; see ReadAudit.
 	Audit bool
 	// Out is told what is done, by more than one at a time.
