@@ -46,10 +46,11 @@ type Sandbox struct {
 	// Root is the checkout that manifests are read from.
 	Root string
 
-	plane    *controlPlane
-	replicas []*Replica
-	dns      []*DNS
-	forward  *Forwarder
+	plane     *controlPlane
+	replicas  []*Replica
+	dns       []*DNS
+	csiAddons []*CSIAddons
+	forward   *Forwarder
 }
 
 // Start builds what is missing, starts the control plane and waits until it is ready.
@@ -105,6 +106,9 @@ func (s *Sandbox) Stop() error {
 	}
 	for _, d := range s.dns {
 		problems = append(problems, d.process.Kill())
+	}
+	for _, a := range s.csiAddons {
+		problems = append(problems, a.Stop())
 	}
 	if s.forward != nil {
 		problems = append(problems, s.forward.Close())
