@@ -27,6 +27,9 @@ type Options struct {
 	Fairlead string
 	// Duties of the profile, as in the configuration, in one line; empty for the defaults.
 	Duties string
+	// Fencing as in the configuration, in one line, like {profiles: [{name: rook-ceph}]}:
+	// then its component is installed too. Empty for none.
+	Fencing string
 	// ControllerArgs are given to the controller beside what its Deployment says.
 	ControllerArgs []string
 	// Audit records what Fairlead asks of the API server; see ReadAudit.
@@ -48,6 +51,8 @@ type Sandbox struct {
 	replicas []*Replica
 	dns      []*DNS
 	forward  *Forwarder
+	// overlay that is installed.
+	overlay string
 }
 
 // Start builds what is missing, starts the control plane and waits until it is ready.
