@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"encoding/json"
 	"fmt"
 	"regexp"
 	"strings"
@@ -12,7 +11,6 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -31,7 +29,7 @@ const (
 // its gates refuse, with Fairlead and without it, and that nothing else so much
 // as meets them. Its controller does not run: records are written by hand.
 func TestFencingGatesAreNarrow(t *testing.T) {
-	c := newControlPlane(t, options{})
+	c := newControlPlane(t, options{fastNodeLoss: true})
 	c.must(c.Install(t.Context(), sandbox.RookCeph))
 	// The API server does not know the kind of a policy's parameters yet, and holds nobody up for that.
 	c.must(c.tryAttach("ebs-a", otherDriver, "node-1"))
@@ -102,10 +100,12 @@ func TestFencingGatesAreNarrow(t *testing.T) {
 	c.must(c.Client.Delete(t.Context(), old))
 
 	// What was on a node whose object is gone, as recorded.
-	c.find("node-1")
+	c.must(c.SwitchOn(t.Context(), "node-1", false))
+	c.waitReady("node-1", true)
+	time.Sleep(time.Second) // the API server's own view of nodes, which policies go by
 	passes("the holder is back", "rbd-b", rbdDriver, "node-2")
-	c.record("gone", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeLost, Reason: fence.ReasonNodeDeleted, Incident: "gone-1", Volumes: held("rbd-a")})
-	c.record("unwritten", v1alpha1.NodeFenceStatus{})
+	c.writeRecord("gone", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeLost, Reason: fence.ReasonNodeDeleted, Incident: "gone-1", Volumes: heldVolumes("rbd-a")})
+	c.writeRecord("unwritten", v1alpha1.NodeFenceStatus{})
 	c.kubectl("label", "nodefence", "unwritten", fence.PhaseLabel+"=Lost")
 	c.eventually("the policy holds what was on a node that is gone", 60*time.Second, func() error {
 		if err := c.tryAttach("rbd-a", rbdDriver, "node-2"); err == nil {
@@ -119,7 +119,7 @@ func TestFencingGatesAreNarrow(t *testing.T) {
 	// Nothing but overrides waits for Fairlead.
 	c.kubectl("taint", "node", "node-3", fence.OutOfServiceTaint+"=x:NoExecute")
 	c.kubectl("taint", "node", "node-3", fence.OutOfServiceTaint+"-")
-	c.record("healthy", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeHealthy})
+	c.writeRecord("healthy", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeHealthy})
 	c.kubectl("delete", "nodefence", "healthy", "unwritten")
 	c.refused("annotate", "nodefence", "gone", fence.OverrideAnnotation+"=attach: it burnt")
 	c.refused("delete", "nodefence", "gone")
@@ -135,9 +135,9 @@ func TestFencingGatesAreNarrow(t *testing.T) {
 	t.Run("an attachment waits for a fence that is on its way", func(t *testing.T) {
 		c := &cluster{Sandbox: c.Sandbox, t: t}
 		c.must(c.Client.Create(t.Context(), csiVolume("rbd-c", rbdDriver)))
-		status := v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeFencing, Reason: fence.ReasonFencing, Incident: "soon-1", Volumes: held("rbd-c"),
+		status := v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeFencing, Reason: fence.ReasonFencing, Incident: "soon-1", Volumes: heldVolumes("rbd-c"),
 			Fences: []v1alpha1.Fence{{Name: "f", Incident: "soon-1", Driver: rbdDriver, State: v1alpha1.FenceRequested, CIDRs: []string{"10.0.0.1/32"}, Since: metav1.Now()}}}
-		c.record("soon", status)
+		c.writeRecord("soon", status)
 		done := make(chan error, 1)
 		started := time.Now()
 		go func() { done <- c.tryAttach("rbd-c", rbdDriver, "node-2") }()
@@ -147,7 +147,7 @@ func TestFencingGatesAreNarrow(t *testing.T) {
 		case <-time.After(2 * time.Second):
 		}
 		status.Phase, status.Reason, status.Fences[0].State = v1alpha1.NodeFenced, fence.ReasonFenced, v1alpha1.FenceFenced
-		c.record("soon", status)
+		c.writeRecord("soon", status)
 		fenced := time.Now()
 		select {
 		case err := <-done:
@@ -158,7 +158,7 @@ func TestFencingGatesAreNarrow(t *testing.T) {
 		}
 		// Where it does not come, the answer does, before the API server gives up.
 		status.Phase, status.Reason, status.Fences[0].State = v1alpha1.NodeFencing, fence.ReasonFencing, v1alpha1.FenceRequested
-		c.record("soon", status)
+		c.writeRecord("soon", status)
 		started = time.Now()
 		err := c.tryAttach("rbd-c", rbdDriver, "node-2")
 		if took := time.Since(started); err == nil || !strings.Contains(err.Error(), byWebhook) || took < 5*time.Second || took > 9*time.Second {
@@ -171,7 +171,7 @@ func TestFencingGatesAreNarrow(t *testing.T) {
 	})
 	t.Run("the taint of a healthy node", func(t *testing.T) {
 		c := &cluster{Sandbox: c.Sandbox, t: t}
-		c.record("node-2", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeHealthy, Reason: fence.ReasonReady, Node: v1alpha1.MachineIdentity{BootID: "boot-1"}})
+		c.writeRecord("node-2", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeHealthy, Reason: fence.ReasonReady, Node: v1alpha1.MachineIdentity{BootID: "boot-1"}})
 		out := c.refused("taint", "node", "node-2", fence.OutOfServiceTaint+"=x:NoExecute")
 		if !strings.Contains(out, `admission webhook "nodes.fairlead.io" denied the request: node node-2 is Ready`) {
 			t.Errorf("got %s", out)
@@ -230,8 +230,8 @@ func TestFencingGatesAreNarrow(t *testing.T) {
 	t.Run("pods whose volumes are not attached", func(t *testing.T) {
 		c := &cluster{Sandbox: c.Sandbox, t: t}
 		c.must(c.Client.Create(t.Context(), &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: cephfsDriver}, Spec: storagev1.CSIDriverSpec{AttachRequired: ptr.To(false)}}))
-		c.record("node-1", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeLost, Reason: fence.ReasonNotReady, Incident: "node-1-1", Volumes: held("fs-a")})
-		for name, labels := range map[string]map[string]string{"asks": {fence.OptInLabel: fence.OptInEnabled}, "does-not": nil} {
+		c.writeRecord("node-1", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeLost, Reason: fence.ReasonNotReady, Incident: "node-1-1", Volumes: heldVolumes("fs-a")})
+		for name, labels := range map[string]map[string]string{"asks": {fence.OptInLabel: fence.OptedIn}, "does-not": nil} {
 			c.must(c.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}))
 			c.must(c.Client.Create(t.Context(), &corev1.PersistentVolumeClaim{
 				ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "data"},
@@ -269,7 +269,7 @@ func TestFencingGatesAreNarrow(t *testing.T) {
 	}
 }
 
-func held(volumes ...string) (all []v1alpha1.HeldVolume) {
+func heldVolumes(volumes ...string) (all []v1alpha1.HeldVolume) {
 	for _, v := range volumes {
 		all = append(all, v1alpha1.HeldVolume{PersistentVolume: v, Driver: rbdDriver})
 	}
@@ -315,41 +315,14 @@ func (c *cluster) reviews(replica, rule string) int {
 	return total
 }
 
-// inUse has a node's kubelet say that it uses volumes.
-func (c *cluster) inUse(node string, volumes ...string) {
+// inUse has a node's kubelet say that it uses a volume.
+func (c *cluster) inUse(node, volume string) {
 	c.t.Helper()
-	c.patchNode(node, map[string]any{"status": map[string]any{"volumesInUse": volumes}}, true)
+	c.kubectl("patch", "node", node, "--subresource=status", "--type=merge", "-p", fmt.Sprintf(`{"status":{"volumesInUse":[%q]}}`, volume))
 }
 
-// lose switches a node off, as kwok sees it, and does not wait until Kubernetes finds out.
-func (c *cluster) lose(node string) {
-	c.t.Helper()
-	c.patchNode(node, map[string]any{"metadata": map[string]any{"labels": map[string]any{"type": nil}}}, false)
-	c.kubectl("patch", "node", node, "--subresource=status", "--type=strategic", "-p", `{"status":{"conditions":[{"type":"Ready","status":"Unknown","reason":"Lost"}]}}`)
-}
-
-// find switches it on again.
-func (c *cluster) find(node string) {
-	c.t.Helper()
-	c.kubectl("patch", "node", node, "--subresource=status", "--type=strategic", "-p", `{"status":{"conditions":[{"type":"Ready","status":"True","reason":"Found"}]}}`)
-	c.patchNode(node, map[string]any{"metadata": map[string]any{"labels": map[string]any{"type": "kwok"}}}, false)
-	time.Sleep(time.Second) // the API server's own view of nodes, which policies go by
-}
-
-func (c *cluster) patchNode(name string, patch map[string]any, status bool) {
-	c.t.Helper()
-	data, err := json.Marshal(patch)
-	c.must(err)
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	if status {
-		c.must(c.Client.Status().Patch(c.t.Context(), node, client.RawPatch(types.MergePatchType, data)))
-		return
-	}
-	c.must(c.Client.Patch(c.t.Context(), node, client.RawPatch(types.MergePatchType, data)))
-}
-
-// record writes a NodeFence as the controller would.
-func (c *cluster) record(node string, status v1alpha1.NodeFenceStatus) {
+// writeRecord writes a NodeFence as the controller would.
+func (c *cluster) writeRecord(node string, status v1alpha1.NodeFenceStatus) {
 	c.t.Helper()
 	n := &v1alpha1.NodeFence{ObjectMeta: metav1.ObjectMeta{Name: node}}
 	err := c.Client.Get(c.t.Context(), client.ObjectKeyFromObject(n), n)

@@ -126,7 +126,7 @@ func validateNodeFences() admissionregistrationv1.ValidatingWebhook {
 // their namespace, and none waits for Fairlead.
 func gateWorkloadPods() admissionregistrationv1.MutatingWebhook {
 	outside := notInNamespaces(Namespace, metav1.NamespaceSystem)
-	outside.MatchLabels = map[string]string{fence.OptInLabel: fence.OptInEnabled}
+	outside.MatchLabels = map[string]string{fence.OptInLabel: fence.OptedIn}
 	return admissionregistrationv1.MutatingWebhook{
 		Name:                    entryWorkloadPods + ".fairlead.io",
 		ClientConfig:            clientConfig(workloadPodsPath),
