@@ -100,7 +100,7 @@ bench-scale: control-plane $(BIN)/fairlead $(BIN)/scale ## 500 nodes, 5,000 work
 generate: ## Write generated code and manifests anew
 	$(TOOL) controller-gen object paths=./api/... paths=./cluster/longhorn paths=./cluster/csiaddons
 	$(TOOL) controller-gen crd paths=./api/v1alpha1 output:crd:dir=manifests/crds
-	go run ./manifests/generate manifests/base/webhooks.yaml
+	go run ./manifests/generate manifests
 
 # CoreDNS and csi-addons are vetted with the flags they are built with: then both share one build cache.
 .PHONY: lint
