@@ -62,19 +62,19 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return nil
 }
 
-func node(name string) []reconcile.Request {
+func request(name string) []reconcile.Request {
 	if name == "" {
 		return nil
 	}
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: name}}}
 }
 
-func nodes(names []string) []reconcile.Request {
-	var requests []reconcile.Request
+func requests(names []string) []reconcile.Request {
+	var all []reconcile.Request
 	for _, name := range names {
-		requests = append(requests, node(name)...)
+		all = append(all, request(name)...)
 	}
-	return requests
+	return all
 }
 
 func ofAttachment(_ context.Context, o client.Object) []reconcile.Request {
@@ -82,7 +82,7 @@ func ofAttachment(_ context.Context, o client.Object) []reconcile.Request {
 	if !ok {
 		return nil
 	}
-	return node(va.Spec.NodeName)
+	return request(va.Spec.NodeName)
 }
 
 func ofPod(_ context.Context, o client.Object) []reconcile.Request {
@@ -90,19 +90,19 @@ func ofPod(_ context.Context, o client.Object) []reconcile.Request {
 	if !ok {
 		return nil
 	}
-	return node(pod.Spec.NodeName)
+	return request(pod.Spec.NodeName)
 }
 
 // recordAndWaiting is the record's node, and all that may wait for it: an address
 // that both have keeps the one out until the other is back.
 func (r *Reconciler) recordAndWaiting(ctx context.Context, o client.Object) []reconcile.Request {
-	requests := node(o.GetName())
+	all := request(o.GetName())
 	if record, ok := o.(*v1alpha1.NodeFence); ok && fence.Keep(record.Status) {
-		requests = append(requests, nodes(r.records(ctx, func(s v1alpha1.NodeFenceStatus) bool {
+		all = append(all, requests(r.records(ctx, func(s v1alpha1.NodeFenceStatus) bool {
 			return s.Phase == v1alpha1.NodeFencing || s.Phase == v1alpha1.NodeReturned
 		}))...)
 	}
-	return requests
+	return all
 }
 
 // ofFence are the nodes whose record names the NetworkFence. One that nobody
@@ -114,7 +114,7 @@ func (r *Reconciler) ofFence(ctx context.Context, o client.Object) []reconcile.R
 	if len(names) == 0 {
 		names = append(r.records(ctx, fence.Keep), o.GetLabels()[fence.NodeLabel])
 	}
-	return nodes(names)
+	return requests(names)
 }
 
 // ofClient is the node that csi-addons reports clients of, by the driver's name of it.
@@ -127,7 +127,7 @@ func (r *Reconciler) ofClient(ctx context.Context, o client.Object) []reconcile.
 	if err != nil {
 		r.Log.Error("could not look for a node by its driver's name of it", "nodeID", n.Spec.Driver.NodeID, "error", err)
 	}
-	return nodes(names)
+	return requests(names)
 }
 
 // ofVolume are the nodes that a volume is attached to.
@@ -136,7 +136,7 @@ func (r *Reconciler) ofVolume(ctx context.Context, o client.Object) []reconcile.
 	if err != nil {
 		r.Log.Error("could not look for the nodes of a volume", "volume", o.GetName(), "error", err)
 	}
-	return nodes(names)
+	return requests(names)
 }
 
 func (r *Reconciler) everyNode(ctx context.Context, _ client.Object) []reconcile.Request {
@@ -149,7 +149,7 @@ func (r *Reconciler) everyNode(ctx context.Context, _ client.Object) []reconcile
 	for i := range list.Items {
 		names = append(names, list.Items[i].Name)
 	}
-	return nodes(names)
+	return requests(names)
 }
 
 // records are the nodes whose record is of some kind.
