@@ -29,6 +29,8 @@ type Options struct {
 	Duties string
 	// ControllerArgs are given to the controller beside what its Deployment says.
 	ControllerArgs []string
+	// FastNodeLoss makes a lost node NotReady after 12 s instead of 50 s.
+	FastNodeLoss bool
 	// Audit records what Fairlead asks of the API server; see ReadAudit.
 	Audit bool
 	// Out is told what is done, by more than one at a time.
@@ -44,10 +46,11 @@ type Sandbox struct {
 	// Root is the checkout that manifests are read from.
 	Root string
 
-	plane    *controlPlane
-	replicas []*Replica
-	dns      []*DNS
-	forward  *Forwarder
+	plane     *controlPlane
+	replicas  []*Replica
+	dns       []*DNS
+	csiAddons []*CSIAddons
+	forward   *Forwarder
 }
 
 // Start builds what is missing, starts the control plane and waits until it is ready.
@@ -103,6 +106,9 @@ func (s *Sandbox) Stop() error {
 	}
 	for _, d := range s.dns {
 		problems = append(problems, d.process.Kill())
+	}
+	for _, a := range s.csiAddons {
+		problems = append(problems, a.Stop())
 	}
 	if s.forward != nil {
 		problems = append(problems, s.forward.Close())
