@@ -81,6 +81,17 @@ func (h *Host) Mount(ctx context.Context, path string) (string, *Process, error)
 	})
 }
 
+// Unmount ends a mount tidily. One that is only killed keeps what it has open
+// from others for a minute.
+func Unmount(mount *Process) {
+	mount.Terminate()
+	select {
+	case <-mount.Done():
+	case <-time.After(10 * time.Second):
+		mount.Kill()
+	}
+}
+
 // WriteFile writes a file and waits until Ceph has it. A file system that doesn't
 // answer keeps its process for as long as it likes, but not the caller.
 func (h *Host) WriteFile(ctx context.Context, path string, most time.Duration) error {

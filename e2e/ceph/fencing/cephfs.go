@@ -41,8 +41,7 @@ func (s *show) cephfs(ctx context.Context) error {
 			return err
 		}
 	}
-	setup.Terminate()
-	<-setup.Done()
+	ceph.Unmount(setup)
 	where1, mount1, err := s.Node1.Mount(ctx, volume1)
 	if err != nil {
 		return err
@@ -51,7 +50,7 @@ func (s *show) cephfs(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer mount2.Kill()
+	defer ceph.Unmount(mount2)
 	if err := errors.Join(s.Node1.WriteFile(ctx, filepath.Join(where1, "file"), answer),
 		s.Node2.WriteFile(ctx, filepath.Join(where2, "file"), answer)); err != nil {
 		return err
@@ -100,8 +99,7 @@ func (s *show) cephfs(ctx context.Context) error {
 		return err
 	}
 	s.tell("%s has mounted the volume, and written the same file", s.Node2.Name)
-	mount.Terminate()
-	<-mount.Done()
+	ceph.Unmount(mount)
 	if err := s.Node2.WriteFile(ctx, filepath.Join(where2, "file"), answer); err != nil {
 		return err
 	}
@@ -113,13 +111,12 @@ func (s *show) cephfs(ctx context.Context) error {
 	} else {
 		s.tell("let in again: the old mount stays as it is: %v", err)
 	}
-	mount1.Terminate()
-	<-mount1.Done()
+	ceph.Unmount(mount1)
 	where1, mount1, err = s.Node1.Mount(ctx, volume1)
 	if err != nil {
 		return err
 	}
-	defer mount1.Kill()
+	defer func() { ceph.Unmount(mount1) }()
 	if err := s.Node1.WriteFile(ctx, filepath.Join(where1, "file"), answer); err != nil {
 		return err
 	}

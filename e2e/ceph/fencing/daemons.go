@@ -24,10 +24,19 @@ func (s *show) daemons(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer mount.Kill()
+	defer ceph.Unmount(mount)
 	file := filepath.Join(where, "file")
 	s.tell("%s writes to an image and a file system, with two copies on two OSDs", s.Node2.Name)
-	return errors.Join(s.osd(ctx, writer), s.mon(ctx, writer, file), s.mgr(ctx), s.mds(ctx, writer, file))
+	if err := s.osd(ctx, writer); err != nil {
+		return err
+	}
+	if err := s.mon(ctx, writer, file); err != nil {
+		return err
+	}
+	if err := s.mgr(ctx); err != nil {
+		return err
+	}
+	return s.mds(ctx, writer, file)
 }
 
 func (s *show) osd(ctx context.Context, writer *ceph.Process) error {
@@ -120,13 +129,13 @@ func (s *show) mgr(ctx context.Context) error {
 }
 
 func (s *show) mds(ctx context.Context, writer *ceph.Process, file string) error {
-	const respawn = "respawn!"
+	const start = ", process ceph-mds, pid"
 	active, err := s.ActiveMDS(ctx)
 	if err != nil {
 		return err
 	}
 	blocked, log := s.Host("mds."+active), s.Log("mds."+active)
-	before, own := counted(log, respawn), len(s.own(ctx))
+	before, own := counted(log, start), len(s.own(ctx))
 	if err := s.BlockAddress(ctx, blocked.Address); err != nil {
 		return err
 	}
@@ -144,7 +153,7 @@ func (s *show) mds(ctx context.Context, writer *ceph.Process, file string) error
 		return err
 	}
 	s.tell("MDS: within 30 s mds.%s has started anew %d times, %d single clients are blocked more; active is %q",
-		active, (counted(log, respawn)-before)/2, len(s.own(ctx))-own, now)
+		active, counted(log, start)-before, len(s.own(ctx))-own, now)
 	if err := s.UnblockAddress(ctx, blocked.Address); err != nil {
 		return err
 	}
