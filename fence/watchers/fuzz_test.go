@@ -89,11 +89,9 @@ func formatClientLs(told CephFSClients) []byte {
 }
 
 func FuzzClientLs(f *testing.F) {
-	for family := range families {
-		for _, name := range []string{"client-ls.txt", "client-ls-one.txt", "client-ls-standby.txt"} {
-			f.Add(captured(f, family, name))
-		}
-	}
+	// What was captured is too long a seed: all time goes into making it shorter.
+	f.Add([]byte("\n[" + sessionOf("7", "client.7 10.0.0.1:0/9", entity1, `{"root":"/"}`) + "]\n"))
+	f.Add([]byte("\n\nmds.a: []\n\nmds.b: []\n"))
 	f.Add([]byte("Error ENOSYS: \nmds.a: \nmds.b: [" + sessionOf("7", "client.7 v1:10.0.0.1:0/9", entity1, kernel1) + "]"))
 	f.Fuzz(func(t *testing.T, output []byte) {
 		told, err := ParseClientLs(output)
@@ -149,9 +147,8 @@ func FuzzBlocklist(f *testing.F) {
 }
 
 func FuzzMDSStat(f *testing.F) {
-	for family := range families {
-		f.Add(captured(f, family, "mds-stat.json"))
-	}
+	f.Add([]byte(`{"fsmap":{"filesystems":[{"mdsmap":{"fs_name":"f","in":[0],"info":{"gid_1":` +
+		`{"name":"a","rank":0,"state":"up:active","addr":"10.0.0.1:6805/1"}}}}],"standbys":[]}}`))
 	f.Fuzz(func(t *testing.T, output []byte) {
 		mdss, err := ParseMDSStat(output)
 		if err != nil {

@@ -24,6 +24,7 @@ func captured(t testing.TB, family, name string) []byte {
 // families are the directories of testdata, with the two nodes of each.
 var families = map[string]struct{ node1, node2 netip.Addr }{
 	"ipv4": {netip.MustParseAddr("10.99.0.11"), netip.MustParseAddr("10.99.0.12")},
+	"ipv6": {netip.MustParseAddr("2001:db8::b"), netip.MustParseAddr("2001:db8::c")},
 }
 
 const (
@@ -156,6 +157,14 @@ func TestClientLs(t *testing.T) {
 	}
 }
 
+// The name of an MDS is of what follows on its line.
+func TestClientLsSilentMDS(t *testing.T) {
+	told, err := ParseClientLs([]byte("mds.a: \n[]\n"))
+	if err != nil || !slices.Equal(told.Answered, []string{""}) {
+		t.Errorf("%q answered, %v", told.Answered, err)
+	}
+}
+
 // What a client says of itself may be anything.
 func TestClientLsMetadata(t *testing.T) {
 	for metadata, root := range map[string]string{
@@ -190,7 +199,7 @@ func TestClientLsRefuses(t *testing.T) {
 			t.Errorf("%.200q gives %v", text, told)
 		}
 	}
-	if _, err := ParseClientLs(make([]byte, MaxOutput+1)); err == nil {
+	if _, err := ParseClientLs([]byte("[]" + strings.Repeat(" ", MaxOutput))); err == nil {
 		t.Error("an answer of any size is taken")
 	}
 }
@@ -237,6 +246,12 @@ func TestMDSStatRefuses(t *testing.T) {
 		if found, err := ParseMDSStat([]byte(text)); err == nil {
 			t.Errorf("%s gives %v", text, found)
 		}
+	}
+	const replaying = `{"fsmap":{"filesystems":[{"mdsmap":{"fs_name":"f","in":[0],"info":{` +
+		`"gid_1":{"name":"a","rank":0,"state":"up:replay","addr":"10.0.0.1:6805/1"},` +
+		`"gid_2":{"name":"b","rank":0,"state":"up:standby-replay","addr":"10.0.0.2:6805/1"}}}}]}}`
+	if found, err := ParseMDSStat([]byte(replaying)); err != nil || len(found.FileSystems[0].Active) != 0 || len(found.Hosts) != 2 {
+		t.Errorf("MDSs that don't serve yet: %v, %v", found, err)
 	}
 	if found, err := ParseMDSStat([]byte(`{"fsmap":{"filesystems":[]}}`)); err != nil || len(found.FileSystems) != 0 {
 		t.Errorf("a Ceph without file systems: %v, %v", found, err)

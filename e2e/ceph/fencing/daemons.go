@@ -128,14 +128,25 @@ func (s *show) mgr(ctx context.Context) error {
 	return nil
 }
 
+// starts is how many MDSs that there were at a host the monitor has blocked: it
+// does so as each is replaced.
+func (s *show) starts(ctx context.Context, h *ceph.Host) int {
+	nonces := map[uint32]bool{}
+	for _, blocked := range s.own(ctx) {
+		if blocked.Client.IP == h.Address {
+			nonces[blocked.Client.Nonce] = true
+		}
+	}
+	return len(nonces)
+}
+
 func (s *show) mds(ctx context.Context, writer *ceph.Process, file string) error {
-	const start = ", process ceph-mds, pid"
 	active, err := s.ActiveMDS(ctx)
 	if err != nil {
 		return err
 	}
-	blocked, log := s.Host("mds."+active), s.Log("mds."+active)
-	before, own := counted(log, start), len(s.own(ctx))
+	blocked := s.Host("mds." + active)
+	before := s.starts(ctx, blocked)
 	if err := s.BlockAddress(ctx, blocked.Address); err != nil {
 		return err
 	}
@@ -152,8 +163,11 @@ func (s *show) mds(ctx context.Context, writer *ceph.Process, file string) error
 	if err != nil {
 		return err
 	}
-	s.tell("MDS: within 30 s mds.%s has started anew %d times, %d single clients are blocked more; active is %q",
-		active, counted(log, start)-before, len(s.own(ctx))-own, now)
+	if now == "" {
+		now = "none of the two"
+	}
+	s.tell("MDS: within 30 s mds.%s has started anew %d times, the monitor has blocked each of them for a day; active is %s",
+		active, s.starts(ctx, blocked)-before, now)
 	if err := s.UnblockAddress(ctx, blocked.Address); err != nil {
 		return err
 	}
