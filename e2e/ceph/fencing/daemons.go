@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/fairlead-io/fairlead/e2e/ceph"
+	"github.com/fairlead-io/fairlead/fence/watchers"
 )
 
 // daemons blocks the address of each kind of daemon in turn, while an image and
@@ -103,6 +105,13 @@ func counted(log, text string) int {
 func (s *show) mgr(ctx context.Context) error {
 	const mgr, again = "mgr.x", "recovering from double blocklisting"
 	before := counted(s.Log(mgr), again)
+	metadata, err := s.Ceph(ctx, watchers.MgrMetadataArgs()...)
+	if err != nil {
+		return err
+	}
+	if hosts, err := watchers.ParseMgrMetadata(metadata); err != nil || !slices.Contains(hosts, s.Host(mgr).Address) {
+		return fmt.Errorf("%s is not told of as where a manager is: %v, %w", s.Host(mgr).Address, hosts, err)
+	}
 	if err := s.BlockAddress(ctx, s.Host(mgr).Address); err != nil {
 		return err
 	}
@@ -146,6 +155,9 @@ func (s *show) mds(ctx context.Context, writer *ceph.Process, file string) error
 		return err
 	}
 	blocked := s.Host("mds." + active)
+	if mdss, err := s.MDSs(ctx); err != nil || !slices.Contains(mdss.Hosts, blocked.Address) {
+		return fmt.Errorf("%s is not told of as where an MDS is: %v, %w", blocked.Address, mdss.Hosts, err)
+	}
 	before := s.starts(ctx, blocked)
 	if err := s.BlockAddress(ctx, blocked.Address); err != nil {
 		return err

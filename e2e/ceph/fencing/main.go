@@ -74,6 +74,7 @@ func (s *show) run(ctx context.Context, directory string, ipv6, slow bool) error
 		{"a node that is cut off", s.cutOff},
 		{"a node that is cut off, and let in again too early", s.tooEarly},
 		{"a client of a file system", s.cephfs},
+		{"what a user has to be allowed: to ask for watchers and for sessions, to block", s.caps},
 		{"Ceph's own daemons at a blocked address", s.daemons},
 	}
 	if slow {
