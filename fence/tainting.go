@@ -139,6 +139,9 @@ type TaintingNode struct {
 	Drivers []string
 	// Status of its NodeFence; the zero value if it has none.
 	Status v1alpha1.NodeFenceStatus
+	// Refused is why the node could not be fenced, by a closer look at the storage than
+	// the facts here allow (Unfenceable with all of Facts); nil if there was none.
+	Refused *Refusal
 	// Given: Fairlead remembers to have tainted the node in this incident, whether
 	// or not that is in Status already.
 	Given bool

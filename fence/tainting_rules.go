@@ -184,6 +184,9 @@ func (j *judge) unprotected(n TaintingNode) *Refusal {
 // unfenceable: Kubernetes would delete the node's pods, and their volumes would be
 // held all the same, so that nothing is won, and a node that comes back has lost its pods.
 func (j *judge) unfenceable(n TaintingNode) *Refusal {
+	if n.Refused != nil {
+		return n.Refused
+	}
 	f := Facts{Now: j.Now, Node: n.Node, Status: n.Status, Policy: j.Policy}
 	for _, o := range j.Nodes {
 		if o.Node.Name != n.Node.Name {

@@ -222,6 +222,9 @@ func TestTaint(t *testing.T) {
 			}),
 			want: "node-1 none AddressInUse", says: "node-2",
 		},
+		"a fence that would be refused by a closer look": {
+			change: one(func(n *TaintingNode) { n.Refused = refuse(ReasonContradicted, "seen elsewhere") }), want: "node-1 none Contradicted", says: "seen elsewhere",
+		},
 		"a reading that is old": {
 			change: facts(func(f *TaintingFacts) { f.Read = ago(61 * time.Second) }), want: "node-1 none StaleView", says: "1m1s ago",
 		},
@@ -314,6 +317,15 @@ func TestTaint(t *testing.T) {
 				f.Nodes[3].Node.OutOfService = true
 			},
 			want: "node-1 taint Lost; node-2 none TooManyTainted; node-3 none AlreadyTainted",
+		},
+		"a storm is not over for one that Fairlead has tainted": {
+			change: func(t *Tainting, f *TaintingFacts) {
+				t.MaxNodes = 2
+				f.Nodes[2].lose(9 * time.Minute)
+				f.Nodes[3].lose(9 * time.Minute)
+				f.Nodes[3].Node.OutOfService, f.Nodes[3].Node.OwnTaint = true, true
+			},
+			want: "node-1 none Storm; node-2 none Storm; node-3 none AlreadyTainted",
 		},
 		"of fifty nodes ten may be lost at once": {
 			change: func(t *Tainting, f *TaintingFacts) {
