@@ -193,6 +193,7 @@ func (f *fixture) add(name string) {
 	node.Status.Conditions = []corev1.NodeCondition{
 		{Type: corev1.NodeDiskPressure, Status: corev1.ConditionUnknown},
 		{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(noon.Add(-24 * time.Hour))},
+		{Type: corev1.NodePIDPressure, Status: corev1.ConditionFalse},
 	}
 	record := &v1alpha1.NodeFence{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	record.Status.Phase, record.Status.Node = v1alpha1.NodeHealthy, v1alpha1.MachineIdentity{BootID: node.Status.NodeInfo.BootID}

@@ -96,6 +96,11 @@ func TestATaintFollowsFromALiveReadAlone(t *testing.T) {
 				n.Status.VolumesAttached = []corev1.AttachedVolume{{Name: "kubernetes.io/iscsi/a"}}
 			})
 		},
+		"another has its address": func(f *fixture) {
+			f.node("node-2", func(n *corev1.Node) {
+				n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: "node-2"}, {Type: corev1.NodeInternalIP, Address: "::ffff:10.0.0.1"}}
+			})
+		},
 		"it has another boot": func(f *fixture) { f.node("node-1", func(n *corev1.Node) { n.Status.NodeInfo.BootID = "another" }) },
 		"the node is gone":    func(f *fixture) { f.must(f.Delete(f.Context(), f.node("node-1", nil))) },
 		"it is paused":        func(f *fixture) { f.pause("false") },
@@ -224,10 +229,17 @@ func TestADryRunSaysWhatItWouldDoOnceInAnIncident(t *testing.T) {
 	if would := f.metric("fairlead_would_taint_nodes"); would != 0 {
 		t.Errorf("%v would be tainted", would)
 	}
+	if len(f.r.told) > 0 {
+		t.Errorf("remembered: %v", f.r.told)
+	}
 	f.lose("node-1", 10*time.Minute)
 	f.reconcile()
-	if len(f.notes) != 4 {
-		t.Errorf("of another incident is said %q", f.notes)
+	f.record("node-1", func(s *v1alpha1.NodeFenceStatus) { s.Incident = "one that came right after" })
+	f.pass(time.Minute)
+	f.beat("node-0", f.clock.Now())
+	f.reconcile()
+	if len(f.notes) != 6 {
+		t.Errorf("of other incidents is said %q", f.notes)
 	}
 }
 
