@@ -178,6 +178,7 @@ func setupFencing(ctx context.Context, mgr manager.Manager, c config.Fencing, lo
 	recorder := mgr.GetEventRecorder("fairlead")
 	for _, controller := range []interface{ SetupWithManager(ctrl.Manager) error }{
 		&fencing.Reconciler{Client: objects, Cached: cached, Live: live, API: api, Events: recorder, Clock: clock.RealClock{}, Log: log},
+		&fencing.Gates{Client: objects, Cached: cached, Live: live, API: api, Events: recorder, Log: log},
 	} {
 		if err := controller.SetupWithManager(mgr); err != nil {
 			return err
