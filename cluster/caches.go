@@ -20,14 +20,24 @@ import (
 	"github.com/fairlead-io/fairlead/storage"
 )
 
-// WebhookCache holds the network records and nothing else: whatever else rules
-// need is read live, and seldom.
-func WebhookCache(profiles []storage.Profile) cache.Options {
-	return cache.Options{
+// WebhookCache holds the network records, and where volumes of some drivers are
+// protected, by which nodes they are held: whatever else rules need is read live,
+// and seldom.
+func WebhookCache(profiles []storage.Profile, protected func(driver string) bool) cache.Options {
+	options := cache.Options{
 		ReaderFailOnMissingInformer: true,
 		DefaultTransform:            cache.TransformStripManagedFields(),
-		ByObject:                    map[client.Object]cache.ByObject{&v1alpha1.NetworkRollout{}: {Namespaces: inNamespaces(profiles)}},
+		ByObject:                    map[client.Object]cache.ByObject{},
 	}
+	if len(profiles) > 0 {
+		options.ByObject[&v1alpha1.NetworkRollout{}] = cache.ByObject{Namespaces: inNamespaces(profiles)}
+	}
+	if protected != nil {
+		options.ByObject[&v1alpha1.NodeFence{}] = cache.ByObject{Transform: slimNodeFence}
+		options.ByObject[&storagev1.VolumeAttachment{}] = cache.ByObject{Transform: slimAttachmentOf(protected)}
+		options.ByObject[&corev1.Node{}] = cache.ByObject{Transform: slimHolder(protected)}
+	}
+	return options
 }
 
 // ControllerCache holds what the controllers read: the objects of the storage

@@ -173,12 +173,17 @@ func setupFencing(ctx context.Context, mgr manager.Manager, c config.Fencing, lo
 	if err := cluster.IndexHandles(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
+	for _, index := range cluster.HolderIndexes() {
+		if err := mgr.GetFieldIndexer().IndexField(ctx, index.Object, index.Field, index.Keys); err != nil {
+			return fmt.Errorf("indexing who holds volumes: %w", err)
+		}
+	}
 	objects, api := mgr.GetClient(), mgr.GetAPIReader()
 	cached, live := cluster.NewFenceReader(c, objects, objects, api), cluster.NewFenceReader(c, api, objects, api)
 	recorder := mgr.GetEventRecorder("fairlead")
 	for _, controller := range []interface{ SetupWithManager(ctrl.Manager) error }{
 		&fencing.Reconciler{Client: objects, Cached: cached, Live: live, API: api, Events: recorder, Clock: clock.RealClock{}, Log: log},
-		&fencing.Gates{Client: objects, Cached: cached, Live: live, API: api, Events: recorder, Log: log},
+		&fencing.Gates{Client: objects, Facts: live, Holders: cluster.NewHolderReader(api, objects), API: api, Events: recorder, Log: log},
 	} {
 		if err := controller.SetupWithManager(mgr); err != nil {
 			return err

@@ -24,11 +24,13 @@ import (
 // Gates takes the scheduling gate off pods whose volumes nobody lost holds any
 // more. The webhook has put it on; see fence.SchedulingGate. A request names a pod.
 type Gates struct {
-	Client       client.Client
-	Cached, Live *cluster.FenceReader
-	API          client.Reader
-	Events       events.EventRecorder
-	Log          *slog.Logger
+	Client client.Client
+	// Facts has the policy as it is now, and Holders who has a volume.
+	Facts   *cluster.FenceReader
+	Holders *cluster.HolderReader
+	API     client.Reader
+	Events  events.EventRecorder
+	Log     *slog.Logger
 
 	// told is why each pod waits, by UID, as it was last said.
 	told sync.Map
@@ -37,17 +39,25 @@ type Gates struct {
 // heldAgain is how soon a pod that waits is looked at though nothing has happened.
 const heldAgain = 30 * time.Second
 
-// Reconcile looks at one pod, in the cache, and before its gate goes on live reads.
+// Reconcile looks at one pod. Pods that wait are few, so all is read live.
 func (g *Gates) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	var pod corev1.Pod
-	held, waits, err := g.look(ctx, request, g.Client, g.Cached, &pod)
-	if err == nil && waits && held == nil {
-		held, waits, err = g.look(ctx, request, g.API, g.Live, &pod)
+	err := g.API.Get(ctx, request.NamespacedName, &pod)
+	if apierrors.IsNotFound(err) {
+		return ctrl.Result{}, nil
 	}
-	switch {
-	case err != nil || !waits:
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("reading pod %s: %w", request, err)
+	}
+	if gateOf(&pod) < 0 {
+		g.told.Delete(pod.UID)
+		return ctrl.Result{}, nil
+	}
+	held, err := g.held(ctx, &pod)
+	if err != nil {
 		return ctrl.Result{}, err
-	case held != nil:
+	}
+	if held != nil {
 		g.tell(&pod, held)
 		return ctrl.Result{RequeueAfter: heldAgain}, nil
 	}
@@ -58,37 +68,57 @@ func (g *Gates) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resul
 	return ctrl.Result{}, err
 }
 
-// look tells whether the pod waits, and for whom.
-func (g *Gates) look(ctx context.Context, request ctrl.Request, objects client.Reader, facts *cluster.FenceReader, pod *corev1.Pod) (held *fence.Held, waits bool, err error) {
-	err = objects.Get(ctx, request.NamespacedName, pod)
-	if apierrors.IsNotFound(err) {
-		return nil, false, nil
-	}
+// held tells for whom the pod waits; nil is nobody. A claim without a volume is
+// held by nobody.
+func (g *Gates) held(ctx context.Context, pod *corev1.Pod) (*fence.Held, error) {
+	policy, err := g.Facts.Policy(ctx)
 	if err != nil {
-		return nil, false, fmt.Errorf("reading pod %s: %w", request, err)
+		return nil, err
 	}
-	if gateOf(pod) < 0 {
-		g.told.Delete(pod.UID)
-		return nil, false, nil
-	}
-	policy, err := facts.Policy(ctx)
-	if err != nil {
-		return nil, true, err
-	}
-	volumes, err := facts.PodVolumes(ctx, pod)
-	if err != nil {
-		return nil, true, err
-	}
-	for _, v := range volumes {
-		holders, err := facts.Holders(ctx, v)
+	for _, claim := range cluster.Claims(pod) {
+		v, err := g.Holders.BoundVolume(ctx, pod.Namespace, claim)
 		if err != nil {
-			return nil, true, err
+			return nil, err
 		}
-		if held := fence.Attach(v.Volume, "", holders, policy); held != nil {
-			return held, true, nil
+		if v == nil || !g.Facts.Protects(v.Driver) {
+			continue
+		}
+		holders, err := g.Holders.Holders(ctx, *v)
+		if err != nil {
+			return nil, err
+		}
+		users, err := g.users(ctx, pod.Namespace, claim, holders)
+		if err != nil {
+			return nil, err
+		}
+		if held := fence.Attach(*v, "", append(holders, users...), policy); held != nil {
+			return held, nil
 		}
 	}
-	return nil, true, nil
+	return nil, nil
+}
+
+// users are the nodes where pods use the claim that are not among the holders: a
+// driver without attachments leaves no other trace until the node's record has it.
+func (g *Gates) users(ctx context.Context, namespace, claim string, known []fence.Holder) ([]fence.Holder, error) {
+	var pods corev1.PodList
+	if err := g.API.List(ctx, &pods, client.InNamespace(namespace)); err != nil {
+		return nil, fmt.Errorf("listing the pods of namespace %s: %w", namespace, err)
+	}
+	var users []fence.Holder
+	for i := range pods.Items {
+		node := pods.Items[i].Spec.NodeName
+		is := func(h fence.Holder) bool { return h.Node.Name == node }
+		if node == "" || cluster.Ended(&pods.Items[i]) || slices.ContainsFunc(known, is) || slices.ContainsFunc(users, is) || !slices.Contains(cluster.Claims(&pods.Items[i]), claim) {
+			continue
+		}
+		h, err := g.Holders.Holder(ctx, node)
+		if err != nil {
+			return nil, err
+		}
+		users = append(users, h)
+	}
+	return users, nil
 }
 
 func gateOf(pod *corev1.Pod) int {

@@ -27,6 +27,9 @@ type Options struct {
 	Fairlead string
 	// Duties of the profile, as in the configuration, in one line; empty for the defaults.
 	Duties string
+	// Fencing as in the configuration, in one line, like {profiles: [{name: rook-ceph}]}:
+	// then its component is installed too. Empty for none.
+	Fencing string
 	// ControllerArgs are given to the controller beside what its Deployment says.
 	ControllerArgs []string
 	// FastNodeLoss makes a lost node NotReady after 12 s instead of 50 s.
@@ -51,6 +54,8 @@ type Sandbox struct {
 	dns       []*DNS
 	csiAddons []*CSIAddons
 	forward   *Forwarder
+	// overlay that is installed.
+	overlay string
 }
 
 // Start builds what is missing, starts the control plane and waits until it is ready.
@@ -87,6 +92,7 @@ func (s *Sandbox) connect() error {
 		return fmt.Errorf("reading the kubeconfig: %w", err)
 	}
 	config.QPS, config.Burst = 200, 400
+	config.WarningHandler = rest.NoWarnings{} // nobody here reads them
 	scheme, err := cluster.NewScheme()
 	if err != nil {
 		return err
