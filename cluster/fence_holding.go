@@ -41,11 +41,11 @@ func (r *FenceReader) attachedTo(ctx context.Context, node string) ([]attachedVo
 }
 
 // addHolding joins all that shows volumes on the node, and what is left on it.
-func (r *FenceReader) addHolding(ctx context.Context, v *FenceView, attached []attachedVolume) error {
+func (r *FenceReader) addHolding(ctx context.Context, v *FenceView) error {
 	f := &v.Facts
 	found := map[string]fence.Volume{}
 	var use fence.Use
-	for _, a := range attached {
+	for _, a := range v.attached {
 		what := fmt.Sprintf("VolumeAttachment %s of %s", a.name, a.volume)
 		f.Left = append(f.Left, what)
 		if f.Node.Ready && a.created.Before(f.Node.ReadyChanged) {
