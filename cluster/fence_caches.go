@@ -89,7 +89,7 @@ func fencedNode(object any) (any, error) {
 }
 
 // fencedAttributes tell which storage cluster a volume is of, and where it is there.
-var fencedAttributes = []string{clusterIDAttribute, "pool", "imageName", "staticVolume", "subvolumePath", "fsName", "radosNamespace"}
+var fencedAttributes = []string{clusterIDAttribute, "pool", "imageName", "staticVolume", "subvolumePath", "rootPath", "fsName", "radosNamespace"}
 
 // fencedVolume keeps beside what slimPersistentVolume keeps whose a volume is.
 func fencedVolume(object any) (any, error) {
