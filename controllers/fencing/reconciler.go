@@ -162,10 +162,7 @@ type decision struct {
 
 func decide(view *cluster.FenceView) decision {
 	d := decision{view, fence.Next(view.Facts)}
-	switch n := view.Facts.Node; {
-	case !n.OwnTaint && n.Exists:
-		d.Status.Tainted = nil
-	case n.OwnTaint && d.Status.Tainted == nil:
+	if view.Facts.Node.OwnTaint && d.Status.Tainted == nil { // until it is healthy again
 		now := metav1.NewTime(view.Facts.Now.Truncate(time.Second))
 		d.Status.Tainted = &now
 	}
