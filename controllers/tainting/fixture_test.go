@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	config "github.com/fairlead-io/fairlead/api/config/v1alpha1"
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/cluster"
 	"github.com/fairlead-io/fairlead/fence"
@@ -97,7 +98,7 @@ func newFixture(t *testing.T) *fixture {
 
 // nodeTransform is what the real cache keeps of a node.
 func nodeTransform(t *testing.T) toolscache.TransformFunc {
-	options, err := cluster.ControllerCache(nil)
+	options, err := cluster.ControllerCache(nil, config.Fencing{})
 	if err != nil {
 		t.Fatal(err)
 	}
