@@ -33,10 +33,22 @@ func (f Facts) returning(step *Step) {
 		f.record(s)
 	}
 	if s.Phase == v1alpha1.NodeReturned {
+		f.withdraw(step)
 		f.mayComeIn(step)
 		return
 	}
 	f.unfencing(step)
+}
+
+// withdraw what was asked for and never answered: csi-addons would shut out a
+// node that works again, whenever it gets to it. If it has been done all the
+// same, it is taken back with the others: deleting does not unfence.
+func (f Facts) withdraw(step *Step) {
+	for _, r := range step.Status.Fences {
+		if n, there := f.object(r.Name); there && !n.Unfenced && !n.Deleting && !n.Blocks() {
+			step.Delete = append(step.Delete, n)
+		}
+	}
 }
 
 // mayComeIn says what a node that is back waits for, or lets it in.
@@ -63,8 +75,8 @@ func (f Facts) mayComeIn(step *Step) {
 // this one in would let in that one too. References are counted by storage and address.
 func (f Facts) sharedWith() string {
 	for _, o := range f.Others {
-		if o.Status.Phase == v1alpha1.NodeUnfencing {
-			continue // it is let in itself
+		if o.Status.Phase == v1alpha1.NodeReturned || o.Status.Phase == v1alpha1.NodeUnfencing {
+			continue // it has booted anew too: two that waited for one another would wait for ever
 		}
 		for _, theirs := range o.Status.Fences {
 			for _, mine := range f.Status.Fences {
@@ -109,6 +121,10 @@ func (f Facts) unfencing(step *Step) {
 			step.Create = append(step.Create, object(f.Node.Name, r, true))
 		case n.Deleting:
 			// its object goes, and comes back as Unfenced
+		case !slices.Equal(n.CIDRs, r.CIDRs):
+			// Somebody changed it: what it confirms is not what was blocked.
+			r.Message = changedMessage
+			step.Delete = append(step.Delete, n)
 		case !n.Unfenced:
 			step.Unfence = append(step.Unfence, n)
 		case n.LetIn():

@@ -120,7 +120,7 @@ func newRig(t testing.TB, live client.Reader, change ...func(*config.Configurati
 	}
 	panics := &atomic.Int32{}
 	log := slog.New(panicCounter{slog.NewTextHandler(io.Discard, nil), panics})
-	return rig{NewRouter(c, []Profile{p}, NewMetrics(prometheus.NewRegistry()), log), panics}
+	return rig{NewRouter(c, []Profile{p}, nil, NewMetrics(prometheus.NewRegistry()), log), panics}
 }
 
 // panicCounter counts the panics that the router logs.

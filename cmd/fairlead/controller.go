@@ -20,6 +20,7 @@ import (
 	"github.com/fairlead-io/fairlead/controllers/apply"
 	"github.com/fairlead-io/fairlead/controllers/cabundle"
 	"github.com/fairlead-io/fairlead/controllers/endpoints"
+	"github.com/fairlead-io/fairlead/controllers/fencing"
 	"github.com/fairlead-io/fairlead/controllers/rollout"
 	"github.com/fairlead-io/fairlead/controllers/volumes"
 	"github.com/fairlead-io/fairlead/controllers/workloads"
@@ -72,7 +73,7 @@ func (o *controllerOptions) run(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	caches, err := cluster.ControllerCache(storageProfiles(configuration))
+	caches, err := cluster.ControllerCache(storageProfiles(configuration), configuration.Fencing)
 	if err != nil {
 		return fmt.Errorf("choosing what to cache: %w", err)
 	}
@@ -105,6 +106,11 @@ func (o *controllerOptions) run(ctx context.Context, log *slog.Logger) error {
 	}
 	for _, p := range configuration.Profiles {
 		if err := setupProfile(mgr, configuration, p, log.With("profile", p.Name)); err != nil {
+			return err
+		}
+	}
+	if configuration.Fencing.On() {
+		if err := setupFencing(ctx, mgr, configuration.Fencing, log); err != nil {
 			return err
 		}
 	}
@@ -155,6 +161,24 @@ func setupProfile(mgr manager.Manager, c *config.Configuration, p config.Profile
 		})
 	}
 	for _, controller := range controllers {
+		if err := controller.SetupWithManager(mgr); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// setupFencing registers the controllers of nodes that are lost with volumes.
+func setupFencing(ctx context.Context, mgr manager.Manager, c config.Fencing, log *slog.Logger) error {
+	if err := cluster.IndexHandles(ctx, mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
+	objects, api := mgr.GetClient(), mgr.GetAPIReader()
+	cached, live := cluster.NewFenceReader(c, objects, objects, api), cluster.NewFenceReader(c, api, objects, api)
+	recorder := mgr.GetEventRecorder("fairlead")
+	for _, controller := range []interface{ SetupWithManager(ctrl.Manager) error }{
+		&fencing.Reconciler{Client: objects, Cached: cached, Live: live, API: api, Events: recorder, Clock: clock.RealClock{}, Log: log},
+	} {
 		if err := controller.SetupWithManager(mgr); err != nil {
 			return err
 		}

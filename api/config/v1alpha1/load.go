@@ -53,7 +53,8 @@ func (c *Configuration) setDefaults() {
 	if c.Networks.Settle.Duration == 0 {
 		c.Networks.Settle.Duration = settings.DefaultSettle
 	}
-	if len(c.Profiles) == 0 {
+	c.Fencing.setDefaults()
+	if len(c.Profiles) == 0 && len(c.Fencing.Profiles) == 0 {
 		c.Profiles = []Profile{{Name: storage.Longhorn().Name}}
 	}
 	for i := range c.Profiles {
@@ -109,6 +110,7 @@ func (c *Configuration) validate() field.ErrorList {
 	if c.Networks.Settle.Duration < 0 {
 		problems = append(problems, field.Invalid(field.NewPath("networks", "settle"), c.Networks.Settle.Duration.String(), "must not be negative"))
 	}
+	problems = append(problems, c.Fencing.validate(field.NewPath("fencing"))...)
 	seen := map[string]bool{}
 	for i, p := range c.Profiles {
 		path := field.NewPath("profiles").Index(i)

@@ -26,7 +26,17 @@ func defaults() *Configuration {
 		APIVersion: "config.fairlead.io/v1alpha1", Kind: "Configuration",
 		ClusterDomain: "cluster.local",
 		Networks:      Networks{Missing: Warn, InUse: Warn, Settle: settle},
+		Fencing:       noFencing(),
 		Profiles:      []Profile{{Name: "longhorn", Namespace: "longhorn-system", Duties: Duties{Settings: Apply, Pods: On, Services: On, Networks: On, VolumeNetworks: On, Endpoints: On, Workloads: On, Remount: Off}}},
+	}
+}
+
+// noFencing protects nothing, until profiles are given.
+func noFencing() Fencing {
+	return Fencing{
+		MaxAge:    metav1.Duration{Duration: 15 * time.Minute},
+		Returning: Returning{ReadyFor: metav1.Duration{Duration: time.Minute}},
+		Tainting:  Tainting{Mode: Off, NotReadyFor: metav1.Duration{Duration: 5 * time.Minute}, MaxNodes: 1, MaxPercent: 34},
 	}
 }
 
@@ -125,8 +135,26 @@ func TestParse(t *testing.T) {
 			file:    profile("  duties: {pods: 1}\n"),
 			problem: "reading YAML: error unmarshaling JSON: while decoding JSON: a switch is a word: json: cannot unmarshal number into Go value of type string",
 		},
-		"empty file":       {problem: `got apiVersion "", kind "": want apiVersion: config.fairlead.io/v1alpha1, kind: Configuration`},
-		"another version":  {file: "apiVersion: config.fairlead.io/v1\nkind: Configuration\n", problem: `got apiVersion "config.fairlead.io/v1", kind "Configuration": want apiVersion: config.fairlead.io/v1alpha1, kind: Configuration`},
+		"empty file":      {problem: `got apiVersion "", kind "": want apiVersion: config.fairlead.io/v1alpha1, kind: Configuration`},
+		"another version": {file: "apiVersion: config.fairlead.io/v1\nkind: Configuration\n", problem: `got apiVersion "config.fairlead.io/v1", kind "Configuration": want apiVersion: config.fairlead.io/v1alpha1, kind: Configuration`},
+		"fencing alone needs no Longhorn": {
+			file: head + "fencing:\n  profiles:\n  - name: rook-ceph\n    mode: guard\n    clientRanges: [192.168.20.0/24]\n    watchers: off\n",
+			want: with(func(c *Configuration) {
+				c.Profiles = nil
+				c.Fencing.Profiles = []FencingProfile{{Name: "rook-ceph", Namespace: "rook-ceph", Mode: Guard, ClientRanges: []string{"192.168.20.0/24"}, Watchers: WatchersOff, Runner: RunToolbox}}
+			}),
+		},
+		"all problems of fencing at once": {
+			file: head + "fencing:\n  maxAge: -1s\n  tainting: {mode: apply, maxPercent: 101, nodeSelector: \"a b\"}\n  profiles:\n  - name: rook\n    namespace: rook\n    mode: maybe\n    network: a/b/c\n    clientRanges: [10.0.0.1]\n",
+			problem: `[fencing.maxAge: Invalid value: "-1s": must not be negative, ` +
+				`fencing.tainting.mode: Unsupported value: "apply": supported values: "off", "dryRun", "on", ` +
+				`fencing.tainting.maxPercent: Invalid value: 101: must be from 1 to 100, ` +
+				`fencing.tainting.nodeSelector: Invalid value: "a b": unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, gt, lt, ` +
+				`fencing.profiles[0].name: Unsupported value: "rook": supported values: "rook-ceph", ` +
+				`fencing.profiles[0].mode: Unsupported value: "maybe": supported values: "fence", "guard", "off", ` +
+				`fencing.profiles[0].network: Invalid value: "a/b/c": must be <namespace>/<NetworkAttachmentDefinition>: name "b/c" is not a DNS name, ` +
+				`fencing.profiles[0].clientRanges[0]: Invalid value: "10.0.0.1": must be a range in CIDR form, like 192.168.20.0/24]`,
+		},
 		"an unknown field": {file: head + "clusterDomian: x\n", problem: `reading YAML: error unmarshaling JSON: while decoding JSON: json: unknown field "clusterDomian"`},
 		"an unknown duty":  {file: profile("  duties: {pod: on}\n"), problem: `reading YAML: error unmarshaling JSON: while decoding JSON: json: unknown field "pod"`},
 		"a field twice":    {file: head + "kind: Configuration\n", problem: "reading YAML: error converting YAML to JSON: yaml: unmarshal errors:\n  line 3: key \"kind\" already set in map"},

@@ -24,8 +24,10 @@ type Configuration struct {
 	ClusterDomain string `json:"clusterDomain,omitempty"`
 	// Networks says how strict Fairlead is about NetworkAttachmentDefinitions.
 	Networks Networks `json:"networks,omitempty"`
-	// Profiles to work for. Default: longhorn.
+	// Profiles to work for. Default: longhorn, unless there is fencing to do.
 	Profiles []Profile `json:"profiles,omitempty"`
+	// Fencing of lost nodes. See docs/fencing.md.
+	Fencing Fencing `json:"fencing,omitempty"`
 }
 
 // Strictness is Warn or Refuse.

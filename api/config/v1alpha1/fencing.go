@@ -1,0 +1,240 @@
+package v1alpha1
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/fairlead-io/fairlead/fence"
+	"github.com/fairlead-io/fairlead/storage"
+)
+
+// Fencing says what becomes of nodes that are lost with volumes. Nothing, by default.
+type Fencing struct {
+	// Profiles of storage systems whose volumes are protected. Default: none.
+	Profiles []FencingProfile `json:"profiles,omitempty"`
+	// MaxAge of a node's recorded addresses when it is lost. Default 15m.
+	MaxAge metav1.Duration `json:"maxAge,omitzero"`
+	// Returning says when a node that was fenced is let in again.
+	Returning Returning `json:"returning,omitempty"`
+	// Tainting of lost nodes by Fairlead itself. Default off.
+	Tainting Tainting `json:"tainting,omitempty"`
+}
+
+// FencingProfile is one storage system whose clients are fenced.
+type FencingProfile struct {
+	// Name of a built-in profile: rook-ceph.
+	Name string `json:"name"`
+	// Namespace of the storage system. Default: the profile's own.
+	Namespace string `json:"namespace,omitempty"`
+	// Mode: fence, guard (hold the volumes, fence nobody) or off. Default fence.
+	Mode Switch `json:"mode,omitempty"`
+	// Network that client pods are on, if not the host's: <namespace>/<name> of a
+	// NetworkAttachmentDefinition, as Multus reports it.
+	Network string `json:"network,omitempty"`
+	// ClientRanges that this cluster's clients have their storage addresses in.
+	// Give them where several clusters use one storage system: nothing outside is
+	// fenced. Default: any.
+	ClientRanges []string `json:"clientRanges,omitempty"`
+	// Watchers: off, crossCheck (what the storage system itself says of a volume's
+	// clients must not contradict the ledger) or source (and is a source of
+	// addresses where there is no other). Default off.
+	Watchers Watchers `json:"watchers,omitempty"`
+	// Runner of the storage system's commands: toolbox (in its toolbox pod) or
+	// local (programs beside Fairlead). Default toolbox.
+	Runner Runner `json:"runner,omitempty"`
+}
+
+// Watchers is how far the storage system's own view of clients is used.
+type Watchers string
+
+// Uses of watchers.
+const (
+	WatchersOff        Watchers = "off"
+	WatchersCrossCheck Watchers = "crossCheck"
+	WatchersSource     Watchers = "source"
+)
+
+// UnmarshalJSON also takes false, since YAML reads a bare off as that.
+func (w *Watchers) UnmarshalJSON(data []byte) error {
+	return (*Switch)(w).UnmarshalJSON(data)
+}
+
+// Runner is where the storage system's commands are run.
+type Runner string
+
+// Runners.
+const (
+	RunToolbox Runner = "toolbox"
+	RunLocal   Runner = "local"
+)
+
+// Returning of a node that was fenced.
+type Returning struct {
+	// Automatic: let it in when it has booted anew and is Ready, without waiting
+	// for its taint to be taken away. Default false.
+	Automatic bool `json:"automatic,omitempty"`
+	// ReadyFor is how long it must be Ready first. Default 1m.
+	ReadyFor metav1.Duration `json:"readyFor,omitzero"`
+}
+
+// Tainting gives lost nodes the out-of-service taint, which begins their fencing.
+type Tainting struct {
+	// Mode: off, dryRun (say what would be done) or on. Default off.
+	Mode Switch `json:"mode,omitempty"`
+	// NotReadyFor is how long a node must not be heard of. Default 5m.
+	NotReadyFor metav1.Duration `json:"notReadyFor,omitzero"`
+	// NodeSelector chooses the nodes, as in kubectl -l. Default: all but control-plane nodes.
+	NodeSelector string `json:"nodeSelector,omitempty"`
+	// MaxNodes that Fairlead has tainted at a time. Default 1.
+	MaxNodes int `json:"maxNodes,omitempty"`
+	// MaxPercent of a zone's nodes that may be lost; if more are, none is tainted there. Default 34.
+	MaxPercent int `json:"maxPercent,omitempty"`
+}
+
+// Switches of fencing alone, beside Guard, On and Off.
+const (
+	Fence  Switch = "fence"
+	DryRun Switch = "dryRun"
+)
+
+// On tells whether any storage system is protected.
+func (f Fencing) On() bool {
+	return slices.ContainsFunc(f.Profiles, func(p FencingProfile) bool { return p.Mode != Off })
+}
+
+func (f *Fencing) setDefaults() {
+	orDuration(&f.MaxAge, fence.DefaultMaxAge)
+	orDuration(&f.Returning.ReadyFor, fence.DefaultReadyFor)
+	or(&f.Tainting.Mode, Off)
+	orDuration(&f.Tainting.NotReadyFor, 5*time.Minute)
+	if f.Tainting.MaxNodes == 0 {
+		f.Tainting.MaxNodes = 1
+	}
+	if f.Tainting.MaxPercent == 0 {
+		f.Tainting.MaxPercent = 34
+	}
+	for i := range f.Profiles {
+		p := &f.Profiles[i]
+		if builtIn, ok := FencedStorage(p.Name); ok {
+			or(&p.Namespace, builtIn.Namespace)
+		}
+		or(&p.Mode, Fence)
+		or(&p.Watchers, WatchersOff)
+		or(&p.Runner, RunToolbox)
+	}
+}
+
+func orDuration(target *metav1.Duration, value time.Duration) {
+	if target.Duration == 0 {
+		target.Duration = value
+	}
+}
+
+// FencedStorage finds a built-in profile of fencing by name.
+func FencedStorage(name string) (fence.Storage, bool) {
+	i := slices.IndexFunc(fence.Storages(), func(s fence.Storage) bool { return s.Name == name })
+	if i < 0 {
+		return fence.Storage{}, false
+	}
+	return fence.Storages()[i], true
+}
+
+// Storage returns the built-in profile as this configuration places it.
+func (p FencingProfile) Storage() fence.Storage {
+	s, _ := FencedStorage(p.Name)
+	s.Namespace = p.Namespace
+	return s
+}
+
+// Ranges that ClientRanges name.
+func (p FencingProfile) Ranges() []netip.Prefix {
+	var ranges []netip.Prefix
+	for _, text := range p.ClientRanges {
+		if prefix, err := netip.ParsePrefix(text); err == nil { // validated before
+			ranges = append(ranges, prefix.Masked())
+		}
+	}
+	return ranges
+}
+
+// Policy of all profiles. off tells which profiles are switched off by the
+// storage system's own switch.
+func (f Fencing) Policy(off func(profile string) bool) fence.Policy {
+	return fence.Policy{
+		MaxAge: f.MaxAge.Duration, ReadyFor: f.Returning.ReadyFor.Duration, Automatic: f.Returning.Automatic,
+		Storages: func(driver string) (fence.StoragePolicy, bool) {
+			for _, p := range f.Profiles {
+				if p.Mode != Off && p.Storage().Serves(driver) {
+					return fence.StoragePolicy{Mode: fence.Mode(p.Mode), SwitchedOff: off(p.Name), ClientRanges: p.Ranges()}, true
+				}
+			}
+			return fence.StoragePolicy{}, false
+		},
+	}
+}
+
+func (f Fencing) validate(path *field.Path) field.ErrorList {
+	var problems field.ErrorList
+	positive := func(path *field.Path, d metav1.Duration) {
+		if d.Duration < 0 {
+			problems = append(problems, field.Invalid(path, d.Duration.String(), "must not be negative"))
+		}
+	}
+	positive(path.Child("maxAge"), f.MaxAge)
+	positive(path.Child("returning", "readyFor"), f.Returning.ReadyFor)
+	t := path.Child("tainting")
+	positive(t.Child("notReadyFor"), f.Tainting.NotReadyFor)
+	problems = append(problems, oneOf(t.Child("mode"), f.Tainting.Mode, Off, DryRun, On)...)
+	if f.Tainting.MaxNodes < 0 {
+		problems = append(problems, field.Invalid(t.Child("maxNodes"), f.Tainting.MaxNodes, "must not be negative"))
+	}
+	if f.Tainting.MaxPercent < 0 || f.Tainting.MaxPercent > 100 {
+		problems = append(problems, field.Invalid(t.Child("maxPercent"), f.Tainting.MaxPercent, "must be from 1 to 100"))
+	}
+	if _, err := labels.Parse(f.Tainting.NodeSelector); err != nil {
+		problems = append(problems, field.Invalid(t.Child("nodeSelector"), f.Tainting.NodeSelector, err.Error()))
+	}
+	seen := map[string]bool{}
+	for i, p := range f.Profiles {
+		problems = append(problems, p.validate(path.Child("profiles").Index(i))...)
+		if seen[p.Name] {
+			problems = append(problems, field.Duplicate(path.Child("profiles").Index(i).Child("name"), p.Name))
+		}
+		seen[p.Name] = true
+	}
+	return problems
+}
+
+func (p FencingProfile) validate(path *field.Path) field.ErrorList {
+	var problems field.ErrorList
+	if _, ok := FencedStorage(p.Name); !ok {
+		var names []string
+		for _, s := range fence.Storages() {
+			names = append(names, s.Name)
+		}
+		problems = append(problems, field.NotSupported(path.Child("name"), p.Name, names))
+	}
+	for _, message := range validation.IsDNS1123Label(p.Namespace) {
+		problems = append(problems, field.Invalid(path.Child("namespace"), p.Namespace, message))
+	}
+	problems = append(problems, oneOf(path.Child("mode"), p.Mode, Fence, Guard, Off)...)
+	problems = append(problems, oneOf(path.Child("watchers"), p.Watchers, WatchersOff, WatchersCrossCheck, WatchersSource)...)
+	problems = append(problems, oneOf(path.Child("runner"), p.Runner, RunToolbox, RunLocal)...)
+	if p.Network != "" {
+		if _, err := storage.ParseNetwork(p.Network); err != nil {
+			problems = append(problems, field.Invalid(path.Child("network"), p.Network, err.Error()))
+		}
+	}
+	for i, text := range p.ClientRanges {
+		if _, err := netip.ParsePrefix(text); err != nil {
+			problems = append(problems, field.Invalid(path.Child("clientRanges").Index(i), text, "must be a range in CIDR form, like 192.168.20.0/24"))
+		}
+	}
+	return problems
+}
