@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -194,7 +195,7 @@ func TestBreakGlass(t *testing.T) {
 // metrics of one process of Fairlead.
 func (c *cluster) metrics(replica string) string {
 	c.t.Helper()
-	for _, r := range c.Replicas() {
+	for _, r := range slices.Backward(c.Replicas()) { // the last of the name: others have ended
 		if r.Name == replica {
 			request, err := http.NewRequestWithContext(c.t.Context(), http.MethodGet, r.MetricsURL, nil)
 			c.must(err)

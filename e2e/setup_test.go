@@ -52,8 +52,13 @@ type options struct {
 	stale bool
 	// duties of the profile, as in the configuration, in one line.
 	duties string
+	// fencing as in the configuration, in one line; empty for none.
+	fencing string
 	// controllerArgs are given to the controller beside what its Deployment says.
 	controllerArgs []string
+	// nodes of the cluster; 3 if nothing is said. fastNodeLoss: Kubernetes notices in seconds that one is lost.
+	nodes        int
+	fastNodeLoss bool
 	// binary is an environment variable that names the binary; by default FAIRLEAD_BINARY.
 	binary string
 }
@@ -89,9 +94,12 @@ func newControlPlane(t *testing.T, o options) *cluster {
 	if o.binary == "" {
 		o.binary = "FAIRLEAD_BINARY"
 	}
+	if o.nodes == 0 {
+		o.nodes = 3
+	}
 	binary := os.Getenv(o.binary)
 	out := &output{}
-	s, err := sandbox.Start(t.Context(), sandbox.Options{Dir: t.TempDir(), Nodes: 3, ClusterDomain: o.clusterDomain, Fairlead: binary, Duties: o.duties, ControllerArgs: o.controllerArgs, Out: out})
+	s, err := sandbox.Start(t.Context(), sandbox.Options{Dir: t.TempDir(), Nodes: o.nodes, FastNodeLoss: o.fastNodeLoss, ClusterDomain: o.clusterDomain, Fairlead: binary, Duties: o.duties, Fencing: o.fencing, ControllerArgs: o.controllerArgs, Out: out})
 	if err != nil {
 		t.Fatalf("starting the control plane: %v\n%s", err, out)
 	}

@@ -75,6 +75,9 @@ func ParseUniqueName(unique string) (driver, handle string, ok bool) {
 	return driver, handle, ok && driver != "" && handle != ""
 }
 
+// UniqueName is what ParseUniqueName reads.
+func UniqueName(driver, handle string) string { return "kubernetes.io/csi/" + driver + "^" + handle }
+
 // union of two lists of volumes; what now says wins.
 func union(before, now []v1alpha1.HeldVolume) []v1alpha1.HeldVolume {
 	all := slices.Clone(now)

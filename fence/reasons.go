@@ -30,4 +30,5 @@ const (
 	ReasonNoCredentials    = "NoCredentials"    // refused: neither class nor secret
 	ReasonLeftoverUnfenced = "LeftoverUnfenced" // refused: another object would let the address in again
 	ReasonDriverFailed     = "DriverFailed"     // the CSI driver said no
+	ReasonNoCSIAddons      = "NoCSIAddons"      // there is nobody to fence: csi-addons is not installed
 )

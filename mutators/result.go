@@ -62,6 +62,10 @@ const (
 	ReasonOverrideClosed   = "override closed"
 	ReasonOverrideKept     = "record of an override kept"
 	ReasonMalformed        = "value is not well formed"
+	ReasonMarked           = "marked as judged"
+	ReasonNotHeld          = "no lost node holds its volumes"
+	ReasonHasNode          = "has a node already"
+	ReasonGated            = "waits for a fence"
 )
 
 func unchanged(reason, detail string) Result {

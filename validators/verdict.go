@@ -29,6 +29,8 @@ const (
 	ReasonContradicts   = "contradicts another setting"
 	ReasonOverride      = "override of a gate refused"
 	ReasonNoEffect      = "accepted, without effect"
+	ReasonOverridden    = "gate overridden"
+	ReasonNotForgotten  = "record of a lost node"
 )
 
 // Strictness says what becomes of something questionable.

@@ -3,6 +3,7 @@ package webhook
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 
 	"gomodules.xyz/jsonpatch/v2"
 	admissionv1 "k8s.io/api/admission/v1"
@@ -10,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/fairlead-io/fairlead/mutators"
 	"github.com/fairlead-io/fairlead/validators"
@@ -57,6 +59,17 @@ func fromVerdict(v validators.Verdict, resource schema.GroupResource, name strin
 		d.Outcome, d.Denial, d.Detail = outcomeDenied, &status, v.Problems.ToAggregate().Error()
 	}
 	return d
+}
+
+// forbidden refuses what is well formed and must not be now. The message is for
+// people: it is all that an event shows.
+func forbidden(resource metav1.GroupVersionResource, name string, path *field.Path, reason, message string) Decision {
+	return Decision{Outcome: outcomeDenied, Reason: reason, Detail: message, Denial: &metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: message,
+		Details: &metav1.StatusDetails{Group: resource.Group, Kind: resource.Resource, Name: name, Causes: []metav1.StatusCause{
+			{Type: metav1.CauseTypeForbidden, Message: message, Field: path.String()},
+		}},
+	}}
 }
 
 // cannotJudge refuses what could not be judged, and says that trying again may help.

@@ -27,6 +27,14 @@ const (
 	entrySettingValues       = "setting-values"
 	entryNetworks            = "networks"
 	entryVolumeNetworks      = "volume-networks"
+
+	// Those of fencing.
+	entryAttachmentMarks    = "attachment-marks"
+	entryAttachments        = "attachments"
+	entryNodes              = "nodes"
+	entryNodeFenceOverrides = "nodefence-overrides"
+	entryNodeFences         = "nodefences"
+	entryWorkloadPods       = "workload-pods"
 )
 
 func mutatePath(profile, entry string) string   { return "/mutate/" + profile + "/" + entry }
@@ -37,6 +45,14 @@ func validatePath(profile, entry string) string { return "/validate/" + profile 
 const (
 	networksPath       = "/validate/" + entryNetworks
 	volumeNetworksPath = "/validate/" + entryVolumeNetworks
+
+	// One entry is for all storage systems that are fenced: they are told apart by driver.
+	attachmentMarksPath    = "/mutate/" + entryAttachmentMarks
+	attachmentsPath        = "/validate/" + entryAttachments
+	nodesPath              = "/validate/" + entryNodes
+	nodeFenceOverridesPath = "/mutate/" + entryNodeFenceOverrides
+	nodeFencesPath         = "/validate/" + entryNodeFences
+	workloadPodsPath       = "/mutate/" + entryWorkloadPods
 )
 
 // routes registers rules.
@@ -46,8 +62,9 @@ type routes struct {
 	log     *slog.Logger
 }
 
-// NewRouter serves the rules of all profiles.
-func NewRouter(c *config.Configuration, profiles []Profile, metrics *Metrics, log *slog.Logger) http.Handler {
+// NewRouter serves the rules of all profiles, and the gates of fencing; without
+// any, nil, those let everything pass.
+func NewRouter(c *config.Configuration, profiles []Profile, fencing *Fencing, metrics *Metrics, log *slog.Logger) http.Handler {
 	r := routes{chi.NewRouter(), metrics, log}
 	r.Use(recoverer(log))
 	var told, asked []Profile
@@ -71,6 +88,7 @@ func NewRouter(c *config.Configuration, profiles []Profile, metrics *Metrics, lo
 	}
 	serve(r, networksPath, len(told) > 0, networks(told, c.Networks.InUse))
 	serve(r, volumeNetworksPath, len(asked) > 0, volumeNetworks(asked, c.Networks.Missing))
+	fencing.routes(r)
 	return r
 }
 

@@ -15,6 +15,7 @@ import (
 	config "github.com/fairlead-io/fairlead/api/config/v1alpha1"
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/cluster"
+	"github.com/fairlead-io/fairlead/fence"
 	"github.com/fairlead-io/fairlead/settings"
 	"github.com/fairlead-io/fairlead/validators"
 )
@@ -77,16 +78,25 @@ func (p Profile) settingFacts(ctx context.Context, r *Request[validators.Setting
 // MayOverride asks the API server whether a user may override the gate of a
 // setting in a namespace, of either group.
 func MayOverride(c client.Client, namespace string) func(context.Context, authenticationv1.UserInfo, string) (bool, error) {
-	return func(ctx context.Context, user authenticationv1.UserInfo, setting string) (bool, error) {
+	return may(c, authorizationv1.ResourceAttributes{Namespace: namespace, Verb: settings.OverrideVerb, Group: v1alpha1.GroupVersion.Group, Resource: "settings"})
+}
+
+// MayOverrideFence asks it whether a user may override the gates of a node.
+func MayOverrideFence(c client.Client) func(context.Context, authenticationv1.UserInfo, string) (bool, error) {
+	return may(c, authorizationv1.ResourceAttributes{Verb: fence.OverrideVerb, Group: v1alpha1.GroupVersion.Group, Resource: "nodefences"})
+}
+
+// may asks whether a user may do something with an object of a name.
+func may(c client.Client, what authorizationv1.ResourceAttributes) func(context.Context, authenticationv1.UserInfo, string) (bool, error) {
+	return func(ctx context.Context, user authenticationv1.UserInfo, name string) (bool, error) {
 		extra := map[string]authorizationv1.ExtraValue{}
 		for key, values := range user.Extra {
 			extra[key] = authorizationv1.ExtraValue(values)
 		}
+		what := what
+		what.Name = name
 		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-			User: user.Username, UID: user.UID, Groups: user.Groups, Extra: extra,
-			ResourceAttributes: &authorizationv1.ResourceAttributes{
-				Namespace: namespace, Verb: settings.OverrideVerb, Group: v1alpha1.GroupVersion.Group, Resource: "settings", Name: setting,
-			},
+			User: user.Username, UID: user.UID, Groups: user.Groups, Extra: extra, ResourceAttributes: &what,
 		}}
 		if err := c.Create(ctx, review); err != nil {
 			return false, fmt.Errorf("asking whether %s may override gates: %w", user.Username, err)

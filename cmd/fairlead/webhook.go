@@ -103,7 +103,7 @@ func (o *webhookOptions) run(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	cacheOptions := cluster.WebhookCache(storageProfiles(configuration))
+	cacheOptions := cluster.WebhookCache(storageProfiles(configuration), protected(configuration))
 	cacheOptions.Scheme = scheme
 	objects, err := cache.New(restConfig, cacheOptions)
 	if err != nil {
@@ -135,14 +135,16 @@ func (o *webhookOptions) run(ctx context.Context, log *slog.Logger) error {
 	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	server := &webhook.Server{
-		Listener:   tls.NewListener(listener, tlsConfig),
-		Handler:    webhook.NewRouter(configuration, webhookProfiles(configuration, records, live), webhook.NewMetrics(registry), log),
-		DrainDelay: o.drainDelay, Log: log,
+	server := &webhook.Server{Listener: tls.NewListener(listener, tlsConfig), DrainDelay: o.drainDelay, Log: log}
+	fencing, err := webhookFencing(background, configuration, objects, live, server)
+	if err != nil {
+		return err
 	}
+	server.Handler = webhook.NewRouter(configuration, webhookProfiles(configuration, records, live), fencing, webhook.NewMetrics(registry), log)
 	readiness := &webhook.Readiness{
 		Address: dialAddress(listener.Addr()), ServingName: o.servingName, Now: time.Now,
-		Synced: records.Synced, Draining: server.Draining,
+		Synced:   func() bool { return records.Synced() && (fencing == nil || fencing.Live.Synced()) },
+		Draining: server.Draining,
 	}
 	group, background := errgroup.WithContext(background)
 	group.Go(func() error {
@@ -183,6 +185,30 @@ func webhookProfiles(c *config.Configuration, records *cluster.Records, live cli
 		})
 	}
 	return profiles
+}
+
+// webhookFencing is what the gates of fencing need; nil where nothing is fenced.
+func webhookFencing(ctx context.Context, c *config.Configuration, objects cache.Cache, live client.Client, server *webhook.Server) (*webhook.Fencing, error) {
+	if !c.Fencing.On() {
+		return nil, nil
+	}
+	reader, err := cluster.WatchHolders(ctx, objects, live)
+	if err != nil {
+		return nil, err
+	}
+	return &webhook.Fencing{Fencing: c.Fencing, Live: reader, MayOverride: webhook.MayOverrideFence(live), Draining: server.Draining}, nil
+}
+
+// protected tells of which drivers volumes are held; nil where of none.
+func protected(c *config.Configuration) func(driver string) bool {
+	if !c.Fencing.On() {
+		return nil
+	}
+	policy := c.Fencing.Policy(func(string) bool { return false })
+	return func(driver string) bool {
+		_, yes := policy.Storages(driver)
+		return yes
+	}
 }
 
 // dialAddress is where a listener on any address is reached from the same host.

@@ -52,6 +52,9 @@ func startControlPlane(ctx context.Context, root string, o Options) (*controlPla
 	if o.ClusterDomain != "" {
 		args = append(args, "--cluster-domain", o.ClusterDomain)
 	}
+	if o.FastNodeLoss {
+		args = append(args, "--fast-node-loss")
+	}
 	if o.Audit {
 		args = append(args, "--audit-group", "system:serviceaccounts:"+webhook.Namespace)
 	}

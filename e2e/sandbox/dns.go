@@ -36,7 +36,7 @@ const corefile = `%s:%s {
 // StartDNS starts CoreDNS under a service account with its usual rights, and
 // waits until it answers. It ends with the sandbox.
 func (s *Sandbox) StartDNS(ctx context.Context) (*DNS, error) {
-	binary, err := s.ensureCoreDNS(ctx)
+	binary, err := s.ensure(ctx, "coredns")
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ func (s *Sandbox) StartDNS(ctx context.Context) (*DNS, error) {
 		return nil, fmt.Errorf("writing the Corefile: %w", err)
 	}
 	d := &DNS{Address: net.JoinHostPort(host, port), Log: filepath.Join(dir, "log")}
-	d.process = &Replica{Name: "coredns", Log: d.Log, exited: make(chan struct{}), cancel: func() {}, remove: func() {}}
+	d.process = newReplica("coredns", d.Log)
 	if err := d.process.start(binary, []string{"-conf", config}, nil); err != nil {
 		return nil, err
 	}

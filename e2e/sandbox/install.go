@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,12 +10,16 @@ import (
 	"strings"
 	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/fence"
 	"github.com/fairlead-io/fairlead/settings"
 	"github.com/fairlead-io/fairlead/storage"
 	"github.com/fairlead-io/fairlead/webhook"
@@ -24,7 +29,12 @@ import (
 const (
 	CertManager = "cert-manager"
 	SelfSigned  = "self-signed"
+	// RookCeph is cert-manager and fencing, without Longhorn.
+	RookCeph = "rook-ceph"
 )
+
+// fencingComponent adds fencing to an overlay that has none.
+const fencingComponent = "components/fencing"
 
 // Install applies the real manifests, with one small overlay on top: the API
 // server can't reach a Service here, so it calls the forwarder by URL, and the
@@ -34,7 +44,12 @@ func (s *Sandbox) Install(ctx context.Context, overlay string) error {
 	if err != nil {
 		return err
 	}
-	s.forward = forward
+	s.forward, s.overlay = forward, overlay
+	if s.fences() {
+		if err := s.createNamespace(ctx, fence.RookCeph().Namespace); err != nil {
+			return err
+		}
+	}
 	dir := filepath.Join(s.Dir, "overlay")
 	if err := s.writeOverlay(dir, overlay); err != nil {
 		return err
@@ -45,33 +60,67 @@ func (s *Sandbox) Install(ctx context.Context, overlay string) error {
 	return nil
 }
 
+// fences tells whether fencing is installed.
+func (s *Sandbox) fences() bool { return s.Fencing != "" || s.overlay == RookCeph }
+
+// longhorn tells whether Fairlead works for Longhorn.
+func (s *Sandbox) longhorn() bool { return s.overlay != RookCeph }
+
+func (s *Sandbox) createNamespace(ctx context.Context, name string) error {
+	err := s.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("creating namespace %s: %w", name, err)
+	}
+	return nil
+}
+
 const overlayText = `apiVersion: kustomize.config.k8s.io/v1beta1
 kind: Kustomization
 resources: [%s]
+components: [%s]
 patches:
 %s`
 
 func (s *Sandbox) writeOverlay(dir, overlay string) error {
-	base, err := filepath.Rel(dir, filepath.Join(s.Root, "manifests", "overlays", overlay))
+	manifests, err := filepath.Rel(dir, filepath.Join(s.Root, "manifests"))
 	if err != nil {
 		return fmt.Errorf("finding the manifests: %w", err)
 	}
+	base, components := filepath.Join(manifests, "overlays", overlay), ""
+	if s.fences() && overlay != RookCeph {
+		components = filepath.Join(manifests, fencingComponent)
+	}
 	patches := s.urlPatches()
-	if overlay == CertManager {
-		patches += `  - target: {kind: Certificate, name: fairlead-webhook}
-    patch: '[{"op": "add", "path": "/spec/dnsNames/-", "value": "localhost"}]'
-`
-	} else {
+	if overlay == SelfSigned {
 		patches += `  - target: {kind: Deployment, name: fairlead-webhook}
     patch: '[{"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": "--serving-name=localhost"}]'
 `
+	} else {
+		patches += `  - target: {kind: Certificate, name: fairlead-webhook}
+    patch: '[{"op": "add", "path": "/spec/dnsNames/-", "value": "localhost"}]'
+`
 	}
-	domain := s.ClusterDomain
-	if domain == "" {
-		domain = "cluster.local"
+	patches += s.configurationPatch()
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("writing the overlay: %w", err)
+	}
+	text := fmt.Sprintf(overlayText, base, components, patches)
+	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o644); err != nil {
+		return fmt.Errorf("writing the overlay: %w", err)
+	}
+	return nil
+}
+
+func (s *Sandbox) configurationPatch() string {
+	domain, profiles, fencing := cmp.Or(s.ClusterDomain, "cluster.local"), "", "{}"
+	if s.longhorn() {
+		profiles = fmt.Sprintf("{name: longhorn, duties: {%s}}", s.Duties)
+	}
+	if s.fences() {
+		fencing = cmp.Or(s.Fencing, "{profiles: [{name: rook-ceph}]}")
 	}
 	// Nothing here takes as long as the API server would wait for it.
-	patches += fmt.Sprintf(`  - target: {kind: ConfigMap, name: fairlead}
+	return fmt.Sprintf(`  - target: {kind: ConfigMap, name: fairlead}
     patch: |
       apiVersion: v1
       kind: ConfigMap
@@ -82,37 +131,39 @@ func (s *Sandbox) writeOverlay(dir, overlay string) error {
           kind: Configuration
           clusterDomain: %s
           networks: {settle: 8s}
-          profiles: [{name: longhorn, duties: {%s}}]
-`, domain, s.Duties)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("writing the overlay: %w", err)
-	}
-	text := fmt.Sprintf(overlayText, base, patches)
-	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o644); err != nil {
-		return fmt.Errorf("writing the overlay: %w", err)
-	}
-	return nil
+          profiles: [%s]
+          fencing: %s
+`, domain, profiles, fencing)
 }
 
+// urlPatches are by name: components put their webhooks where they like.
 func (s *Sandbox) urlPatches() string {
-	mutating, validating := webhook.Registration(storage.Profiles())
-	var text strings.Builder
-	replace := func(kind string, paths []string) {
-		fmt.Fprintf(&text, "  - target: {kind: %s}\n    patch: |\n", kind)
-		for i, path := range paths {
-			fmt.Fprintf(&text, "      - op: replace\n        path: /webhooks/%d/clientConfig\n        value: {url: \"https://localhost:%d%s\"}\n", i, s.forward.Port(), path)
+	var mutating, validating []namedPath
+	add := func(m *admissionregistrationv1.MutatingWebhookConfiguration, v *admissionregistrationv1.ValidatingWebhookConfiguration) {
+		for _, w := range m.Webhooks {
+			mutating = append(mutating, namedPath{w.Name, *w.ClientConfig.Service.Path})
+		}
+		for _, w := range v.Webhooks {
+			validating = append(validating, namedPath{w.Name, *w.ClientConfig.Service.Path})
 		}
 	}
-	var paths []string
-	for _, w := range mutating.Webhooks {
-		paths = append(paths, *w.ClientConfig.Service.Path)
+	if s.longhorn() {
+		add(webhook.Registration(storage.Profiles()))
 	}
-	replace("MutatingWebhookConfiguration", paths)
-	paths = nil
-	for _, w := range validating.Webhooks {
-		paths = append(paths, *w.ClientConfig.Service.Path)
+	if s.fences() {
+		add(webhook.FencingRegistration(fence.Storages()))
 	}
-	replace("ValidatingWebhookConfiguration", paths)
+	return s.urlPatch("MutatingWebhookConfiguration", mutating) + s.urlPatch("ValidatingWebhookConfiguration", validating)
+}
+
+type namedPath struct{ name, path string }
+
+func (s *Sandbox) urlPatch(kind string, webhooks []namedPath) string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "  - patch: |\n      apiVersion: admissionregistration.k8s.io/v1\n      kind: %s\n      metadata: {name: %s}\n      webhooks:\n", kind, webhook.ConfigurationName)
+	for _, w := range webhooks {
+		fmt.Fprintf(&text, "        - {name: %s, clientConfig: {service: null, url: \"https://localhost:%d%s\"}}\n", w.name, s.forward.Port(), w.path)
+	}
 	return text.String()
 }
 
@@ -144,12 +195,20 @@ func (s *Sandbox) RunFairlead(ctx context.Context, webhooks, controllers int) er
 			return err
 		}
 	}
-	if controllers > 0 {
+	if controllers > 0 && s.longhorn() {
 		if err := s.waitRecorded(ctx); err != nil {
 			return err
 		}
 	}
-	return s.waitTrusted(ctx)
+	if s.longhorn() {
+		if err := s.waitTrusted(ctx, "Unsupported value", `{"apiVersion":"fairlead.io/v1alpha1","kind":"Setting","metadata":{"name":"not-a-setting","namespace":"longhorn-system"},"value":"x"}`); err != nil {
+			return err
+		}
+	}
+	if s.fences() {
+		return s.waitTrusted(ctx, "must be", `{"apiVersion":"fairlead.io/v1alpha1","kind":"NodeFence","metadata":{"name":"not-a-node","annotations":{"fairlead.io/override-gate":"x"}}}`)
+	}
+	return nil
 }
 
 // waitRecorded waits until the controller has written down what the cluster runs
@@ -174,14 +233,13 @@ func (s *Sandbox) waitRecorded(ctx context.Context) error {
 }
 
 // waitTrusted waits until a request really goes through: the CA is injected and
-// the API server has taken up the configuration.
-func (s *Sandbox) waitTrusted(ctx context.Context) error {
-	probe := `{"apiVersion":"fairlead.io/v1alpha1","kind":"Setting","metadata":{"name":"not-a-setting","namespace":"longhorn-system"},"value":"x"}`
+// the API server has taken up the configuration. The probe is refused with a text that has refusal in it.
+func (s *Sandbox) waitTrusted(ctx context.Context, refusal, probe string) error {
 	var last string
 	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
 		out, err := s.Kubectl(ctx, probe, "create", "--dry-run=server", "-f", "-")
 		last = out
-		return err != nil && strings.Contains(out, "Unsupported value"), nil
+		return err != nil && strings.Contains(out, refusal), nil
 	})
 	if err != nil {
 		return fmt.Errorf("waiting for the webhooks to be called: %w; last answer: %s", err, last)

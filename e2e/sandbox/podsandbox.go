@@ -73,7 +73,7 @@ func (s *Sandbox) updatePodStatus(ctx context.Context, key client.ObjectKey, cha
 		return s.Client.Status().Update(ctx, &pod)
 	})
 	if err != nil {
-		return fmt.Errorf("restarting the sandbox of pod %s: %w", key, err)
+		return fmt.Errorf("changing the status of pod %s: %w", key, err)
 	}
 	return nil
 }

@@ -43,6 +43,11 @@ type Replica struct {
 	remove func()
 }
 
+// newReplica is any other process, kept like one of Fairlead.
+func newReplica(name, log string) *Replica {
+	return &Replica{Name: name, Log: log, exited: make(chan struct{}), cancel: func() {}, remove: func() {}}
+}
+
 // Replicas that were started, those that have ended included.
 func (s *Sandbox) Replicas() []*Replica { return s.replicas }
 

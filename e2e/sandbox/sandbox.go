@@ -27,8 +27,13 @@ type Options struct {
 	Fairlead string
 	// Duties of the profile, as in the configuration, in one line; empty for the defaults.
 	Duties string
+	// Fencing as in the configuration, in one line, like {profiles: [{name: rook-ceph}]}:
+	// then its component is installed too. Empty for none.
+	Fencing string
 	// ControllerArgs are given to the controller beside what its Deployment says.
 	ControllerArgs []string
+	// FastNodeLoss makes a lost node NotReady after 12 s instead of 50 s.
+	FastNodeLoss bool
 	// Audit records what Fairlead asks of the API server; see ReadAudit.
 	Audit bool
 	// Out is told what is done, by more than one at a time.
@@ -44,10 +49,13 @@ type Sandbox struct {
 	// Root is the checkout that manifests are read from.
 	Root string
 
-	plane    *controlPlane
-	replicas []*Replica
-	dns      []*DNS
-	forward  *Forwarder
+	plane     *controlPlane
+	replicas  []*Replica
+	dns       []*DNS
+	csiAddons []*CSIAddons
+	forward   *Forwarder
+	// overlay that is installed.
+	overlay string
 }
 
 // Start builds what is missing, starts the control plane and waits until it is ready.
@@ -84,6 +92,7 @@ func (s *Sandbox) connect() error {
 		return fmt.Errorf("reading the kubeconfig: %w", err)
 	}
 	config.QPS, config.Burst = 200, 400
+	config.WarningHandler = rest.NoWarnings{} // nobody here reads them
 	scheme, err := cluster.NewScheme()
 	if err != nil {
 		return err
@@ -103,6 +112,9 @@ func (s *Sandbox) Stop() error {
 	}
 	for _, d := range s.dns {
 		problems = append(problems, d.process.Kill())
+	}
+	for _, a := range s.csiAddons {
+		problems = append(problems, a.Stop())
 	}
 	if s.forward != nil {
 		problems = append(problems, s.forward.Close())

@@ -2,19 +2,22 @@ package main
 
 import (
 	"os"
+	"path/filepath"
 	"testing"
 )
 
 func TestManifestsAreWhatTheProfilesSay(t *testing.T) {
-	want, err := render()
+	files, err := render()
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := os.ReadFile("../base/webhooks.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(got) != string(want) {
-		t.Fatal("manifests/base/webhooks.yaml is not what the profiles say: run make generate")
+	for name, want := range files {
+		got, err := os.ReadFile(filepath.Join("..", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(got) != string(want) {
+			t.Errorf("manifests/%s is not what the profiles say: run make generate", name)
+		}
 	}
 }

@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// ensureCoreDNS returns CoreDNS, built if it isn't in the cache. That is done in
-// its own module, whose requirements stay out of this one.
-func (s *Sandbox) ensureCoreDNS(ctx context.Context) (string, error) {
+// ensure returns where what a module of e2e provides is, built if it isn't in the
+// cache. That is done in its own module, whose requirements stay out of this one.
+func (s *Sandbox) ensure(ctx context.Context, module string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", "run", "-trimpath", "./ensure")
-	cmd.Dir = filepath.Join(s.Root, "e2e", "coredns")
+	cmd.Dir = filepath.Join(s.Root, "e2e", module)
 	cmd.Env = append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0")
 	cmd.Stderr = s.Out
 	// A group of its own: go would not pass a signal on to what it runs.
@@ -24,7 +24,7 @@ func (s *Sandbox) ensureCoreDNS(ctx context.Context) (string, error) {
 	cmd.WaitDelay = 10 * time.Second
 	out, err := cmd.Output()
 	if err != nil {
-		return "", fmt.Errorf("building e2e/coredns: %w", err)
+		return "", fmt.Errorf("building e2e/%s: %w", module, err)
 	}
 	return strings.TrimSpace(string(out)), nil
 }

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// module is where all but the endpoint comes from.
+const module = "github.com/csi-addons/kubernetes-csi-addons"
+
+// locate names the folder that belongs to the sources here. The readable part of
+// its name is for people who clean up; the hash, over all that decides what the
+// binaries are, makes it exact.
+func locate() (dir, version string, err error) {
+	base, err := cache()
+	if err != nil {
+		return "", "", err
+	}
+	names, err := sources()
+	if err != nil {
+		return "", "", err
+	}
+	hash := sha256.New()
+	for _, name := range names {
+		content, err := os.ReadFile(name)
+		if err != nil {
+			return "", "", fmt.Errorf("reading the sources of csi-addons (run this in e2e/csiaddons): %w", err)
+		}
+		fmt.Fprintf(hash, "%s %d\n%s", name, len(content), content)
+		if name == "go.mod" {
+			version = required(string(content), module)
+		}
+	}
+	if version == "" {
+		return "", "", errors.New("go.mod requires no version of csi-addons")
+	}
+	// A Go version built with experiments reads "go1.26.0 X:name".
+	goVersion := strings.NewReplacer(" ", "-", ":", "-").Replace(runtime.Version())
+	key := fmt.Sprintf("%s-%s-%s-%s-%s", version, goVersion, runtime.GOOS, runtime.GOARCH, hex.EncodeToString(hash.Sum(nil))[:8])
+	return filepath.Join(base, "csiaddons", key), version, nil
+}
+
+// sources are the requirements, our endpoint, and what the build here changes.
+func sources() ([]string, error) {
+	names := []string{"go.mod"}
+	for _, pattern := range []string{"endpoint/*.go", "ensure/*.go"} {
+		matches, err := filepath.Glob(pattern)
+		if err != nil {
+			return nil, fmt.Errorf("looking for sources: %w", err)
+		}
+		names = append(names, matches...)
+	}
+	return slices.DeleteFunc(names, func(name string) bool { return strings.HasSuffix(name, "_test.go") }), nil
+}
+
+// required reads a version from a go.mod.
+func required(goMod, module string) string {
+	for line := range strings.Lines(goMod) {
+		fields := strings.Fields(strings.TrimPrefix(line, "require "))
+		if len(fields) >= 2 && fields[0] == module {
+			return fields[1]
+		}
+	}
+	return ""
+}
+
+// cache is the folder that the control plane is kept in, too (e2e/controlplane/cachedir).
+func cache() (string, error) {
+	if dir := os.Getenv("FAIRLEAD_CACHE"); dir != "" {
+		return filepath.Abs(dir)
+	}
+	if dir := os.Getenv("XDG_CACHE_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "fairlead"), nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", fmt.Errorf("finding the cache folder (set FAIRLEAD_CACHE to name one): %w", err)
+	}
+	return filepath.Join(home, ".cache", "fairlead"), nil
+}

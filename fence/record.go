@@ -1,0 +1,19 @@
+package fence
+
+import "github.com/fairlead-io/fairlead/api/v1alpha1"
+
+// What is on a NodeFence beside its status.
+const (
+	// PhaseLabel has the phase, so that the few nodes in an incident can be listed.
+	// It says Healthy only when the status does: it is written before the status of
+	// a node that gets lost, and after that of one that is healthy again.
+	PhaseLabel = "fairlead.io/phase"
+	// RecordFinalizer keeps the record while it is the only memory of what a lost
+	// node held, and of what was fenced for it.
+	RecordFinalizer = "fairlead.io/node-fence"
+)
+
+// Keep tells whether a record must not be deleted: it could not be made anew.
+func Keep(s v1alpha1.NodeFenceStatus) bool {
+	return s.Phase != "" && s.Phase != v1alpha1.NodeHealthy || len(s.Fences) > 0
+}

@@ -1,0 +1,100 @@
+package mutators
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"gomodules.xyz/jsonpatch/v2"
+
+	"github.com/fairlead-io/fairlead/fence"
+)
+
+// WorkloadPod is the view of a pod that may use volumes that Kubernetes does not attach.
+type WorkloadPod struct {
+	Metadata struct {
+		Name   string            `json:"name"`
+		Labels map[string]string `json:"labels"`
+	} `json:"metadata"`
+	Spec struct {
+		NodeName        string `json:"nodeName"`
+		SchedulingGates []struct {
+			Name string `json:"name"`
+		} `json:"schedulingGates"`
+		Volumes []struct {
+			Name                  string `json:"name"`
+			PersistentVolumeClaim *struct {
+				ClaimName string `json:"claimName"`
+			} `json:"persistentVolumeClaim"`
+			Ephemeral *struct{} `json:"ephemeral"`
+		} `json:"volumes"`
+	} `json:"spec"`
+}
+
+// Claims that the pod uses, by name, each once. A claim that Kubernetes makes for
+// the pod is named after both, and not known before the pod has a name.
+func (p WorkloadPod) Claims() []string {
+	var claims []string
+	for _, v := range p.Spec.Volumes {
+		switch {
+		case v.PersistentVolumeClaim != nil:
+			claims = append(claims, v.PersistentVolumeClaim.ClaimName)
+		case v.Ephemeral != nil && p.Metadata.Name != "":
+			claims = append(claims, p.Metadata.Name+"-"+v.Name)
+		}
+	}
+	slices.Sort(claims)
+	return slices.Compact(claims)
+}
+
+// HeldClaim is a claim whose volume a lost node holds.
+type HeldClaim struct {
+	Claim, Volume, Node string
+}
+
+// GateWorkloadPod keeps a pod from being scheduled while a volume of it is held
+// by a node that is lost and not fenced. It is for volumes that Kubernetes does
+// not attach: there is nothing else to hold. A pod that has a node already is past it.
+//
+// Objects: new pods that use claims, in namespaces with fence.OptInLabel.
+func GateWorkloadPod(pod WorkloadPod, held []HeldClaim) Result {
+	switch {
+	case len(held) == 0:
+		return unchanged(ReasonNotHeld, "")
+	case pod.Spec.NodeName != "":
+		return unchanged(ReasonHasNode, pod.Spec.NodeName)
+	}
+	var patch []jsonpatch.Operation
+	gates := pod.Spec.SchedulingGates
+	gate := map[string]string{"name": fence.SchedulingGate}
+	gated := false
+	for _, g := range gates {
+		gated = gated || g.Name == fence.SchedulingGate
+	}
+	switch {
+	case gated:
+	case len(gates) == 0:
+		patch = append(patch, jsonpatch.NewOperation("add", "/spec/schedulingGates", []any{gate}))
+	default:
+		patch = append(patch, jsonpatch.NewOperation("add", "/spec/schedulingGates/-", gate))
+	}
+	switch {
+	case pod.Metadata.Labels[fence.GatedLabel] == "true":
+	case pod.Metadata.Labels == nil:
+		patch = append(patch, jsonpatch.NewOperation("add", "/metadata/labels", map[string]string{fence.GatedLabel: "true"}))
+	default:
+		patch = append(patch, jsonpatch.NewOperation("add", "/metadata/labels/"+pointer.Replace(fence.GatedLabel), "true"))
+	}
+	if len(patch) == 0 {
+		return unchanged(ReasonAsItShouldBe, "")
+	}
+	var reasons []string
+	for _, h := range held {
+		reasons = append(reasons, fmt.Sprintf("volume %s of claim %s was last on node %s, which is lost and not fenced", h.Volume, h.Claim, h.Node))
+	}
+	result := mutated(ReasonGated, strings.Join(reasons, "; "), patch...)
+	for i, reason := range reasons {
+		result.Warnings = append(result.Warnings, fmt.Sprintf("the pod is not scheduled yet: %s; it is as soon as the fence stands, see: kubectl describe nodefence %s", reason, held[i].Node))
+	}
+	return result
+}

@@ -1,0 +1,104 @@
+package validators
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/fence"
+)
+
+// NodeFence is the view of a NodeFence that is changed or deleted.
+type NodeFence struct {
+	Metadata struct {
+		Name        string            `json:"name"`
+		Annotations map[string]string `json:"annotations"`
+	} `json:"metadata"`
+	Status v1alpha1.NodeFenceStatus `json:"status"`
+}
+
+// NodeFenceFacts are who changes a NodeFence, and whether he may override gates.
+type NodeFenceFacts struct {
+	User        string
+	MayOverride bool
+}
+
+// ValidateNodeFence judges the breaking of a node's glass: a gate and a reason,
+// somebody whom RBAC allows the verb, and a record of this incident in his own
+// name, which the mutating webhook writes. Taking the request away closes the
+// gate, and anybody who may change the object may.
+//
+// Objects: NodeFences whose override changes.
+func ValidateNodeFence(n NodeFence, old *NodeFence, facts NodeFenceFacts) Verdict {
+	v := Verdict{Reason: ReasonValid}
+	var before NodeFence
+	if old != nil {
+		before = *old
+	}
+	path := field.NewPath("metadata", "annotations")
+	request, asked := n.Metadata.Annotations[fence.OverrideAnnotation]
+	record := n.Metadata.Annotations[fence.OverriddenAnnotation]
+	requestChanged := request != before.Metadata.Annotations[fence.OverrideAnnotation]
+	recordChanged := record != before.Metadata.Annotations[fence.OverriddenAnnotation]
+	gate, reason, wellFormed := fence.ParseOverride(request)
+	switch {
+	case !requestChanged && !recordChanged, !asked && !recordChanged:
+		return v
+	case !asked:
+		v.refuse(ReasonOverride, field.Forbidden(path.Key(fence.OverriddenAnnotation), "is written by Fairlead and stays for the record: leave it as it is"))
+	case !wellFormed:
+		v.refuse(ReasonOverride, field.Invalid(path.Key(fence.OverrideAnnotation), request, fmt.Sprintf(
+			"must be \"<gate>: <reason>\", with gate %s (the node is off: its volumes may be attached elsewhere), %s (let the node in although it has not booted anew) or %s (the out-of-service taint may come or go)",
+			fence.GateAttach, fence.GateUnfence, fence.GateTaint)))
+	case len(reason) > maxReason:
+		v.refuse(ReasonOverride, field.TooLong(path.Key(fence.OverrideAnnotation), request, maxReason))
+	case !facts.MayOverride:
+		v.refuse(ReasonOverride, field.Forbidden(path.Key(fence.OverrideAnnotation), fmt.Sprintf(
+			"%s may not override gates: that takes the verb %q on nodefences.fairlead.io (ClusterRole fairlead-fence-break-glass)", facts.User, fence.OverrideVerb)))
+	case requestChanged && !recordChanged && record != "" && fence.ReadOverride(n.Metadata.Annotations, before.Status).Gate != "":
+		v.refuse(ReasonOverride, field.Forbidden(path.Key(fence.OverrideAnnotation),
+			"this override was used before: give a new reason (and do not keep the annotation in files that are applied again)"))
+	case record == "":
+		v.refuse(ReasonOverride, field.Forbidden(path.Key(fence.OverrideAnnotation),
+			"who overrides the gate was not written down: Fairlead's mutating webhook did not answer; try again"))
+	default:
+		// Of the incident as it is stored: a record of another would open the gate of the next loss.
+		o := fence.ReadOverride(n.Metadata.Annotations, before.Status)
+		if o.Gate != gate || o.By != facts.User {
+			v.refuse(ReasonOverride, field.Forbidden(path.Key(fence.OverriddenAnnotation), "must be as Fairlead's mutating webhook writes it: leave it out"))
+			break
+		}
+		v.Reason = ReasonOverridden
+		v.Warnings = append(v.Warnings, fmt.Sprintf("gate %s of node %s is open for %s, in your name: %s", gate, n.Metadata.Name, o.Scope, effect(gate, n.Metadata.Name)))
+	}
+	return v
+}
+
+// effect says what an open gate lets happen.
+func effect(gate, node string) string {
+	switch gate {
+	case fence.GateAttach:
+		return fmt.Sprintf("the volumes of node %s may be attached elsewhere though it is not fenced; if it still runs, they have two writers", node)
+	case fence.GateUnfence:
+		return fmt.Sprintf("node %s is let in again without having booted anew; what it still writes reaches the storage", node)
+	default:
+		return fmt.Sprintf("the out-of-service taint of node %s may come and go; Kubernetes then takes its volumes away without asking whether they are in use", node)
+	}
+}
+
+// ValidateNodeFenceDeletion refuses to forget a node that is not Healthy: the
+// NodeFence is all that is known of who held its volumes, and of what is blocked.
+//
+// Objects: NodeFences that are deleted, other than by Fairlead itself.
+func ValidateNodeFenceDeletion(n NodeFence) Verdict {
+	v := Verdict{Reason: ReasonValid}
+	s := n.Status
+	if s.Phase == "" || s.Phase == v1alpha1.NodeHealthy || fence.ReadOverride(n.Metadata.Annotations, s).Gate == fence.GateUnfence {
+		return v
+	}
+	v.refuse(ReasonNotForgotten, field.Forbidden(field.NewPath("status", "phase"), fmt.Sprintf(
+		"node %s is %s: this is the only record of the volumes that it held and of what is fenced. Wait until it is %s; Fairlead deletes the record of a node that is gone by itself, once nothing is held or fenced any more. If you must: kubectl annotate nodefence %s '%s=%s: <why>'",
+		n.Metadata.Name, s.Phase, v1alpha1.NodeHealthy, n.Metadata.Name, fence.OverrideAnnotation, fence.GateUnfence)))
+	return v
+}

@@ -1,0 +1,106 @@
+package webhook
+
+import (
+	"fmt"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/fence"
+)
+
+// Policies that the API server judges attachments by while Fairlead does not.
+const (
+	UnwatchedAttachments = "fairlead-unwatched-attachments"
+	UnwatchedVolumes     = "fairlead-unwatched-volumes"
+)
+
+// Policy is an admission policy and what binds it.
+type Policy struct {
+	Policy  *admissionregistrationv1.ValidatingAdmissionPolicy
+	Binding *admissionregistrationv1.ValidatingAdmissionPolicyBinding
+}
+
+// FencingPolicies judge the attachments that Fairlead has not marked, so that
+// while it is down healthy nodes go on attaching and volumes of lost ones are
+// held. They know less than Fairlead and hold more: any volume of a driver that a
+// lost node has volumes of.
+//
+// The second holds what was on nodes whose objects are gone, as far as Fairlead
+// has recorded it. It fails open: the API server can't look up its kind for some
+// seconds after that is defined, and would refuse every attachment of the cluster
+// until then, those of other drivers too, since it looks up parameters before
+// match conditions.
+func FencingPolicies(storages []fence.Storage) []Policy {
+	return []Policy{
+		unwatched(UnwatchedAttachments, storages, admissionregistrationv1.Fail,
+			admissionregistrationv1.ParamKind{APIVersion: "v1", Kind: "Node"}, &metav1.LabelSelector{},
+			admissionregistrationv1.Validation{
+				Expression: fmt.Sprintf("%s || (%s && !%s) || !%s", sameNode, ready, outOfService("params"), hasVolumes),
+				MessageExpression: "'Fairlead is not answering, and node ' + params.metadata.name + ' is lost with volumes of ' + object.spec.attacher + " +
+					"': attached elsewhere now, one of them could have two writers. " + advice(UnwatchedAttachments) + "'",
+				Reason: ptr.To(metav1.StatusReasonForbidden),
+			}),
+		unwatched(UnwatchedVolumes, storages, admissionregistrationv1.Ignore,
+			admissionregistrationv1.ParamKind{APIVersion: v1alpha1.GroupVersion.String(), Kind: "NodeFence"},
+			&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+				{Key: fence.PhaseLabel, Operator: metav1.LabelSelectorOpIn, Values: []string{string(v1alpha1.NodeLost), string(v1alpha1.NodeFencing)}},
+			}},
+			admissionregistrationv1.Validation{
+				Expression: fmt.Sprintf("%s || !(params.?status.?phase.orValue('') in %s) || !%s", sameNode, quoted(v1alpha1.NodeLost, v1alpha1.NodeFencing), holdsVolume),
+				MessageExpression: "'Fairlead is not answering, and volume ' + object.spec.source.persistentVolumeName + ' was last on node ' + params.metadata.name + " +
+					"', which is lost and not fenced: attached elsewhere now, it could have two writers. " + advice(UnwatchedVolumes) + "'",
+				Reason: ptr.To(metav1.StatusReasonForbidden),
+			}),
+	}
+}
+
+// In CEL: what is read of the attachment, and of the node or NodeFence that is held against it.
+const (
+	sameNode    = "params.metadata.name == object.spec.nodeName"
+	ready       = "params.?status.?conditions.orValue([]).exists(c, c.type == 'Ready' && c.status == 'True')"
+	hasVolumes  = "params.?status.?volumesInUse.orValue([]).exists(v, v.startsWith('kubernetes.io/csi/' + object.spec.attacher + '^'))"
+	holdsVolume = "params.?status.?volumes.orValue([]).exists(v, v.persistentVolume == object.spec.source.?persistentVolumeName.orValue(''))"
+)
+
+// advice is text within a literal of CEL: no quotes.
+func advice(policy string) string {
+	return fmt.Sprintf("Bring Fairlead back (kubectl -n %s get pods) or the node; if Fairlead can not come back and you know that the node is off: "+
+		"kubectl delete validatingadmissionpolicybinding %s. Kubernetes tries again by itself", Namespace, policy)
+}
+
+func unwatched(name string, storages []fence.Storage, failure admissionregistrationv1.FailurePolicyType, params admissionregistrationv1.ParamKind, selector *metav1.LabelSelector, validation admissionregistrationv1.Validation) Policy {
+	rule := ofCluster(created("storage.k8s.io", "v1", "volumeattachments"))
+	return Policy{
+		Policy: &admissionregistrationv1.ValidatingAdmissionPolicy{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "admissionregistration.k8s.io/v1", Kind: "ValidatingAdmissionPolicy"},
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
+				ParamKind: &params,
+				MatchConstraints: &admissionregistrationv1.MatchResources{
+					ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: rule}},
+					MatchPolicy:   ptr.To(admissionregistrationv1.Equivalent),
+				},
+				MatchConditions: []admissionregistrationv1.MatchCondition{
+					condition("of-a-protected-driver", protectedAttacher(storages)),
+					condition("not-marked", "!("+marked+")"),
+				},
+				Validations:   []admissionregistrationv1.Validation{validation},
+				FailurePolicy: &failure,
+			},
+		},
+		Binding: &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "admissionregistration.k8s.io/v1", Kind: "ValidatingAdmissionPolicyBinding"},
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
+				PolicyName: name,
+				ParamRef: &admissionregistrationv1.ParamRef{
+					Selector: selector, ParameterNotFoundAction: ptr.To(admissionregistrationv1.AllowAction),
+				},
+				ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
+			},
+		},
+	}
+}
