@@ -55,6 +55,10 @@ control-plane: ## Build the control plane into the cache (minutes, once)
 coredns: ## Build CoreDNS into the cache (a minute or two, once; says so if it does)
 	@cd e2e/coredns && go run -trimpath ./ensure >/dev/null
 
+.PHONY: csiaddons
+csiaddons: ## Build csi-addons into the cache (a few minutes, once; says so if it does)
+	@cd e2e/csiaddons && go run -trimpath ./ensure >/dev/null
+
 .PHONY: test
 test: test-unit test-controlplane test-e2e ## Pass all tests
 
@@ -62,6 +66,7 @@ test: test-unit test-controlplane test-e2e ## Pass all tests
 test-unit: ## Tests that need no cluster
 	@$(if $(RACE),,echo "no C compiler: running without the race detector")
 	$(WITH_RACE) go test $(RACE) $$(go list ./... | grep -v /e2e$$)
+	cd e2e/csiaddons && go test -trimpath ./endpoint
 
 .PHONY: test-controlplane
 test-controlplane: control-plane ## Tests of the control plane itself
@@ -69,11 +74,17 @@ test-controlplane: control-plane ## Tests of the control plane itself
 	cd e2e/controlplane && go test -trimpath $$(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...)
 
 .PHONY: test-e2e
-test-e2e: control-plane coredns $(BIN)/fairlead ## End to end, on the real control plane
+test-e2e: control-plane coredns csiaddons $(BIN)/fairlead ## End to end, on the real control plane
 	@mkdir -p $(BIN)
 	$(WITH_RACE) go build $(RACE) -ldflags "$(LDFLAGS)" -o $(BIN)/fairlead-test ./cmd/fairlead
 	@echo "testing end to end (twelve minutes or so on two cores)"
 	$(WITH_RACE) FAIRLEAD_BINARY=$(BIN)/fairlead-test FAIRLEAD_RELEASE_BINARY=$(BIN)/fairlead go test $(RACE) -timeout 30m ./e2e $(E2E)
+
+.PHONY: e2e-ceph
+e2e-ceph: ## Fencing on a real Ceph of this machine; root and Debian's ceph packages, CEPH="-6 -slow"
+	go build -trimpath -o $(BIN)/ceph-fencing ./e2e/ceph/fencing
+	@echo "starting a Ceph and fencing its clients (five minutes)"
+	$(BIN)/ceph-fencing $(CEPH)
 
 .PHONY: fuzz
 fuzz: ## Fuzz everything that parses input from outside, FUZZTIME (1m) each
@@ -97,7 +108,7 @@ generate: ## Write generated code and manifests anew
 	$(TOOL) controller-gen crd paths=./api/v1alpha1 output:crd:dir=manifests/crds
 	go run ./manifests/generate manifests
 
-# CoreDNS is vetted with the flags it is built with: then both share one build cache.
+# CoreDNS and csi-addons are vetted with the flags they are built with: then both share one build cache.
 .PHONY: lint
 lint: ## gofmt, vet, staticcheck, tidy modules, generated code up to date
 	@unformatted=$$(git ls-files -co --exclude-standard '*.go' | xargs gofmt -l); \
@@ -105,10 +116,12 @@ lint: ## gofmt, vet, staticcheck, tidy modules, generated code up to date
 	go vet ./...
 	cd e2e/controlplane && go vet ./...
 	cd e2e/coredns && go vet -trimpath ./...
+	cd e2e/csiaddons && go vet -trimpath ./...
 	$(TOOL) staticcheck ./...
 	go mod tidy -diff
 	cd e2e/controlplane && go mod tidy -diff
 	cd e2e/coredns && go mod tidy -diff
+	cd e2e/csiaddons && go mod tidy -diff
 	@before=$$(git status --porcelain; git diff | sha1sum); $(MAKE) --no-print-directory -s generate; \
 	  after=$$(git status --porcelain; git diff | sha1sum); \
 	  if [ "$$before" != "$$after" ]; then echo "generated files are not up to date: run make generate and commit"; git status --short; exit 1; fi

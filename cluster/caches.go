@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"maps"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -12,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	config "github.com/fairlead-io/fairlead/api/config/v1alpha1"
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/cluster/longhorn"
 	"github.com/fairlead-io/fairlead/storage"
@@ -40,45 +43,69 @@ func WebhookCache(profiles []storage.Profile, protected func(driver string) bool
 // ControllerCache holds what the controllers read: the objects of the storage
 // systems, in their namespaces, and of the cluster's volumes and nodes the few
 // fields that are read. It grows with nodes and storage objects, not with pods.
-func ControllerCache(profiles []storage.Profile) (cache.Options, error) {
+func ControllerCache(profiles []storage.Profile, fencing config.Fencing) (cache.Options, error) {
+	nodes, volumes, classes := slimNode, slimPersistentVolume, slimStorageClass
+	if fencing.On() {
+		nodes, volumes, classes = fencedNode, fencedVolume, fencedClass
+	}
+	options := cache.Options{
+		ReaderFailOnMissingInformer: false,
+		DefaultTransform:            cache.TransformStripManagedFields(),
+		ByObject: map[client.Object]cache.ByObject{
+			&corev1.Node{}:                {Transform: nodes},
+			&corev1.PersistentVolume{}:    {Transform: volumes},
+			&storagev1.StorageClass{}:     {Transform: classes},
+			&storagev1.VolumeAttachment{}: {Transform: slimVolumeAttachment},
+		},
+	}
+	pods := map[string]cache.Config{}
+	if len(profiles) > 0 {
+		if err := cacheProfiles(options.ByObject, pods, profiles); err != nil {
+			return options, err
+		}
+	}
+	if fencing.On() {
+		cacheFencing(options.ByObject, pods, fencing)
+	}
+	if len(pods) > 0 { // none would be all
+		options.ByObject[&corev1.Pod{}] = cache.ByObject{Namespaces: pods}
+	}
+	return options, nil
+}
+
+// cacheProfiles adds what the duties of shared volumes read.
+func cacheProfiles(kinds map[client.Object]cache.ByObject, pods map[string]cache.Config, profiles []storage.Profile) error {
 	services, deployments := map[string]cache.Config{}, map[string]cache.Config{}
 	for _, p := range profiles {
 		labelled, err := labels.NewRequirement(p.VolumeLabel, selection.Exists, nil)
 		if err != nil {
-			return cache.Options{}, err
+			return err
 		}
 		services[p.Namespace] = cache.Config{LabelSelector: labels.NewSelector().Add(*labelled)}
 		deployments[p.Namespace] = cache.Config{LabelSelector: labels.SelectorFromSet(p.ManagedLabels)}
+		pods[p.Namespace] = cache.Config{Transform: slimPods(profiles)}
 	}
 	here := cache.ByObject{Namespaces: inNamespaces(profiles)}
 	slim := cache.ByObject{Namespaces: inNamespaces(profiles), Transform: slimObject}
-	return cache.Options{
-		ReaderFailOnMissingInformer: false,
-		DefaultTransform:            cache.TransformStripManagedFields(),
-		ByObject: map[client.Object]cache.ByObject{
-			&v1alpha1.NetworkRollout{}:  here,
-			&v1alpha1.Setting{}:         here,
-			&longhorn.Setting{}:         here,
-			&longhorn.Volume{}:          here,
-			&longhorn.ShareManager{}:    here,
-			&longhorn.InstanceManager{}: slim, &longhorn.BackingImageManager{}: slim,
-			&longhorn.Engine{}: slim, &longhorn.Replica{}: slim, &longhorn.Node{}: slim,
-			&corev1.Pod{}:     {Namespaces: inNamespaces(profiles), Transform: slimPods(profiles)},
-			&corev1.Service{}: {Namespaces: services},
-			//lint:ignore SA1019 for the readers of the deprecated API
-			&corev1.Endpoints{}:          here,
-			&discoveryv1.EndpointSlice{}: {Namespaces: inNamespaces(profiles), Label: labels.SelectorFromSet(labels.Set{discoveryv1.LabelManagedBy: SliceManager})},
-			// There are few. That of the client pods is known by name, the others by label.
-			&appsv1.DaemonSet{}:           here,
-			&appsv1.Deployment{}:          {Namespaces: deployments},
-			&corev1.Node{}:                {Transform: slimNode},
-			&schedulingv1.PriorityClass{}: {Transform: slimPriorityClass},
-			&corev1.PersistentVolume{}:    {Transform: slimPersistentVolume},
-			claimMetadata():               {Transform: slimMetadata},
-			&storagev1.StorageClass{}:     {Transform: slimStorageClass},
-			&storagev1.VolumeAttachment{}: {Transform: slimVolumeAttachment},
-		},
-	}, nil
+	maps.Copy(kinds, map[client.Object]cache.ByObject{
+		&v1alpha1.NetworkRollout{}:  here,
+		&v1alpha1.Setting{}:         here,
+		&longhorn.Setting{}:         here,
+		&longhorn.Volume{}:          here,
+		&longhorn.ShareManager{}:    here,
+		&longhorn.InstanceManager{}: slim, &longhorn.BackingImageManager{}: slim,
+		&longhorn.Engine{}: slim, &longhorn.Replica{}: slim, &longhorn.Node{}: slim,
+		&corev1.Service{}: {Namespaces: services},
+		//lint:ignore SA1019 for the readers of the deprecated API
+		&corev1.Endpoints{}:          here,
+		&discoveryv1.EndpointSlice{}: {Namespaces: inNamespaces(profiles), Label: labels.SelectorFromSet(labels.Set{discoveryv1.LabelManagedBy: SliceManager})},
+		// There are few. That of the client pods is known by name, the others by label.
+		&appsv1.DaemonSet{}:           here,
+		&appsv1.Deployment{}:          {Namespaces: deployments},
+		&schedulingv1.PriorityClass{}: {Transform: slimPriorityClass},
+		claimMetadata():               {Transform: slimMetadata},
+	})
+	return nil
 }
 
 func inNamespaces(profiles []storage.Profile) map[string]cache.Config {

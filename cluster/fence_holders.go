@@ -20,19 +20,19 @@ import (
 	"github.com/fairlead-io/fairlead/fence"
 )
 
-// FenceReader gathers what the gates of fencing judge by. Which nodes may hold a
+// HolderReader gathers what the gates of fencing judge by. Which nodes may hold a
 // volume is looked up in caches, since nothing else can be asked for it; what is
 // believed of each of them is read live.
-type FenceReader struct {
+type HolderReader struct {
 	live client.Reader
 	// candidates have the indexes of WatchHolders.
 	candidates client.Reader
 	synced     []func() bool
 }
 
-// NewFenceReader returns a reader over the API server and a cache with the indexes of HolderIndexes.
-func NewFenceReader(live, candidates client.Reader) *FenceReader {
-	return &FenceReader{live: live, candidates: candidates}
+// NewHolderReader returns a reader over the API server and a cache with the indexes of HolderIndexes.
+func NewHolderReader(live, candidates client.Reader) *HolderReader {
+	return &HolderReader{live: live, candidates: candidates}
 }
 
 // Fields that candidates are found by: the name of a PersistentVolume, and the
@@ -49,7 +49,7 @@ type HolderIndex struct {
 	Keys   client.IndexerFunc
 }
 
-// HolderIndexes that a FenceReader needs of its cache.
+// HolderIndexes that a HolderReader needs of its cache.
 func HolderIndexes() []HolderIndex {
 	return []HolderIndex{
 		{&v1alpha1.NodeFence{}, heldVolume, func(o client.Object) (names []string) {
@@ -69,8 +69,8 @@ func HolderIndexes() []HolderIndex {
 }
 
 // WatchHolders has a cache keep what candidates are found by.
-func WatchHolders(ctx context.Context, objects cache.Cache, live client.Reader) (*FenceReader, error) {
-	r := NewFenceReader(live, objects)
+func WatchHolders(ctx context.Context, objects cache.Cache, live client.Reader) (*HolderReader, error) {
+	r := NewHolderReader(live, objects)
 	for _, index := range HolderIndexes() {
 		informer, err := objects.GetInformer(ctx, index.Object, cache.BlockUntilSynced(false))
 		if err != nil {
@@ -85,13 +85,13 @@ func WatchHolders(ctx context.Context, objects cache.Cache, live client.Reader) 
 }
 
 // Synced tells whether all of it has been listed once.
-func (r *FenceReader) Synced() bool {
+func (r *HolderReader) Synced() bool {
 	return !slices.ContainsFunc(r.synced, func(synced func() bool) bool { return !synced() })
 }
 
 // SwitchedOff tells whether a storage system's own switch is off. Without the
 // switch it is on.
-func (r *FenceReader) SwitchedOff(ctx context.Context, s fence.Storage) (bool, error) {
+func (r *HolderReader) SwitchedOff(ctx context.Context, s fence.Storage) (bool, error) {
 	if s.Switch.ConfigMap == "" {
 		return false, nil
 	}
@@ -107,7 +107,7 @@ func (r *FenceReader) SwitchedOff(ctx context.Context, s fence.Storage) (bool, e
 }
 
 // Volume reads a PersistentVolume; nil is none.
-func (r *FenceReader) Volume(ctx context.Context, name string) (*fence.Volume, error) {
+func (r *HolderReader) Volume(ctx context.Context, name string) (*fence.Volume, error) {
 	var pv corev1.PersistentVolume
 	err := r.live.Get(ctx, client.ObjectKey{Name: name}, &pv)
 	if apierrors.IsNotFound(err) {
@@ -121,7 +121,7 @@ func (r *FenceReader) Volume(ctx context.Context, name string) (*fence.Volume, e
 }
 
 // BoundVolume reads the volume of a claim; nil where it is not bound.
-func (r *FenceReader) BoundVolume(ctx context.Context, namespace, claim string) (*fence.Volume, error) {
+func (r *HolderReader) BoundVolume(ctx context.Context, namespace, claim string) (*fence.Volume, error) {
 	var pvc corev1.PersistentVolumeClaim
 	err := r.live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: claim}, &pvc)
 	if apierrors.IsNotFound(err) || err == nil && pvc.Spec.VolumeName == "" {
@@ -135,7 +135,7 @@ func (r *FenceReader) BoundVolume(ctx context.Context, namespace, claim string) 
 
 // Attached tells whether Kubernetes attaches a driver's volumes: then there is an
 // attachment to hold. It does where nobody says otherwise.
-func (r *FenceReader) Attached(ctx context.Context, driver string) (bool, error) {
+func (r *HolderReader) Attached(ctx context.Context, driver string) (bool, error) {
 	var d storagev1.CSIDriver
 	err := r.live.Get(ctx, client.ObjectKey{Name: driver}, &d)
 	if apierrors.IsNotFound(err) {
@@ -150,27 +150,25 @@ func (r *FenceReader) Attached(ctx context.Context, driver string) (bool, error)
 // atOnce is how many nodes are read at a time.
 const atOnce = 8
 
-// Holders are the nodes that have or had a volume, but for the one named, each as
-// it is now.
-func (r *FenceReader) Holders(ctx context.Context, v fence.Volume, except string) ([]fence.Holder, error) {
+// Holders are the nodes that have or had a volume, each as it is now.
+func (r *HolderReader) Holders(ctx context.Context, v fence.Volume) ([]fence.Holder, error) {
 	names, err := r.holderNames(ctx, v)
 	if err != nil {
 		return nil, err
 	}
-	names = slices.DeleteFunc(names, func(name string) bool { return name == except })
 	holders := make([]fence.Holder, len(names))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(atOnce)
 	for i, name := range names {
 		group.Go(func() (err error) {
-			holders[i], err = r.Holder(ctx, name)
+			holders[i], err = r.holder(ctx, name, fence.UniqueName(v.Driver, v.Handle))
 			return err
 		})
 	}
 	return holders, group.Wait()
 }
 
-func (r *FenceReader) holderNames(ctx context.Context, v fence.Volume) ([]string, error) {
+func (r *HolderReader) holderNames(ctx context.Context, v fence.Volume) ([]string, error) {
 	names := map[string]bool{}
 	if v.Name != "" {
 		var fences v1alpha1.NodeFenceList
@@ -211,7 +209,7 @@ func (r *FenceReader) holderNames(ctx context.Context, v fence.Volume) ([]string
 }
 
 // unhealthy NodeFences, live.
-func (r *FenceReader) unhealthy(ctx context.Context) ([]v1alpha1.NodeFence, error) {
+func (r *HolderReader) unhealthy(ctx context.Context) ([]v1alpha1.NodeFence, error) {
 	notHealthy, err := labels.NewRequirement(fence.PhaseLabel, selection.NotIn, []string{string(v1alpha1.NodeHealthy)})
 	if err != nil {
 		return nil, fmt.Errorf("selecting NodeFences: %w", err)
@@ -228,12 +226,17 @@ func (r *FenceReader) unhealthy(ctx context.Context) ([]v1alpha1.NodeFence, erro
 }
 
 // Holder reads one node, and what is on record of it.
-func (r *FenceReader) Holder(ctx context.Context, name string) (fence.Holder, error) {
+func (r *HolderReader) Holder(ctx context.Context, name string) (fence.Holder, error) {
+	return r.holder(ctx, name, "")
+}
+
+func (r *HolderReader) holder(ctx context.Context, name, volume string) (fence.Holder, error) {
 	h := fence.Holder{Node: fence.Node{Name: name}}
 	var node corev1.Node
 	switch err := r.live.Get(ctx, client.ObjectKey{Name: name}, &node); {
 	case err == nil:
 		h.Node = FenceNode(&node)
+		h.InUse = slices.Contains(node.Status.VolumesInUse, corev1.UniqueVolumeName(volume))
 	case !apierrors.IsNotFound(err):
 		return h, fmt.Errorf("reading node %s: %w", name, err)
 	}

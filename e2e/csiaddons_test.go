@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
 )
 
@@ -78,9 +80,8 @@ func TestCSIAddonsIsReal(t *testing.T) {
 
 	c.took("clients are told", func() {
 		c.apply(cephSecret, rbdFenceClass)
-		for node, cidrs := range cephDrivers.Drivers[0].Nodes {
-			want := fmt.Sprintf(`[{"ClientDetails":[{"cidrs":["%s"],"id":%q}],"networkFenceClassName":"rbd"}]`, strings.Join(cidrs, `","`), cephFSID)
-			c.clientsAre(csi, rbd, node, want)
+		for node := range cephDrivers.Drivers[0].Nodes {
+			c.clientsAre(csi, rbd, node, clientsOf(node))
 		}
 	})
 	c.clientsAre(csi, rbd, "", "")          // the one that fences has no client
@@ -91,7 +92,8 @@ func TestCSIAddonsIsReal(t *testing.T) {
 		c.fenceSays("by-class", "Succeeded|fencing operation successful")
 	})
 	c.blocked(csi, "192.168.50.1/32")
-	c.took("fenced by a driver", func() {
+	c.must(csi.Delay("fence", time.Second, cephfs))
+	c.took("fenced by a driver, each call a second late", func() {
 		c.apply(fenceByDriver)
 		c.fenceSays("by-driver", "Succeeded|fencing operation successful")
 	})
@@ -115,6 +117,54 @@ func TestCSIAddonsIsReal(t *testing.T) {
 	c.must(csi.Heal())
 	c.took("it is tried again", func() { c.fenceSays("by-class", "Succeeded|unfencing operation successful") })
 	c.blocked(csi)
+
+	c.managerRestarts(csi)
+}
+
+// managerRestarts shows what that costs: the manager does again what every
+// NetworkFence says, and deletes the CSIAddonsNodes that it can't connect to, and
+// what they say of a lost node's clients.
+func (c *cluster) managerRestarts(csi *sandbox.CSIAddons) {
+	c.t.Helper()
+	c.must(csi.LoseNode("node-2"))
+	c.clientsAre(csi, rbd, "node-2", clientsOf("node-2")) // nobody has noticed
+	before := c.asked(csi, "UnfenceClusterNetwork")
+	c.must(csi.StopManager())
+	c.must(csi.StartManager(c.t.Context()))
+	c.took("it is done again", func() {
+		c.eventually("another call", time.Minute, func() error {
+			if n := c.asked(csi, "UnfenceClusterNetwork"); n == before {
+				return fmt.Errorf("there were %d before, and are now", n)
+			}
+			return nil
+		})
+	})
+	c.took("the lost node's clients are forgotten", func() {
+		c.eventually("the CSIAddonsNode is deleted", time.Minute, func() error {
+			if o, err := csi.Node(c.t.Context(), rbd, "node-2"); !apierrors.IsNotFound(err) {
+				return fmt.Errorf("%v, %v", o, err)
+			}
+			return nil
+		})
+	})
+	c.took("the node is back", func() {
+		c.must(csi.ReturnNode(c.t.Context(), "node-2"))
+		c.clientsAre(csi, rbd, "node-2", clientsOf("node-2"))
+	})
+}
+
+// asked is how often drivers were.
+func (c *cluster) asked(csi *sandbox.CSIAddons, what string) int {
+	c.t.Helper()
+	calls, err := csi.Calls()
+	c.must(err)
+	return strings.Count(calls, " "+what+" ")
+}
+
+// clientsOf a node are what its CSIAddonsNode says of the driver for RBD.
+func clientsOf(node string) string {
+	cidrs := strings.Join(cephDrivers.Drivers[0].Nodes[node], `","`)
+	return fmt.Sprintf(`[{"ClientDetails":[{"cidrs":["%s"],"id":%q}],"networkFenceClassName":"rbd"}]`, cidrs, cephFSID)
 }
 
 // startCSIAddons starts csi-addons; what it has logged, and what the drivers were

@@ -12,6 +12,8 @@ type Holder struct {
 	// Status of its NodeFence; the zero value if it has none.
 	Status   v1alpha1.NodeFenceStatus
 	Override Override
+	// InUse: the node's own kubelet has the volume in its status.volumesInUse.
+	InUse bool
 }
 
 // Held says who keeps a volume from being attached elsewhere, and why.
@@ -34,7 +36,19 @@ func Attach(volume Volume, node string, holders []Holder, policy Policy) *Held {
 		return nil
 	}
 	for _, h := range holders {
-		if h.Node.Name == node || !h.lost(volume.Shared()) || h.fencedFor(volume) || h.Override.Gate == GateAttach {
+		if h.Node.Name == node && !h.Node.replaces(h.Status) || h.Override.Gate == GateAttach {
+			continue // a machine that replaces the holder is not the holder
+		}
+		if !h.lost(volume.Shared()) {
+			// Its attachment was taken by force while nobody heard of it, and it came
+			// back with the mount: it writes until its kubelet has unmounted it.
+			if h.InUse && !volume.Shared() {
+				return &Held{Node: h.Node.Name, Soon: true, Refusal: *refuse(ReasonStillMounted, "volume %s is still mounted on node %s, from which it was detached by force: attached to %s now, it could have two writers. Kubernetes tries again by itself; see: kubectl get node %s -o jsonpath='{.status.volumesInUse}'",
+					volume.Name, h.Node.Name, node, h.Node.Name)}
+			}
+			continue
+		}
+		if h.fencedFor(volume) {
 			continue
 		}
 		held := &Held{Node: h.Node.Name, Soon: h.Status.Phase == v1alpha1.NodeFencing && h.Status.Reason == ReasonFencing}
@@ -52,7 +66,7 @@ func (h Holder) lost(shared bool) bool {
 		return true
 	}
 	n := h.Node
-	if !n.Exists || n.OutOfService || n.Machine.SystemUUID != "" && h.Status.Node.SystemUUID != "" && n.Machine.SystemUUID != h.Status.Node.SystemUUID {
+	if !n.Exists || n.OutOfService || n.replaces(h.Status) {
 		return true
 	}
 	return !n.Ready && !shared

@@ -58,6 +58,11 @@ func (f Facts) healthy(step *Step) {
 		return
 	}
 	s.Volumes, s.Tainted = f.Holding, nil
+	if strays := f.strays(); len(strays) > 0 {
+		s.Fences = strays
+		step.warn(v1alpha1.NodeUnfencing, ReasonUnfencing, "a NetworkFence of an incident that is over shuts the node out: letting it in again")
+		return
+	}
 	step.say(v1alpha1.NodeHealthy, ReasonReady, "")
 }
 
@@ -112,10 +117,16 @@ func (f Facts) lost(step *Step) {
 func (f Facts) gone() bool { return !f.Node.Exists || f.replaced() }
 
 // replaced: the name is taken by another machine, so the one that is on record
-// may still run. On the same machine an unknown UUID stays unknown.
+// may still run and write, even if nobody has noticed that it was lost.
 func (f Facts) replaced() bool {
-	was, is := f.Status.Node.SystemUUID, f.Node.Machine.SystemUUID
-	return f.Node.Exists && was != "" && is != "" && was != is && (len(f.Status.Fences) > 0 || len(f.Status.Volumes) > 0 && f.Status.Phase != v1alpha1.NodeHealthy)
+	return f.Node.replaces(f.Status) && (len(f.Status.Fences) > 0 || len(f.Status.Volumes) > 0)
+}
+
+// replaces tells whether the node is another machine than the one on record. On
+// the same machine an unknown UUID stays unknown.
+func (n Node) replaces(s v1alpha1.NodeFenceStatus) bool {
+	was, is := s.Node.SystemUUID, n.Machine.SystemUUID
+	return n.Exists && was != "" && is != "" && was != is
 }
 
 // rebooted: the machine that was lost runs again, without the mounts of before.

@@ -18,6 +18,8 @@ const (
 	unanswered = 30 * time.Second
 )
 
+const changedMessage = "the NetworkFence was changed by somebody; it is made anew"
+
 // fencing asks for a fence for each identity that the node's volumes need, and
 // waits until each is confirmed. One that fails does not keep the others waiting.
 func (f Facts) fencing(step *Step) {
@@ -35,8 +37,7 @@ func (f Facts) fencing(step *Step) {
 		return
 	}
 	settled := f.settle(step)
-	refused := f.ask(step, settled)
-	f.follow(step)
+	refused := append(f.ask(step, settled), f.follow(step)...)
 
 	waiting := f.waiting(s)
 	reason, what := f.how()
@@ -135,24 +136,35 @@ func (f Facts) settle(step *Step) bool {
 	return settled
 }
 
-// follow compares the fences of this incident with their objects.
-func (f Facts) follow(step *Step) {
+// follow compares the fences of this incident with their objects. What speaks
+// against one may have come up since it was asked for.
+func (f Facts) follow(step *Step) []Refusal {
 	s := &step.Status
+	var refused []Refusal
 	for i := range s.Fences {
 		r := &s.Fences[i]
 		if r.Incident != s.Incident {
 			continue
 		}
 		n, there := f.object(r.Name)
+		if refusal := f.doubt(*r, there && n.Blocks()); refusal != nil {
+			// If it stood, it may stand no more: it is made anew when that is settled.
+			r.State, r.Message = v1alpha1.FenceRequested, ""
+			refused = append(refused, *refusal)
+			if there && !n.Deleting {
+				step.Delete = append(step.Delete, n)
+			}
+			continue
+		}
 		switch {
 		case !there:
 			r.State, r.Message = v1alpha1.FenceRequested, ""
-			step.Create = append(step.Create, object(f.Node.Name, *r, false))
+			step.Create = append(step.Create, object(f.Node.Name, s.Node.BootID, *r, false))
 		case n.Deleting:
 			r.State = v1alpha1.FenceRequested
 		case !n.asked(*r):
 			// Somebody changed it: only a new one is sure to be looked at.
-			r.State, r.Message = v1alpha1.FenceRequested, "the NetworkFence was changed by somebody; it is made anew"
+			r.State, r.Message = v1alpha1.FenceRequested, changedMessage
 			step.Delete = append(step.Delete, n)
 		case n.Blocks():
 			r.State, r.Message = v1alpha1.FenceFenced, ""
@@ -163,6 +175,30 @@ func (f Facts) follow(step *Step) {
 			r.State = v1alpha1.FenceRequested
 		}
 	}
+	return refused
+}
+
+// doubt is what speaks against a fence that is recorded: of one that does not
+// stand, all that would have spoken against asking for it; of one that does,
+// that another object lets its addresses in.
+func (f Facts) doubt(r v1alpha1.Fence, stands bool) *Refusal {
+	k := keyOfFence(r)
+	for _, text := range r.CIDRs {
+		prefix, err := ParseClientCIDR(text)
+		if err != nil {
+			return refuse(ReasonBadAddress, "%s: %v", k, err)
+		}
+		if !stands {
+			if refusal := f.address(k, prefix.Addr()); refusal != nil {
+				return refusal
+			}
+		}
+		// That of another identity too: it lets the address in at the same storage.
+		if refusal := f.leftover(k, prefix.Addr(), func(n NetworkFence) bool { return n.Name == r.Name }); refusal != nil {
+			return refusal
+		}
+	}
+	return nil
 }
 
 // askAnew replaces a NetworkFence that the driver has refused: csi-addons itself

@@ -33,10 +33,22 @@ func (f Facts) returning(step *Step) {
 		f.record(s)
 	}
 	if s.Phase == v1alpha1.NodeReturned {
+		f.withdraw(step)
 		f.mayComeIn(step)
 		return
 	}
 	f.unfencing(step)
+}
+
+// withdraw what was asked for and never answered: csi-addons would shut out a
+// node that works again, whenever it gets to it. If it has been done all the
+// same, it is taken back with the others: deleting does not unfence.
+func (f Facts) withdraw(step *Step) {
+	for _, r := range step.Status.Fences {
+		if n, there := f.object(r.Name); there && !n.Unfenced && !n.Deleting && !n.Blocks() {
+			step.Delete = append(step.Delete, n)
+		}
+	}
 }
 
 // mayComeIn says what a node that is back waits for, or lets it in.
@@ -63,8 +75,8 @@ func (f Facts) mayComeIn(step *Step) {
 // this one in would let in that one too. References are counted by storage and address.
 func (f Facts) sharedWith() string {
 	for _, o := range f.Others {
-		if o.Status.Phase == v1alpha1.NodeUnfencing {
-			continue // it is let in itself
+		if o.Status.Phase == v1alpha1.NodeReturned || o.Status.Phase == v1alpha1.NodeUnfencing {
+			continue // it has booted anew too: two that waited for one another would wait for ever
 		}
 		for _, theirs := range o.Status.Fences {
 			for _, mine := range f.Status.Fences {
@@ -75,6 +87,34 @@ func (f Facts) sharedWith() string {
 		}
 	}
 	return ""
+}
+
+// strays are NetworkFences that were made for a boot of this node that is over,
+// and that its record does not know: a leader that hung while it made one, and
+// went on when all was over, or a record that somebody deleted.
+func (f Facts) strays() []v1alpha1.Fence {
+	var strays []v1alpha1.Fence
+	for _, n := range f.Fences {
+		boot := n.Labels[BootLabel]
+		if n.Labels[NodeLabel] != labelValue(f.Node.Name) || boot == "" || boot == labelValue(f.Node.Machine.BootID) && !n.Unfenced || f.ours(n) {
+			continue
+		}
+		r := v1alpha1.Fence{
+			Name: n.Name, Incident: n.Labels[IncidentLabel], Driver: n.Driver, ClusterID: n.Parameters["clusterID"],
+			Class: n.Class, Secret: n.Secret, CIDRs: n.CIDRs, State: v1alpha1.FenceUnfencing, Since: metav1.NewTime(f.Now.Truncate(time.Second)),
+		}
+		for _, i := range f.Ledger {
+			if fenceName(f.Node.Name, r.Incident, i.Driver, i.ClusterID) == n.Name {
+				r.Driver, r.ClusterID = i.Driver, i.ClusterID
+			}
+		}
+		strays = append(strays, r)
+	}
+	f.Status.Fences = strays
+	if f.sharedWith() != "" {
+		return nil
+	}
+	return strays
 }
 
 // letIn begins to unfence.
@@ -106,9 +146,13 @@ func (f Facts) unfencing(step *Step) {
 				step.Delete = append(step.Delete, n)
 			}
 		case !there: // somebody deleted it, and it is blocked still
-			step.Create = append(step.Create, object(f.Node.Name, r, true))
+			step.Create = append(step.Create, object(f.Node.Name, s.Node.BootID, r, true))
 		case n.Deleting:
 			// its object goes, and comes back as Unfenced
+		case !slices.Equal(n.CIDRs, r.CIDRs):
+			// Somebody changed it: what it confirms is not what was blocked.
+			r.Message = changedMessage
+			step.Delete = append(step.Delete, n)
 		case !n.Unfenced:
 			step.Unfence = append(step.Unfence, n)
 		case n.LetIn():

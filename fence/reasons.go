@@ -3,6 +3,7 @@ package fence
 // Reasons of a NodeFence, in one word each: metric labels and events have them too.
 const (
 	ReasonReady            = "Ready"
+	ReasonStillMounted     = "StillMounted"     // healthy, and has a volume that was detached by force
 	ReasonNotReady         = "NotReady"         // lost, and nobody has said more
 	ReasonNodeDeleted      = "NodeDeleted"      // its object is gone
 	ReasonReplaced         = "Replaced"         // another machine has its name
@@ -29,4 +30,5 @@ const (
 	ReasonNoCredentials    = "NoCredentials"    // refused: neither class nor secret
 	ReasonLeftoverUnfenced = "LeftoverUnfenced" // refused: another object would let the address in again
 	ReasonDriverFailed     = "DriverFailed"     // the CSI driver said no
+	ReasonNoCSIAddons      = "NoCSIAddons"      // there is nobody to fence: csi-addons is not installed
 )

@@ -15,7 +15,7 @@ import (
 type Fencing struct {
 	config.Fencing
 	// Live reads from the API server.
-	Live *cluster.FenceReader
+	Live *cluster.HolderReader
 	// MayOverride asks the API server whether a user may override the gates of a node.
 	MayOverride func(ctx context.Context, user authenticationv1.UserInfo, node string) (bool, error)
 	// Draining tells whether the server is about to go: nothing waits then.

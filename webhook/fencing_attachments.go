@@ -112,7 +112,7 @@ func (f *Fencing) held(ctx context.Context, v fence.Volume, node string, policy 
 	if v.ReadOnly() {
 		return nil, nil
 	}
-	holders, err := f.Live.Holders(ctx, v, node)
+	holders, err := f.Live.Holders(ctx, v)
 	if err != nil {
 		return nil, err
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/fairlead-io/fairlead/controllers/apply"
 	"github.com/fairlead-io/fairlead/controllers/cabundle"
 	"github.com/fairlead-io/fairlead/controllers/endpoints"
+	"github.com/fairlead-io/fairlead/controllers/fencing"
 	"github.com/fairlead-io/fairlead/controllers/rollout"
 	"github.com/fairlead-io/fairlead/controllers/volumes"
 	"github.com/fairlead-io/fairlead/controllers/workloads"
@@ -72,7 +73,7 @@ func (o *controllerOptions) run(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	caches, err := cluster.ControllerCache(storageProfiles(configuration))
+	caches, err := cluster.ControllerCache(storageProfiles(configuration), configuration.Fencing)
 	if err != nil {
 		return fmt.Errorf("choosing what to cache: %w", err)
 	}
@@ -105,6 +106,11 @@ func (o *controllerOptions) run(ctx context.Context, log *slog.Logger) error {
 	}
 	for _, p := range configuration.Profiles {
 		if err := setupProfile(mgr, configuration, p, log.With("profile", p.Name)); err != nil {
+			return err
+		}
+	}
+	if configuration.Fencing.On() {
+		if err := setupFencing(ctx, mgr, configuration.Fencing, log); err != nil {
 			return err
 		}
 	}
@@ -160,6 +166,47 @@ func setupProfile(mgr manager.Manager, c *config.Configuration, p config.Profile
 		}
 	}
 	return nil
+}
+
+// setupFencing registers the controllers of nodes that are lost with volumes.
+func setupFencing(ctx context.Context, mgr manager.Manager, c config.Fencing, log *slog.Logger) error {
+	if err := cluster.IndexHandles(ctx, mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
+	for _, index := range cluster.HolderIndexes() {
+		if err := mgr.GetFieldIndexer().IndexField(ctx, index.Object, index.Field, index.Keys); err != nil {
+			return fmt.Errorf("indexing who holds volumes: %w", err)
+		}
+	}
+	objects, api := mgr.GetClient(), mgr.GetAPIReader()
+	watchers := fenceWatchers(mgr, c)
+	cached := cluster.NewFenceReader(c, objects, objects, api).WithWatchers(watchers)
+	live := cluster.NewFenceReader(c, api, objects, api).WithWatchers(watchers)
+	recorder := mgr.GetEventRecorder("fairlead")
+	for _, controller := range []interface{ SetupWithManager(ctrl.Manager) error }{
+		&fencing.Reconciler{Client: objects, Cached: cached, Live: live, API: api, Watchers: watchers, Events: recorder, Clock: clock.RealClock{}, Log: log},
+		&fencing.Gates{Client: objects, Facts: live, Holders: cluster.NewHolderReader(api, objects), API: api, Events: recorder, Log: log},
+	} {
+		if err := controller.SetupWithManager(mgr); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fenceWatchers asks the storage systems that are to be asked.
+func fenceWatchers(mgr manager.Manager, c config.Fencing) *cluster.Watchers {
+	runners := map[string]cluster.Runner{}
+	for _, p := range c.Profiles {
+		switch {
+		case p.Watchers == config.WatchersOff:
+		case p.Runner == config.RunLocal:
+			runners[p.Name] = cluster.LocalRunner{}
+		default:
+			runners[p.Name] = cluster.NewToolboxRunner(mgr.GetConfig(), mgr.GetAPIReader(), p.Storage())
+		}
+	}
+	return cluster.NewWatchers(runners, time.Now)
 }
 
 // dutiesByName are the duties that depend on the version of the storage system.

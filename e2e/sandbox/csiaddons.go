@@ -88,12 +88,7 @@ func (s *Sandbox) StartCSIAddons(ctx context.Context, o CSIAddonsOptions) (*CSIA
 			return nil, err
 		}
 	}
-	for _, p := range a.plugins {
-		if err := a.startPlugin(ctx, p); err != nil {
-			return nil, err
-		}
-	}
-	if err := a.waitConnected(ctx); err != nil {
+	if err := a.startPlugins(ctx, a.plugins); err != nil {
 		return nil, err
 	}
 	return a, nil
@@ -186,6 +181,5 @@ func (a *CSIAddons) Logs() ([]string, error) {
 	return filepath.Glob(filepath.Join(a.Dir, "*.log"))
 }
 
-// connectTimeout is a minute that a sidecar may need to be the one that fences,
-// and more.
+// connectTimeout is what the lease of one that has ended needs to run out, and more.
 const connectTimeout = 90 * time.Second

@@ -17,7 +17,9 @@ import (
 type csiPlugin struct {
 	driver CSIAddonsDriver
 	// node it is on; empty is the one that fences, wherever its pod is.
-	node              string
+	node string
+	// socket is where the sidecar finds the endpoint.
+	socket            string
 	endpoint, sidecar *Replica
 	// pod and object are the names of its pod and its CSIAddonsNode.
 	pod, object string
@@ -53,14 +55,13 @@ func (a *CSIAddons) startPlugin(ctx context.Context, p *csiPlugin) error {
 	if err != nil {
 		return err
 	}
-	socket := filepath.Join(a.sockets, p.name())
-	if err := a.startEndpoint(ctx, p, socket, pod.Spec.NodeName); err != nil {
+	if err := a.startEndpoint(ctx, p, pod.Spec.NodeName); err != nil {
 		return err
 	}
 	p.sidecar = newReplica("sidecar of "+p.name(), filepath.Join(a.Dir, p.name()+"-sidecar.log"))
 	if err := p.sidecar.start(filepath.Join(a.binaries, "sidecar"), []string{
 		"--kubeconfig=" + a.sandbox.State.Kubeconfig, "--enable-auth=false",
-		"--csi-addons-address=unix://" + socket, "--controller-port=" + port, "--node-id=" + pod.Spec.NodeName,
+		"--csi-addons-address=unix://" + p.socket, "--controller-port=" + port, "--node-id=" + pod.Spec.NodeName,
 		"--pod=" + pod.Name, "--namespace=" + pod.Namespace, "--pod-uid=" + string(pod.UID),
 		"--leader-election-namespace=" + pod.Namespace,
 	}, nil); err != nil {
@@ -71,14 +72,14 @@ func (a *CSIAddons) startPlugin(ctx context.Context, p *csiPlugin) error {
 	return nil
 }
 
-func (a *CSIAddons) startEndpoint(ctx context.Context, p *csiPlugin, socket, node string) error {
+func (a *CSIAddons) startEndpoint(ctx context.Context, p *csiPlugin, node string) error {
 	id := p.driver.Client
 	if id == "" {
 		id = p.driver.ClusterID
 	}
 	p.endpoint = newReplica("endpoint of "+p.name(), filepath.Join(a.Dir, p.name()+"-endpoint.log"))
 	if err := p.endpoint.start(filepath.Join(a.binaries, "endpoint"), []string{
-		"--socket=" + socket, "--driver=" + p.driver.Name, "--node=" + node, fmt.Sprintf("--controller=%v", p.controller()),
+		"--socket=" + p.socket, "--driver=" + p.driver.Name, "--node=" + node, fmt.Sprintf("--controller=%v", p.controller()),
 		"--client=" + id, "--cidrs=" + strings.Join(p.driver.Nodes[p.node], ","),
 		"--block-list=" + a.blockList(), "--control=" + a.controlFile(p.driver.Name), "--calls=" + a.calls(),
 	}, nil); err != nil {
@@ -91,7 +92,7 @@ func (a *CSIAddons) startEndpoint(ctx context.Context, p *csiPlugin, socket, nod
 			return false, errReplicaExited
 		default:
 		}
-		c, err := net.Dial("unix", socket)
+		c, err := net.Dial("unix", p.socket)
 		if err != nil {
 			return false, nil
 		}
@@ -116,37 +117,62 @@ func (p *csiPlugin) stop() error {
 
 // LoseNode ends what runs on a node, as a loss of power does, but for the one that
 // fences: LoseController. Its pods and CSIAddonsNodes stay.
-func (a *CSIAddons) LoseNode(node string) error {
-	return a.each(func(p *csiPlugin) bool { return p.node == node }, (*csiPlugin).stop)
-}
+func (a *CSIAddons) LoseNode(node string) error { return stopPlugins(a.onNode(node)) }
 
-// ReturnNode starts again what LoseNode has ended.
+// ReturnNode starts again what LoseNode has ended, and waits until the manager is
+// connected to it.
 func (a *CSIAddons) ReturnNode(ctx context.Context, node string) error {
-	return a.each(func(p *csiPlugin) bool { return p.node == node }, func(p *csiPlugin) error { return a.startPlugin(ctx, p) })
+	return a.startPlugins(ctx, a.onNode(node))
 }
 
-// LoseController ends the one that fences for a driver.
+// LoseController ends the one that fences for a driver. Its lease has to run out
+// before there is another.
 func (a *CSIAddons) LoseController(driver string) error {
-	return a.each(func(p *csiPlugin) bool { return p.controller() && p.driver.Name == driver }, (*csiPlugin).stop)
+	return stopPlugins(a.controllerOf(driver))
 }
 
-// ReturnController starts another, in the pod that its Deployment has by now.
+// ReturnController starts another, in the pod that its Deployment has by now, and
+// waits until it is the one that fences.
 func (a *CSIAddons) ReturnController(ctx context.Context, driver string) error {
-	return a.each(func(p *csiPlugin) bool { return p.controller() && p.driver.Name == driver }, func(p *csiPlugin) error { return a.startPlugin(ctx, p) })
+	return a.startPlugins(ctx, a.controllerOf(driver))
+}
+
+func (a *CSIAddons) onNode(node string) []*csiPlugin {
+	return a.those(func(p *csiPlugin) bool { return !p.controller() && p.node == node })
+}
+
+func (a *CSIAddons) controllerOf(driver string) []*csiPlugin {
+	return a.those(func(p *csiPlugin) bool { return p.controller() && p.driver.Name == driver })
+}
+
+func (a *CSIAddons) those(are func(*csiPlugin) bool) []*csiPlugin {
+	var list []*csiPlugin
+	for _, p := range a.plugins {
+		if are(p) {
+			list = append(list, p)
+		}
+	}
+	return list
 }
 
 var errNoPlugin = errors.New("there is no such plugin")
 
-func (a *CSIAddons) each(is func(*csiPlugin) bool, do func(*csiPlugin) error) error {
-	problems, found := []error{}, false
-	for _, p := range a.plugins {
-		if is(p) {
-			found = true
-			problems = append(problems, do(p))
+func (a *CSIAddons) startPlugins(ctx context.Context, plugins []*csiPlugin) error {
+	for _, p := range plugins {
+		if err := a.startPlugin(ctx, p); err != nil {
+			return err
 		}
 	}
-	if !found {
+	return a.waitConnected(ctx, plugins)
+}
+
+func stopPlugins(plugins []*csiPlugin) error {
+	if len(plugins) == 0 {
 		return errNoPlugin
+	}
+	var problems []error
+	for _, p := range plugins {
+		problems = append(problems, p.stop())
 	}
 	return errors.Join(problems...)
 }

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -29,12 +31,12 @@ var csiAddonsGroup = schema.GroupVersion{Group: "csiaddons.openshift.io", Versio
 func (a *CSIAddons) createDriver(ctx context.Context, d CSIAddonsDriver) error {
 	nodes := slices.Sorted(maps.Keys(d.Nodes))
 	objects := []client.Object{a.controllerDeployment(d)}
-	a.plugins = append(a.plugins, &csiPlugin{driver: d})
+	a.addPlugin(d, "")
 	if len(nodes) > 0 {
 		objects = append(objects, a.nodeDaemonSet(d, nodes))
 	}
 	for _, node := range nodes {
-		a.plugins = append(a.plugins, &csiPlugin{driver: d, node: node})
+		a.addPlugin(d, node)
 	}
 	for _, o := range objects {
 		if err := a.sandbox.Client.Create(ctx, o); err != nil {
@@ -42,6 +44,12 @@ func (a *CSIAddons) createDriver(ctx context.Context, d CSIAddonsDriver) error {
 		}
 	}
 	return nil
+}
+
+// addPlugin gives it a socket of a short path: there is a limit.
+func (a *CSIAddons) addPlugin(d CSIAddonsDriver, node string) {
+	socket := filepath.Join(a.sockets, strconv.Itoa(len(a.plugins)))
+	a.plugins = append(a.plugins, &csiPlugin{driver: d, node: node, socket: socket})
 }
 
 func (a *CSIAddons) controllerDeployment(d CSIAddonsDriver) *appsv1.Deployment {
@@ -145,12 +153,13 @@ func (a *CSIAddons) read(ctx context.Context, kind schema.GroupVersionKind, name
 	return o, nil
 }
 
-// waitConnected waits until the manager could fence by each of the drivers.
-func (a *CSIAddons) waitConnected(ctx context.Context) error {
+// waitConnected waits until the manager is connected to these, and could fence by
+// those of them that do.
+func (a *CSIAddons) waitConnected(ctx context.Context, plugins []*csiPlugin) error {
 	var last error
 	var late *csiPlugin
 	err := wait.PollUntilContextTimeout(ctx, pollInterval, connectTimeout, true, func(ctx context.Context) (bool, error) {
-		for _, late = range a.plugins {
+		for _, late = range plugins {
 			if err := a.connected(ctx, late); err != nil {
 				if ctx.Err() == nil {
 					last = err // and not that it is too late now

@@ -92,7 +92,7 @@ func (s *Sandbox) connect() error {
 		return fmt.Errorf("reading the kubeconfig: %w", err)
 	}
 	config.QPS, config.Burst = 200, 400
-	config.WarningHandler = rest.NoWarnings{} // who looks for warnings asks kubectl
+	config.WarningHandler = rest.NoWarnings{} // nobody here reads them
 	scheme, err := cluster.NewScheme()
 	if err != nil {
 		return err

@@ -31,6 +31,6 @@ func ensure(ctx context.Context) (string, error) {
 	if _, err := os.Stat(dir); err == nil {
 		return dir, nil
 	}
-	fmt.Fprintf(os.Stderr, "building csi-addons %s (a minute or two, once)\n", version)
+	fmt.Fprintf(os.Stderr, "building csi-addons %s (a few minutes, once)\n", version)
 	return dir, build(ctx, dir)
 }

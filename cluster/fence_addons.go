@@ -1,0 +1,110 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/cluster/csiaddons"
+	"github.com/fairlead-io/fairlead/fence"
+)
+
+// csiAddons is what csi-addons knows of classes and clients.
+type csiAddons struct {
+	// missing: its kinds are not installed.
+	missing bool
+	// classes by name, in the order of names.
+	classes []csiaddons.NetworkFenceClass
+	nodes   []csiaddons.CSIAddonsNode
+}
+
+func (r *FenceReader) addons(ctx context.Context) (csiAddons, error) {
+	var a csiAddons
+	var classes csiaddons.NetworkFenceClassList
+	if err := r.objects.List(ctx, &classes, client.UnsafeDisableDeepCopy); notInstalled(err) {
+		a.missing = true
+	} else if err != nil {
+		return a, fmt.Errorf("listing NetworkFenceClasses: %w", err)
+	}
+	var nodes csiaddons.CSIAddonsNodeList
+	if err := r.objects.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil && !notInstalled(err) {
+		return a, fmt.Errorf("listing CSIAddonsNodes: %w", err)
+	}
+	a.classes, a.nodes = classes.Items, nodes.Items
+	slices.SortFunc(a.classes, func(x, y csiaddons.NetworkFenceClass) int { return strings.Compare(x.Name, y.Name) })
+	slices.SortFunc(a.nodes, func(x, y csiaddons.CSIAddonsNode) int {
+		return strings.Compare(x.Namespace+"/"+x.Name, y.Namespace+"/"+y.Name)
+	})
+	return a, nil
+}
+
+// class to fence an identity with: the first by name that is for it.
+func (a csiAddons) class(id identityKey) string {
+	for i := range a.classes {
+		if classIdentity(&a.classes[i]) == id {
+			return a.classes[i].Name
+		}
+	}
+	return ""
+}
+
+func (a csiAddons) identityOf(class string) (identityKey, bool) {
+	i := slices.IndexFunc(a.classes, func(c csiaddons.NetworkFenceClass) bool { return c.Name == class })
+	if i < 0 {
+		return identityKey{}, false
+	}
+	return classIdentity(&a.classes[i]), true
+}
+
+func classIdentity(c *csiaddons.NetworkFenceClass) identityKey {
+	return identityKey{c.Spec.Provisioner, c.Spec.Parameters[clusterIDAttribute]}
+}
+
+// clients that csi-addons reports of a driver on the node that the driver calls nodeID.
+func (a csiAddons) clients(id identityKey, nodeID string) (clientID string, cidrs []string) {
+	for i := range a.nodes {
+		n := &a.nodes[i]
+		if n.Spec.Driver.Name != id.driver || n.Spec.Driver.NodeID != nodeID || ofController(n) {
+			continue
+		}
+		for _, s := range n.Status.NetworkFenceClientStatus {
+			if of, known := a.identityOf(s.NetworkFenceClassName); !known || of != id {
+				continue
+			}
+			for _, d := range s.ClientDetails {
+				if clientID == "" {
+					clientID = d.ID
+				}
+				cidrs = append(cidrs, d.CIDRs...)
+			}
+		}
+	}
+	return clientID, cidrs
+}
+
+// ofController tells whether the object is of a driver's controller, which mounts
+// nothing and may be anywhere next. csi-addons gives those of a Deployment their pod
+// as owner, and those of the plugins on nodes the DaemonSet (v0.14.0:
+// sidecar/internal/csiaddonsnode, getCSIAddonsNode).
+func ofController(n *csiaddons.CSIAddonsNode) bool {
+	return slices.ContainsFunc(n.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == "Pod" })
+}
+
+// networkFences are all of the cluster, Fairlead's and others'.
+func (r *FenceReader) networkFences(ctx context.Context) ([]fence.NetworkFence, error) {
+	var list csiaddons.NetworkFenceList
+	if err := r.objects.List(ctx, &list); notInstalled(err) {
+		return nil, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("listing NetworkFences: %w", err)
+	}
+	fences := make([]fence.NetworkFence, 0, len(list.Items))
+	for i := range list.Items {
+		fences = append(fences, FenceObject(&list.Items[i]))
+	}
+	return fences, nil
+}

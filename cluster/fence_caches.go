@@ -1,0 +1,176 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	config "github.com/fairlead-io/fairlead/api/config/v1alpha1"
+	"github.com/fairlead-io/fairlead/fence"
+)
+
+// cacheFencing adds what fencing reads: of all pods only those of the fenced
+// storage systems, and those that wait for a fence. The objects of csi-addons
+// are not here: a cache of a kind that is not installed can't be asked for.
+func cacheFencing(kinds map[client.Object]cache.ByObject, pods map[string]cache.Config, fencing config.Fencing) {
+	switches := map[string]cache.Config{}
+	for _, p := range fencing.Profiles {
+		if p.Mode == config.Off {
+			continue
+		}
+		if _, cached := pods[p.Namespace]; !cached {
+			pods[p.Namespace] = cache.Config{Transform: storagePod}
+		}
+		if name := p.Storage().Switch.ConfigMap; name != "" {
+			switches[p.Namespace] = cache.Config{FieldSelector: fields.OneTermEqualSelector("metadata.name", name)}
+		}
+	}
+	pods[metav1.NamespaceAll] = cache.Config{LabelSelector: labels.SelectorFromSet(labels.Set{fence.GatedLabel: "true"}), Transform: gatedPod}
+	kinds[&storagev1.CSINode{}] = cache.ByObject{}
+	kinds[&storagev1.CSIDriver{}] = cache.ByObject{}
+	if len(switches) > 0 {
+		kinds[&corev1.ConfigMap{}] = cache.ByObject{Namespaces: switches}
+	}
+}
+
+// HandleIndex finds PersistentVolumes by driver and handle, as FenceHandle writes
+// them, in the controller's cache.
+const HandleIndex = "spec.csi.volumeHandle"
+
+// FenceHandle is the key of HandleIndex.
+func FenceHandle(driver, handle string) string { return driver + "^" + handle }
+
+// IndexHandles makes HandleIndex work.
+func IndexHandles(ctx context.Context, indexer client.FieldIndexer) error {
+	err := indexer.IndexField(ctx, &corev1.PersistentVolume{}, HandleIndex, func(o client.Object) []string {
+		pv, ok := o.(*corev1.PersistentVolume)
+		if !ok || pv.Spec.CSI == nil {
+			return nil
+		}
+		return []string{FenceHandle(pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle)}
+	})
+	if err != nil {
+		return fmt.Errorf("indexing PersistentVolumes by handle: %w", err)
+	}
+	return nil
+}
+
+// fencedNode keeps beside what slimNode keeps by what a node is known, and which
+// volumes it says it uses.
+func fencedNode(object any) (any, error) {
+	node, ok := object.(*corev1.Node)
+	if !ok {
+		return object, nil
+	}
+	slim, err := slimNode(node)
+	if err != nil {
+		return nil, err
+	}
+	if s, ok := slim.(*corev1.Node); ok {
+		s.Status.NodeInfo = corev1.NodeSystemInfo{BootID: node.Status.NodeInfo.BootID, SystemUUID: node.Status.NodeInfo.SystemUUID}
+		s.Status.Addresses = node.Status.Addresses
+		s.Status.VolumesInUse, s.Status.VolumesAttached = node.Status.VolumesInUse, node.Status.VolumesAttached
+		for i, c := range s.Status.Conditions {
+			if j := slices.IndexFunc(node.Status.Conditions, func(whole corev1.NodeCondition) bool { return whole.Type == c.Type }); j >= 0 {
+				s.Status.Conditions[i].LastTransitionTime = node.Status.Conditions[j].LastTransitionTime
+			}
+		}
+	}
+	return slim, nil
+}
+
+// fencedAttributes tell which storage cluster a volume is of, and where it is there.
+var fencedAttributes = []string{clusterIDAttribute, "pool", "imageName", "staticVolume", "subvolumePath", "rootPath", "fsName", "radosNamespace"}
+
+// fencedVolume keeps beside what slimPersistentVolume keeps whose a volume is.
+func fencedVolume(object any) (any, error) {
+	pv, ok := object.(*corev1.PersistentVolume)
+	if !ok {
+		return object, nil
+	}
+	secrets := kept(pv.Annotations, deletionSecretName, deletionSecretNamespace)
+	var attributes map[string]string
+	if pv.Spec.CSI != nil {
+		attributes = kept(pv.Spec.CSI.VolumeAttributes, fencedAttributes...)
+	}
+	if _, err := slimPersistentVolume(pv); err != nil {
+		return nil, err
+	}
+	pv.Annotations = merged(pv.Annotations, secrets)
+	if pv.Spec.CSI != nil {
+		pv.Spec.CSI.VolumeAttributes = merged(pv.Spec.CSI.VolumeAttributes, attributes)
+	}
+	return pv, nil
+}
+
+// fencedClass keeps beside what slimStorageClass keeps whose its volumes are.
+func fencedClass(object any) (any, error) {
+	c, ok := object.(*storagev1.StorageClass)
+	if !ok {
+		return object, nil
+	}
+	slim, err := slimStorageClass(c)
+	if s, ok := slim.(*storagev1.StorageClass); ok {
+		s.Parameters = kept(c.Parameters, clusterIDAttribute, provisionerSecretName, provisionerSecretNamespace)
+	}
+	return slim, err
+}
+
+// kept are the entries of some keys; nil when there is none.
+func kept(all map[string]string, keys ...string) map[string]string {
+	var some map[string]string
+	for _, key := range keys {
+		if value, ok := all[key]; ok {
+			some = merged(some, map[string]string{key: value})
+		}
+	}
+	return some
+}
+
+func merged(a, b map[string]string) map[string]string {
+	if len(b) == 0 {
+		return a
+	}
+	all := maps.Clone(b)
+	maps.Copy(all, a)
+	return all
+}
+
+// storagePod keeps of a storage system's pods where they are, and their addresses.
+func storagePod(object any) (any, error) {
+	if pod, ok := object.(*corev1.Pod); ok {
+		pod.ManagedFields, pod.OwnerReferences = nil, nil
+		pod.Spec = corev1.PodSpec{NodeName: pod.Spec.NodeName, HostNetwork: pod.Spec.HostNetwork}
+		pod.Status = corev1.PodStatus{
+			Phase: pod.Status.Phase, HostIPs: pod.Status.HostIPs, PodIPs: pod.Status.PodIPs,
+			Conditions: slices.DeleteFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type != corev1.PodReady }),
+		}
+	}
+	return object, nil
+}
+
+// gatedPod keeps of a pod that waits its gates and its claims.
+func gatedPod(object any) (any, error) {
+	if pod, ok := object.(*corev1.Pod); ok {
+		slim := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion, Labels: kept(pod.Labels, fence.GatedLabel)},
+			Spec:       corev1.PodSpec{SchedulingGates: pod.Spec.SchedulingGates},
+		}
+		for _, v := range pod.Spec.Volumes {
+			if v.PersistentVolumeClaim != nil || v.Ephemeral != nil {
+				slim.Spec.Volumes = append(slim.Spec.Volumes, v)
+			}
+		}
+		return slim, nil
+	}
+	return object, nil
+}

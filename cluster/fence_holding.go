@@ -1,0 +1,168 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/fence"
+)
+
+// attachedVolume is what is read of a VolumeAttachment.
+type attachedVolume struct {
+	name, volume string
+	created      time.Time
+}
+
+// attachedTo are the attachments of protected drivers on a node, those being
+// deleted included.
+func (r *FenceReader) attachedTo(ctx context.Context, node string) ([]attachedVolume, error) {
+	var list storagev1.VolumeAttachmentList
+	if err := r.objects.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing VolumeAttachments: %w", err)
+	}
+	var attached []attachedVolume
+	for i := range list.Items {
+		va := &list.Items[i]
+		// An inline volume has no PersistentVolume, and none is of a driver of today.
+		if va.Spec.NodeName == node && va.Spec.Source.PersistentVolumeName != nil && r.Protects(va.Spec.Attacher) {
+			attached = append(attached, attachedVolume{va.Name, *va.Spec.Source.PersistentVolumeName, va.CreationTimestamp.Time})
+		}
+	}
+	slices.SortFunc(attached, func(a, b attachedVolume) int { return strings.Compare(a.volume+a.name, b.volume+b.name) })
+	return attached, nil
+}
+
+// addHolding joins all that shows volumes on the node, and what is left on it.
+func (r *FenceReader) addHolding(ctx context.Context, v *FenceView) error {
+	f := &v.Facts
+	found := map[string]fence.Volume{}
+	var use fence.Use
+	for _, a := range v.attached {
+		what := fmt.Sprintf("VolumeAttachment %s of %s", a.name, a.volume)
+		f.Left = append(f.Left, what)
+		if f.Node.Ready && a.created.Before(f.Node.ReadyChanged) {
+			f.OldAttachments = append(f.OldAttachments, what)
+		}
+		use.Attached = append(use.Attached, a.volume)
+		if err := r.findVolume(ctx, a.volume, found); err != nil {
+			return err
+		}
+	}
+	if v.Node != nil {
+		use.InUse = volumesInUse(v.Node)
+		if err := r.findHandles(ctx, use.InUse, found); err != nil {
+			return err
+		}
+	}
+	pods, err := r.podsOn(ctx, v)
+	if err != nil {
+		return err
+	}
+	for i := range pods {
+		names, err := r.findClaims(ctx, &pods[i], found)
+		if err != nil {
+			return err
+		}
+		if len(names) > 0 {
+			f.Left = append(f.Left, fmt.Sprintf("pod %s/%s", pods[i].Namespace, pods[i].Name))
+		}
+		use.Attached = append(use.Attached, names...)
+	}
+	for _, volume := range found {
+		v.volumes = append(v.volumes, volume)
+	}
+	slices.SortFunc(v.volumes, func(a, b fence.Volume) int { return strings.Compare(a.Name, b.Name) })
+	f.Holding = fence.Holding(use, v.volumes, r.Protects)
+	return nil
+}
+
+// findVolume looks for a PersistentVolume by name. One that the cache has not seen
+// yet may already be attached.
+func (r *FenceReader) findVolume(ctx context.Context, name string, found map[string]fence.Volume) error {
+	if _, known := found[name]; known {
+		return nil
+	}
+	for _, from := range []client.Reader{r.volumes, r.live} {
+		var pv corev1.PersistentVolume
+		there, err := get(ctx, from, name, &pv)
+		if err != nil {
+			return err
+		}
+		if there {
+			found[name] = FenceVolume(&pv)
+			return nil
+		}
+	}
+	return nil // deleted, though it is attached: nobody can mount it again
+}
+
+// findHandles looks for the volumes that the node itself says it uses.
+func (r *FenceReader) findHandles(ctx context.Context, inUse []string, found map[string]fence.Volume) error {
+	for _, unique := range inUse {
+		driver, handle, ok := fence.ParseUniqueName(unique)
+		if !ok || !r.Protects(driver) {
+			continue
+		}
+		var list corev1.PersistentVolumeList
+		if err := r.volumes.List(ctx, &list, client.MatchingFields{HandleIndex: FenceHandle(driver, handle)}); err != nil {
+			return fmt.Errorf("looking for the volume %s: %w", unique, err)
+		}
+		for i := range list.Items {
+			found[list.Items[i].Name] = FenceVolume(&list.Items[i])
+		}
+	}
+	return nil
+}
+
+// findClaims looks for the protected volumes that a pod uses, and returns their names.
+func (r *FenceReader) findClaims(ctx context.Context, pod *corev1.Pod, found map[string]fence.Volume) ([]string, error) {
+	var names []string
+	for _, claim := range Claims(pod) {
+		var list corev1.PersistentVolumeList
+		if err := r.volumes.List(ctx, &list, client.MatchingFields{ClaimIndex: pod.Namespace + "/" + claim}); err != nil {
+			return nil, fmt.Errorf("looking for the volume of claim %s/%s: %w", pod.Namespace, claim, err)
+		}
+		for i := range list.Items {
+			pv := &list.Items[i]
+			// A volume that is Released still names the claim of that name that was there before.
+			if pv.Spec.CSI == nil || pv.Status.Phase != corev1.VolumeBound || !r.Protects(pv.Spec.CSI.Driver) {
+				continue
+			}
+			found[pv.Name] = FenceVolume(pv)
+			names = append(names, pv.Name)
+		}
+	}
+	return names, nil
+}
+
+// podsOn lists the node's pods where they can tell more than attachments do: of
+// a node in an incident, and where a driver does without attachments.
+func (r *FenceReader) podsOn(ctx context.Context, v *FenceView) ([]corev1.Pod, error) {
+	f := v.Facts
+	if f.Node.Ready && !f.Node.OutOfService && (f.Status.Phase == "" || f.Status.Phase == v1alpha1.NodeHealthy) {
+		without, err := r.withoutAttachment(ctx)
+		if err != nil || !without {
+			return nil, err
+		}
+	}
+	return PodsOn(ctx, r.live, f.Node.Name)
+}
+
+// withoutAttachment tells whether a protected driver does without attachments.
+func (r *FenceReader) withoutAttachment(ctx context.Context) (bool, error) {
+	var list storagev1.CSIDriverList
+	if err := r.objects.List(ctx, &list); err != nil {
+		return false, fmt.Errorf("listing CSIDrivers: %w", err)
+	}
+	return slices.ContainsFunc(list.Items, func(d storagev1.CSIDriver) bool {
+		return d.Spec.AttachRequired != nil && !*d.Spec.AttachRequired && r.Protects(d.Name)
+	}), nil
+}

@@ -1,0 +1,151 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	config "github.com/fairlead-io/fairlead/api/config/v1alpha1"
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/fence"
+)
+
+// FenceReader gathers facts on nodes that may have to be fenced.
+type FenceReader struct {
+	config config.Fencing
+	// nodes and objects are a cache or the API server.
+	nodes, objects client.Reader
+	// volumes is the cache with ClaimIndex and HandleIndex: what is read of a
+	// PersistentVolume never changes.
+	volumes client.Reader
+	// live reads the pods of a node, which are not cached.
+	live client.Reader
+	// watchers are asked for addresses; nil is never.
+	watchers *Watchers
+}
+
+// NewFenceReader reads everything from objects, a cache or the API server.
+// volumes is a cache with ClaimIndex and HandleIndex, and live the API server.
+func NewFenceReader(c config.Fencing, objects, volumes, live client.Reader) *FenceReader {
+	return &FenceReader{config: c, nodes: objects, objects: objects, volumes: volumes, live: live}
+}
+
+// WithLiveNode is the same reader, but it asks the API server whether the node is lost.
+func (r *FenceReader) WithLiveNode() *FenceReader {
+	fresh := *r
+	fresh.nodes = r.live
+	return &fresh
+}
+
+// FenceView is what is seen of one node.
+type FenceView struct {
+	Facts fence.Facts
+	// Record and Node are nil where there is none.
+	Record *v1alpha1.NodeFence
+	Node   *corev1.Node
+	// NoCSIAddons: the kinds of csi-addons are not installed.
+	NoCSIAddons bool
+	// volumes that are on the node, and what of them is attached.
+	volumes  []fence.Volume
+	attached []attachedVolume
+}
+
+// Facts gathers what is known of one node. Its record is read first: if it is
+// still of that version when it is written, all that was read is newer.
+func (r *FenceReader) Facts(ctx context.Context, name string, now time.Time) (*FenceView, error) {
+	v := &FenceView{Facts: fence.Facts{Now: now, Node: fence.Node{Name: name}}}
+	f := &v.Facts
+	var record v1alpha1.NodeFence
+	if found, err := get(ctx, r.objects, name, &record); err != nil {
+		return nil, err
+	} else if found {
+		v.Record, f.Status = &record, record.Status
+		f.Override = fence.ReadOverride(record.Annotations, record.Status)
+	}
+	var err error
+	if f.Policy, err = r.Policy(ctx); err != nil {
+		return nil, err
+	}
+	// Attachments before the node: who sees that an attachment is gone must not
+	// miss that its node was lost before.
+	if v.attached, err = r.attachedTo(ctx, name); err != nil {
+		return nil, err
+	}
+	var node corev1.Node
+	if found, err := get(ctx, r.nodes, name, &node); err != nil {
+		return nil, err
+	} else if found {
+		v.Node, f.Node = &node, FenceNode(&node)
+	}
+	if err := r.addHolding(ctx, v); err != nil {
+		return nil, err
+	}
+	addons, err := r.addons(ctx)
+	if err != nil {
+		return nil, err
+	}
+	v.NoCSIAddons = addons.missing
+	if f.Node.Ready {
+		if f.Ledger, err = r.ledger(ctx, v, addons); err != nil {
+			return nil, err
+		}
+	}
+	if v.Quiet() {
+		return v, nil
+	}
+	return v, r.addOthers(ctx, f)
+}
+
+// Quiet tells whether the node is healthy and was: then nothing but its own
+// record is of interest.
+func (v *FenceView) Quiet() bool {
+	n, s := v.Facts.Node, v.Facts.Status
+	return n.Ready && !n.OutOfService && len(s.Fences) == 0 && (s.Phase == "" || s.Phase == v1alpha1.NodeHealthy)
+}
+
+// get reads a cluster-scoped object that may not be there.
+func get(ctx context.Context, from client.Reader, name string, into client.Object) (bool, error) {
+	err := from.Get(ctx, client.ObjectKey{Name: name}, into)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading %T %s: %w", into, name, err)
+	}
+	return true, nil
+}
+
+// notInstalled tells that a kind is not there: it never was, or it was taken away.
+func notInstalled(err error) bool { return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) }
+
+// profiles that are not switched off in the configuration.
+func (r *FenceReader) profiles() []config.FencingProfile {
+	var on []config.FencingProfile
+	for _, p := range r.config.Profiles {
+		if p.Mode != config.Off {
+			on = append(on, p)
+		}
+	}
+	return on
+}
+
+// profile of a driver.
+func (r *FenceReader) profile(driver string) (config.FencingProfile, bool) {
+	for _, p := range r.profiles() {
+		if p.Storage().Serves(driver) {
+			return p, true
+		}
+	}
+	return config.FencingProfile{}, false
+}
+
+// Protects tells whether a driver's volumes are protected by the configuration.
+func (r *FenceReader) Protects(driver string) bool {
+	_, ok := r.profile(driver)
+	return ok
+}

@@ -1,0 +1,117 @@
+package fencing
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/cluster"
+	"github.com/fairlead-io/fairlead/cluster/csiaddons"
+	"github.com/fairlead-io/fairlead/fence"
+)
+
+// do does all that was decided; what fails keeps nothing else from being done.
+func (r *Reconciler) do(ctx context.Context, d decision) error {
+	if d.Forget {
+		return r.forget(ctx, d)
+	}
+	var problems []error
+	for _, n := range d.Create {
+		problems = append(problems, r.create(ctx, d, n))
+	}
+	for _, n := range d.Unfence {
+		problems = append(problems, r.unfence(ctx, d, n))
+	}
+	for _, n := range d.Delete {
+		problems = append(problems, r.remove(ctx, d, n))
+	}
+	if d.RemoveTaint {
+		problems = append(problems, r.removeTaint(ctx, d))
+	}
+	return worst(problems)
+}
+
+// worst joins what went wrong. Where it was only that somebody was faster, it says
+// so, and all is looked at again.
+func worst(problems []error) error {
+	real := slices.DeleteFunc(slices.Clone(problems), func(err error) bool { return err == nil || faster(err) })
+	if len(real) > 0 {
+		return errors.Join(real...)
+	}
+	if i := slices.IndexFunc(problems, func(err error) bool { return err != nil }); i >= 0 {
+		return problems[i]
+	}
+	return nil
+}
+
+func (r *Reconciler) create(ctx context.Context, d decision, n fence.NetworkFence) error {
+	if err := r.Client.Create(ctx, cluster.NetworkFenceObject(n)); err != nil {
+		return fmt.Errorf("creating NetworkFence %s: %w", n.Name, err)
+	}
+	r.log(d).Info("asked for a fence", "networkFence", n.Name, "cidrs", n.CIDRs, "unfenced", n.Unfenced)
+	return nil
+}
+
+// unfence asks for a fence to be taken back. Deleting it would not.
+func (r *Reconciler) unfence(ctx context.Context, d decision, n fence.NetworkFence) error {
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"resourceVersion": n.ResourceVersion},
+		"spec":     map[string]any{"fenceState": csiaddons.Unfenced},
+	})
+	if err != nil {
+		return fmt.Errorf("unfencing by NetworkFence %s: %w", n.Name, err)
+	}
+	object := &csiaddons.NetworkFence{}
+	object.Name = n.Name
+	err = r.Client.Patch(ctx, object, client.RawPatch(types.MergePatchType, patch))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("unfencing by NetworkFence %s: %w", n.Name, err)
+	}
+	r.log(d).Info("asked for a fence to be taken back", "networkFence", n.Name, "cidrs", n.CIDRs)
+	return nil
+}
+
+func (r *Reconciler) remove(ctx context.Context, d decision, n fence.NetworkFence) error {
+	object := &csiaddons.NetworkFence{}
+	object.Name = n.Name
+	err := r.Client.Delete(ctx, object, client.Preconditions{ResourceVersion: &n.ResourceVersion})
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting NetworkFence %s: %w", n.Name, err)
+	}
+	r.log(d).Info("deleted a NetworkFence", "networkFence", n.Name)
+	return nil
+}
+
+// removeTaint takes away what Fairlead itself has given, and no other's taint.
+func (r *Reconciler) removeTaint(ctx context.Context, d decision) error {
+	var node corev1.Node
+	err := r.API.Get(ctx, client.ObjectKey{Name: d.Facts.Node.Name}, &node)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading node %s: %w", d.Facts.Node.Name, err)
+	}
+	if was := cluster.FenceNode(&node); was.Ready != d.Facts.Node.Ready || was.Machine != d.Facts.Node.Machine {
+		return nil // it was decided upon another state, and that is an event
+	}
+	before := node.DeepCopy()
+	node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, func(t corev1.Taint) bool {
+		return t.Key == fence.OutOfServiceTaint && t.Value == fence.OwnTaintValue
+	})
+	if len(node.Spec.Taints) == len(before.Spec.Taints) {
+		return nil
+	}
+	if err := r.Client.Patch(ctx, &node, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("taking Fairlead's taint off node %s: %w", node.Name, err)
+	}
+	r.log(d).Info("took Fairlead's taint off a node", "taint", fence.OutOfServiceTaint)
+	return nil
+}

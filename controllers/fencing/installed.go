@@ -1,0 +1,45 @@
+package fencing
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+// onceInstalled watches a kind of csi-addons as soon as there is one. Fencing
+// keeps its ledger and holds volumes without it, so the controller neither waits
+// for it as it starts, nor gives up.
+func (r *Reconciler) onceInstalled(objects cache.Cache, kind client.Object, to handler.EventHandler, where ...predicate.Predicate) source.Source {
+	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		go func() {
+			for told := false; ; {
+				_, err := objects.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
+				if err == nil {
+					break
+				}
+				if !told {
+					r.Log.Warn("waiting for a kind to be installed", "kind", fmt.Sprintf("%T", kind), "installed", !meta.IsNoMatchError(err), "error", err.Error())
+					told = true
+				}
+				select {
+				case <-ctx.Done():
+					return
+				case <-time.After(lookForCSIAddons):
+				}
+			}
+			if err := source.Kind(objects, kind, to, where...).Start(ctx, queue); err != nil {
+				r.Log.Error("could not watch", "kind", fmt.Sprintf("%T", kind), "error", err)
+			}
+		}()
+		return nil
+	})
+}

@@ -1,0 +1,218 @@
+package fencing
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/cluster"
+	"github.com/fairlead-io/fairlead/fence"
+)
+
+// Reconciler keeps the records of nodes, and fences those that are lost. A
+// request names a node.
+type Reconciler struct {
+	Client client.Client
+	// Cached and Live read the same, from the cache and from the API server.
+	Cached, Live *cluster.FenceReader
+	// API reads the objects that are written, from the API server.
+	API client.Reader
+	// Watchers are asked before a node is fenced; nil is never.
+	Watchers *cluster.Watchers
+	Events   events.EventRecorder
+	Clock    clock.PassiveClock
+	Log      *slog.Logger
+
+	// deciding is held while something is decided and done that may concern other
+	// nodes too: they may have an address in common.
+	deciding sync.Mutex
+	metrics  *metrics
+	// kept are the records, by UID, of which it was said that they are not deleted yet.
+	kept sync.Map
+}
+
+const (
+	// refresh is how often a healthy node is looked at though nothing has happened:
+	// its addresses were seen just as often.
+	refresh = 5 * time.Minute
+	// lookForPods is how often a fenced node is looked at while there are pods on
+	// it: pods are not watched.
+	lookForPods = 5 * time.Second
+	// unwatched is how often a node in an incident is looked at in any case.
+	unwatched = time.Minute
+	// lookForCSIAddons is how often its kinds are looked for while they are missing.
+	lookForCSIAddons = 30 * time.Second
+	// rounds of looking and writing in one go. An incident needs two or three; each
+	// is decided anew.
+	rounds = 8
+	// behind is how soon it is tried again after others were faster all the time.
+	behind = 200 * time.Millisecond
+)
+
+// Reconcile looks at one node.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	view, err := r.Cached.Facts(ctx, request.Name, r.Clock.Now())
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	d := decide(view)
+	if d.forgets() && d.routine() {
+		// The cache may be behind with the node: an attachment may be gone because it is lost.
+		if view, err = r.Cached.WithLiveNode().Facts(ctx, request.Name, r.Clock.Now()); err != nil {
+			return ctrl.Result{}, err
+		}
+		d = decide(view)
+	}
+	r.seen(d)
+	if !d.routine() {
+		return r.incident(ctx, request.Name, r.watching(ctx, d))
+	}
+	if d.differs() {
+		err = r.write(ctx, d)
+		if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) {
+			return ctrl.Result{RequeueAfter: behind}, nil // the cache is behind
+		}
+	}
+	return ctrl.Result{RequeueAfter: d.after()}, err
+}
+
+// watching is what the storage systems say of a node that is about to be fenced.
+// They are asked before the others have to wait for this one. What they do not say
+// is not checked: fencing goes by the ledger.
+func (r *Reconciler) watching(ctx context.Context, d decision) []fence.Watching {
+	if r.Watchers == nil || d.Status.Phase != v1alpha1.NodeFencing || !d.unasked() {
+		return nil
+	}
+	watching, err := r.Live.Watching(ctx, r.Watchers, d.FenceView)
+	if err != nil {
+		r.log(d).Warn("not all volumes could be checked for who has them open", "checked", len(watching), "error", err)
+	}
+	return watching
+}
+
+// incident decides on live reads, one node at a time, and does what is to be done.
+func (r *Reconciler) incident(ctx context.Context, node string, watching []fence.Watching) (ctrl.Result, error) {
+	r.deciding.Lock()
+	defer r.deciding.Unlock()
+	for range rounds {
+		view, err := r.Live.Facts(ctx, node, r.Clock.Now())
+		if err != nil {
+			return ctrl.Result{}, err
+		}
+		view.Facts.Watching = watching
+		d := decide(view)
+		r.seen(d)
+		r.tellKept(d)
+		if d.differs() {
+			if err := r.write(ctx, d); faster(err) {
+				continue
+			} else if err != nil {
+				return ctrl.Result{}, err
+			}
+			continue // what is done follows from what is recorded
+		}
+		if err := r.do(ctx, d); faster(err) {
+			continue
+		} else if err != nil {
+			return ctrl.Result{}, err
+		}
+		return ctrl.Result{RequeueAfter: d.after()}, nil
+	}
+	return ctrl.Result{RequeueAfter: behind}, nil
+}
+
+// faster: somebody else has written what was read, so it is looked at again. That
+// something is there already is no success: it may say the contrary.
+func faster(err error) bool {
+	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)
+}
+
+// decision is what follows from one look at a node.
+type decision struct {
+	*cluster.FenceView
+	fence.Step
+}
+
+func decide(view *cluster.FenceView) decision {
+	d := decision{view, fence.Next(view.Facts)}
+	switch n := view.Facts.Node; {
+	case !n.OwnTaint && n.Exists:
+		d.Status.Tainted = nil
+	case n.OwnTaint && d.Status.Tainted == nil:
+		now := metav1.NewTime(view.Facts.Now.Truncate(time.Second))
+		d.Status.Tainted = &now
+	}
+	d.withoutCSIAddons()
+	return d
+}
+
+// withoutCSIAddons says that there is nobody to ask.
+func (d *decision) withoutCSIAddons() {
+	if !d.NoCSIAddons || len(d.Create)+len(d.Unfence)+len(d.Delete) == 0 {
+		return
+	}
+	d.Create, d.Unfence, d.Delete = nil, nil, nil
+	d.Status.Reason, d.Warning, d.After = fence.ReasonNoCSIAddons, true, lookForCSIAddons
+	d.Status.Message = "the cluster has no NetworkFences, so nobody can be asked to fence: install csi-addons; or fence the node by hand and let its volumes go: kubectl annotate nodefence " +
+		d.Facts.Node.Name + " '" + fence.OverrideAnnotation + "=" + fence.GateAttach + ": <how>'"
+}
+
+// differs tells whether there is something to record.
+func (d decision) differs() bool {
+	if d.Forget {
+		return false
+	}
+	return d.Record == nil || !equality.Semantic.DeepEqual(d.Facts.Status, d.Status) || metaDiffers(d.Record, d.Status)
+}
+
+// routine tells whether this is a healthy node whose ledger is kept, and nothing else.
+func (d decision) routine() bool {
+	if d.Record == nil && d.Forget {
+		return true // nothing is known of it, and nothing is to be
+	}
+	return d.Quiet() && d.Status.Phase == v1alpha1.NodeHealthy && !d.Forget && !d.RemoveTaint && (d.Record == nil || d.Record.DeletionTimestamp == nil)
+}
+
+// forgets tells whether a volume is no more in the record.
+func (d decision) forgets() bool {
+	return slices.ContainsFunc(d.Facts.Status.Volumes, func(was v1alpha1.HeldVolume) bool { return !slices.Contains(d.Status.Volumes, was) })
+}
+
+// unasked tells whether there is a volume for which no fence was recorded before
+// this look.
+func (d decision) unasked() bool {
+	s := d.Facts.Status
+	return slices.ContainsFunc(d.Status.Volumes, func(v v1alpha1.HeldVolume) bool {
+		return !slices.ContainsFunc(s.Fences, func(f v1alpha1.Fence) bool {
+			return s.Phase == v1alpha1.NodeFencing && f.Incident == s.Incident && f.Driver == v.Driver && f.ClusterID == v.ClusterID
+		})
+	})
+}
+
+// after is when to look again though nothing has happened.
+func (d decision) after() time.Duration {
+	after := unwatched
+	switch {
+	case d.Forget:
+		return 0
+	case d.Quiet() && d.Status.Phase == v1alpha1.NodeHealthy:
+		after = refresh
+	case d.Status.Phase == v1alpha1.NodeFenced && len(d.Facts.Left) > 0:
+		after = lookForPods
+	}
+	if d.After > 0 {
+		after = min(after, d.After)
+	}
+	return after
+}

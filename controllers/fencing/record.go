@@ -1,0 +1,104 @@
+package fencing
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/fence"
+)
+
+// write records what was decided, if the record is still as it was read. Its label
+// and finalizer come before the status of a node that gets lost, and after that of
+// one that is healthy again: at no time is an incident hidden by them, or its
+// record deleted.
+func (r *Reconciler) write(ctx context.Context, d decision) error {
+	record := &v1alpha1.NodeFence{}
+	if d.Record != nil {
+		record = d.Record.DeepCopy()
+	} else {
+		record.Name = d.Facts.Node.Name
+		if fence.Keep(d.Status) {
+			record.Labels, record.Finalizers = metaOf(record, d.Status)
+		}
+		if err := r.Client.Create(ctx, record); err != nil {
+			return fmt.Errorf("creating NodeFence %s: %w", record.Name, err)
+		}
+	}
+	if fence.Keep(d.Status) {
+		if err := r.writeMeta(ctx, record, d.Status); err != nil {
+			return err
+		}
+	}
+	if !equality.Semantic.DeepEqual(record.Status, d.Status) {
+		record.Status = *d.Status.DeepCopy()
+		if err := r.Client.Status().Update(ctx, record); err != nil {
+			return fmt.Errorf("recording in NodeFence %s: %w", record.Name, err)
+		}
+		r.tell(record, d)
+	}
+	return r.writeMeta(ctx, record, d.Status)
+}
+
+// writeMeta writes label and finalizer, if they differ.
+func (r *Reconciler) writeMeta(ctx context.Context, record *v1alpha1.NodeFence, status v1alpha1.NodeFenceStatus) error {
+	if !metaDiffers(record, status) {
+		return nil
+	}
+	labels, finalizers := metaOf(record, status)
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"resourceVersion": record.ResourceVersion, "labels": labels, "finalizers": finalizers,
+	}})
+	if err != nil {
+		return fmt.Errorf("labelling NodeFence %s: %w", record.Name, err)
+	}
+	if err := r.Client.Patch(ctx, record, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		return fmt.Errorf("labelling NodeFence %s: %w", record.Name, err)
+	}
+	return nil
+}
+
+func metaDiffers(record *v1alpha1.NodeFence, status v1alpha1.NodeFenceStatus) bool {
+	labels, finalizers := metaOf(record, status)
+	return record.Labels[fence.PhaseLabel] != labels[fence.PhaseLabel] || !slices.Equal(record.Finalizers, finalizers)
+}
+
+// metaOf is the label, and all finalizers, that the record is to have with a status.
+func metaOf(record *v1alpha1.NodeFence, status v1alpha1.NodeFenceStatus) (labels map[string]string, finalizers []string) {
+	labels = map[string]string{fence.PhaseLabel: string(status.Phase)}
+	finalizers = slices.Clone(record.Finalizers)
+	has := slices.Contains(finalizers, fence.RecordFinalizer)
+	switch {
+	case !fence.Keep(status):
+		finalizers = slices.DeleteFunc(finalizers, func(f string) bool { return f == fence.RecordFinalizer })
+	case !has && record.DeletionTimestamp == nil: // none can be added to what is being deleted
+		finalizers = append(finalizers, fence.RecordFinalizer)
+	}
+	return labels, finalizers
+}
+
+// forget deletes the record of a node that is gone and held nothing.
+func (r *Reconciler) forget(ctx context.Context, d decision) error {
+	if d.Record == nil {
+		return nil
+	}
+	record := d.Record.DeepCopy()
+	if slices.Contains(record.Finalizers, fence.RecordFinalizer) {
+		if err := r.writeMeta(ctx, record, v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeHealthy}); err != nil {
+			return err
+		}
+	}
+	r.metrics.forgotten(record.Name)
+	err := r.Client.Delete(ctx, record, client.Preconditions{UID: &record.UID, ResourceVersion: &record.ResourceVersion})
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting NodeFence %s: %w", record.Name, err)
+	}
+	r.Log.Info("forgot a node", "node", record.Name)
+	return nil
+}

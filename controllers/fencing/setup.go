@@ -1,0 +1,214 @@
+package fencing
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/cluster"
+	"github.com/fairlead-io/fairlead/cluster/csiaddons"
+	"github.com/fairlead-io/fairlead/fence"
+)
+
+// workers look at nodes beside each other; what may concern several is decided by
+// one at a time.
+const workers = 4
+
+// SetupWithManager registers the controller. Whatever may change a decision
+// brings an event.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	var err error
+	if r.metrics, err = newMetrics(ctrlmetrics.Registry); err != nil {
+		return fmt.Errorf("registering the metrics of fencing: %w", err)
+	}
+	ours := predicate.NewPredicateFuncs(func(o client.Object) bool {
+		va, ok := o.(*storagev1.VolumeAttachment)
+		return ok && r.Cached.Protects(va.Spec.Attacher)
+	})
+	everyNode := handler.EnqueueRequestsFromMapFunc(r.everyNode)
+	err = ctrl.NewControllerManagedBy(mgr).Named("fencing").
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
+		Watches(&corev1.Node{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(nodeChanged())).
+		Watches(&v1alpha1.NodeFence{}, handler.EnqueueRequestsFromMapFunc(r.recordAndWaiting)).
+		Watches(&storagev1.VolumeAttachment{}, handler.EnqueueRequestsFromMapFunc(ofAttachment), builder.WithPredicates(ours)).
+		Watches(&corev1.PersistentVolume{}, handler.EnqueueRequestsFromMapFunc(r.ofVolume), builder.WithPredicates(r.volumes())).
+		Watches(&storagev1.CSINode{}, &handler.EnqueueRequestForObject{}).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(ofPod), builder.WithPredicates(r.here(), changed())).
+		Watches(&storagev1.StorageClass{}, everyNode, builder.WithPredicates(r.classes(), changed())).
+		Watches(&storagev1.CSIDriver{}, everyNode, builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool { return r.Cached.Protects(o.GetName()) }))).
+		Watches(&corev1.ConfigMap{}, everyNode, builder.WithPredicates(r.here())).
+		WatchesRawSource(r.onceInstalled(mgr.GetCache(), &csiaddons.NetworkFence{}, handler.EnqueueRequestsFromMapFunc(r.ofFence))).
+		WatchesRawSource(r.onceInstalled(mgr.GetCache(), &csiaddons.NetworkFenceClass{}, everyNode)).
+		WatchesRawSource(r.onceInstalled(mgr.GetCache(), &csiaddons.CSIAddonsNode{}, handler.EnqueueRequestsFromMapFunc(r.ofClient), changed())).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("setting up the fencing controller: %w", err)
+	}
+	return nil
+}
+
+func request(name string) []reconcile.Request {
+	if name == "" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: name}}}
+}
+
+func requests(names []string) []reconcile.Request {
+	var all []reconcile.Request
+	for _, name := range names {
+		all = append(all, request(name)...)
+	}
+	return all
+}
+
+func ofAttachment(_ context.Context, o client.Object) []reconcile.Request {
+	va, ok := o.(*storagev1.VolumeAttachment)
+	if !ok {
+		return nil
+	}
+	return request(va.Spec.NodeName)
+}
+
+func ofPod(_ context.Context, o client.Object) []reconcile.Request {
+	pod, ok := o.(*corev1.Pod)
+	if !ok {
+		return nil
+	}
+	return request(pod.Spec.NodeName)
+}
+
+// recordAndWaiting is the record's node, and all that may wait for it: an address
+// that both have keeps the one out until the other is back.
+func (r *Reconciler) recordAndWaiting(ctx context.Context, o client.Object) []reconcile.Request {
+	all := request(o.GetName())
+	if record, ok := o.(*v1alpha1.NodeFence); ok && fence.Keep(record.Status) {
+		all = append(all, requests(r.records(ctx, func(s v1alpha1.NodeFenceStatus) bool {
+			return s.Phase == v1alpha1.NodeFencing || s.Phase == v1alpha1.NodeReturned
+		}))...)
+	}
+	return all
+}
+
+// ofFence are the nodes whose record names the NetworkFence. One that nobody
+// knows may stand in the way of any incident.
+func (r *Reconciler) ofFence(ctx context.Context, o client.Object) []reconcile.Request {
+	names := r.records(ctx, func(s v1alpha1.NodeFenceStatus) bool {
+		return slices.ContainsFunc(s.Fences, func(f v1alpha1.Fence) bool { return f.Name == o.GetName() })
+	})
+	if len(names) == 0 {
+		names = append(r.records(ctx, fence.Keep), o.GetLabels()[fence.NodeLabel])
+	}
+	return requests(names)
+}
+
+// ofClient is the node that csi-addons reports clients of, by the driver's name of it.
+func (r *Reconciler) ofClient(ctx context.Context, o client.Object) []reconcile.Request {
+	n, ok := o.(*csiaddons.CSIAddonsNode)
+	if !ok || !r.Cached.Protects(n.Spec.Driver.Name) {
+		return nil
+	}
+	names, err := r.Cached.NodesByID(ctx, n.Spec.Driver.Name, n.Spec.Driver.NodeID)
+	if err != nil {
+		r.Log.Error("could not look for a node by its driver's name of it", "nodeID", n.Spec.Driver.NodeID, "error", err)
+	}
+	return requests(names)
+}
+
+// ofVolume are the nodes that a volume is attached to.
+func (r *Reconciler) ofVolume(ctx context.Context, o client.Object) []reconcile.Request {
+	names, err := r.Cached.AttachedNodes(ctx, o.GetName())
+	if err != nil {
+		r.Log.Error("could not look for the nodes of a volume", "volume", o.GetName(), "error", err)
+	}
+	return requests(names)
+}
+
+func (r *Reconciler) everyNode(ctx context.Context, _ client.Object) []reconcile.Request {
+	var list corev1.NodeList
+	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		r.Log.Error("could not look for nodes", "error", err)
+		return nil
+	}
+	names := r.records(ctx, func(v1alpha1.NodeFenceStatus) bool { return true })
+	for i := range list.Items {
+		names = append(names, list.Items[i].Name)
+	}
+	return requests(names)
+}
+
+// records are the nodes whose record is of some kind.
+func (r *Reconciler) records(ctx context.Context, are func(v1alpha1.NodeFenceStatus) bool) []string {
+	var list v1alpha1.NodeFenceList
+	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		r.Log.Error("could not look for NodeFences", "error", err)
+		return nil
+	}
+	var names []string
+	for i := range list.Items {
+		if are(list.Items[i].Status) {
+			names = append(names, list.Items[i].Name)
+		}
+	}
+	return names
+}
+
+// here passes what is in the namespaces of the storage systems.
+func (r *Reconciler) here() predicate.Predicate {
+	return predicate.NewPredicateFuncs(func(o client.Object) bool { return r.Cached.Within(o.GetNamespace()) })
+}
+
+func (r *Reconciler) classes() predicate.Predicate {
+	return predicate.NewPredicateFuncs(func(o client.Object) bool {
+		c, ok := o.(*storagev1.StorageClass)
+		return ok && r.Cached.Protects(c.Provisioner)
+	})
+}
+
+// volumes passes changes of protected volumes; one that is new is attached nowhere.
+func (r *Reconciler) volumes() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			pv, ok := e.ObjectNew.(*corev1.PersistentVolume)
+			return ok && pv.Spec.CSI != nil && r.Cached.Protects(pv.Spec.CSI.Driver) && changed().Update(e)
+		},
+	}
+}
+
+// changed passes updates that change something of what the cache keeps.
+func changed() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		was, is := e.ObjectOld.DeepCopyObject().(client.Object), e.ObjectNew.DeepCopyObject().(client.Object)
+		for _, o := range []client.Object{was, is} {
+			o.SetResourceVersion("")
+			o.SetManagedFields(nil)
+		}
+		return !equality.Semantic.DeepEqual(was, is)
+	}}
+}
+
+// nodeChanged passes what fencing reads of nodes.
+func nodeChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		was, wasNode := e.ObjectOld.(*corev1.Node)
+		is, isNode := e.ObjectNew.(*corev1.Node)
+		return wasNode && isNode && cluster.FenceNodeChanged(was, is)
+	}}
+}

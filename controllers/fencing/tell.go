@@ -1,0 +1,62 @@
+package fencing
+
+import (
+	"context"
+	"log/slog"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/fence"
+)
+
+// log of one node's incident.
+func (r *Reconciler) log(d decision) *slog.Logger {
+	return r.Log.With("node", d.Facts.Node.Name, "incident", d.Status.Incident, "phase", d.Status.Phase)
+}
+
+// tell says on the record and on the node what has come to be: each phase and
+// each reason once. That a node is healthy is news only where it was not.
+func (r *Reconciler) tell(record *v1alpha1.NodeFence, d decision) {
+	was, is := d.Facts.Status, d.Status
+	r.metrics.moved(d)
+	if was.Phase == is.Phase && was.Reason == is.Reason || was.Phase == "" && is.Phase == v1alpha1.NodeHealthy && !d.Warning {
+		return
+	}
+	kind, level := corev1.EventTypeNormal, slog.LevelInfo
+	if d.Warning {
+		kind, level = corev1.EventTypeWarning, slog.LevelWarn
+	}
+	r.log(d).Log(context.Background(), level, "a node's fence", "was", was.Phase, "reason", is.Reason, "message", is.Message, "volumes", len(is.Volumes))
+	message := is.Message
+	if message == "" {
+		message = "the node is healthy"
+	}
+	if d.Node == nil { // a nil pointer is no nil object
+		r.Events.Eventf(record, nil, kind, is.Reason, string(is.Phase), "%s", clipped(message))
+		return
+	}
+	r.Events.Eventf(record, d.Node, kind, is.Reason, string(is.Phase), "%s", clipped(message))
+	r.Events.Eventf(d.Node, record, kind, is.Reason, string(is.Phase), "%s", clipped(message))
+}
+
+// tellKept says, once, that a record which somebody has deleted stays for now.
+func (r *Reconciler) tellKept(d decision) {
+	if d.Record == nil || d.Record.DeletionTimestamp == nil || !fence.Keep(d.Status) {
+		return
+	}
+	if _, told := r.kept.LoadOrStore(d.Record.UID, true); told {
+		return
+	}
+	r.log(d).Warn("a record was deleted that is still needed; it goes when its node is healthy again")
+	r.Events.Eventf(d.Record, nil, corev1.EventTypeWarning, "Kept", string(d.Status.Phase),
+		"this record was deleted, but it is the only memory of what the node held and of what is fenced; it goes when the node is healthy again")
+}
+
+// clipped fits the note of an event, which takes 1 KiB.
+func clipped(message string) string {
+	if len(message) <= 1024 {
+		return message
+	}
+	return message[:1021] + "..."
+}

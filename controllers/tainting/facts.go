@@ -1,0 +1,148 @@
+package tainting
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/fence"
+)
+
+// view is one reading of the cluster.
+type view struct {
+	facts   fence.TaintingFacts
+	nodes   map[string]*corev1.Node
+	records map[string]*v1alpha1.NodeFence
+}
+
+// gather reads nodes and their records.
+func (r *Reconciler) gather(ctx context.Context, reader client.Reader) (*view, error) {
+	v := &view{nodes: map[string]*corev1.Node{}, records: map[string]*v1alpha1.NodeFence{}}
+	var nodes corev1.NodeList
+	if err := reader.List(ctx, &nodes); err != nil {
+		return nil, fmt.Errorf("listing nodes: %w", err)
+	}
+	var records v1alpha1.NodeFenceList
+	if err := reader.List(ctx, &records); err != nil {
+		return nil, fmt.Errorf("listing the nodes' fences: %w", err)
+	}
+	for i := range records.Items {
+		v.records[records.Items[i].Name] = &records.Items[i]
+	}
+	var err error
+	if v.facts.Policy, err = r.Policy(ctx); err != nil {
+		return nil, fmt.Errorf("reading how nodes are fenced: %w", err)
+	}
+	for i := range nodes.Items {
+		node := &nodes.Items[i]
+		n := nodeOf(node)
+		if record := v.records[node.Name]; record != nil {
+			n.Status = record.Status
+		}
+		v.nodes[node.Name] = node
+		v.facts.Nodes = append(v.facts.Nodes, n)
+	}
+	v.facts.Now = r.Clock.Now()
+	return v, nil
+}
+
+// addMemory of what Fairlead has tainted. The cache may be behind that, so that it
+// would seem as if somebody had taken the taint away: it is for the second look only.
+func (r *Reconciler) addMemory(v *view) {
+	for i := range v.facts.Nodes {
+		n := &v.facts.Nodes[i]
+		n.Given = n.Status.Incident != "" && r.given[n.Node.Name] == n.Status.Incident
+	}
+}
+
+// addHeartbeats of the nodes' leases.
+func (r *Reconciler) addHeartbeats(ctx context.Context, v *view) error {
+	var leases coordinationv1.LeaseList
+	if err := r.Live.List(ctx, &leases, client.InNamespace(corev1.NamespaceNodeLease)); err != nil {
+		return fmt.Errorf("listing the leases of nodes: %w", err)
+	}
+	renewed := map[string]time.Time{}
+	for i := range leases.Items {
+		if at := leases.Items[i].Spec.RenewTime; at != nil {
+			renewed[leases.Items[i].Name] = at.Time
+		}
+	}
+	for i := range v.facts.Nodes {
+		n := &v.facts.Nodes[i]
+		if at := renewed[n.Node.Name]; at.After(n.Heartbeat) {
+			n.Heartbeat = at
+		}
+	}
+	return nil
+}
+
+// paused reads the switch. Whoever may not read it, or can't, does not go on.
+func (r *Reconciler) paused(ctx context.Context) (bool, error) {
+	var switches corev1.ConfigMap
+	err := r.Live.Get(ctx, client.ObjectKey{Namespace: fence.SwitchesNamespace, Name: fence.TaintingSwitch().ConfigMap}, &switches)
+	if client.IgnoreNotFound(err) != nil {
+		return true, fmt.Errorf("reading the switch of automatic tainting: %w", err)
+	}
+	return fence.TaintingSwitch().Off(switches.Data), nil
+}
+
+func nodeOf(node *corev1.Node) fence.TaintingNode {
+	n := fence.TaintingNode{
+		Node: fence.Node{Name: node.Name, Exists: true, Machine: v1alpha1.MachineIdentity{
+			UID: node.UID, BootID: node.Status.NodeInfo.BootID, SystemUUID: node.Status.NodeInfo.SystemUUID,
+		}},
+		Labels:   node.Labels,
+		Created:  node.CreationTimestamp.Time,
+		Cordoned: node.Spec.Unschedulable, Deleting: node.DeletionTimestamp != nil,
+		OptedOut: node.Annotations[fence.NoTaintAnnotation] == "true",
+		Drivers:  driversOn(node),
+	}
+	for _, t := range node.Spec.Taints {
+		if t.Key == fence.OutOfServiceTaint {
+			n.Node.OutOfService = true
+			n.Node.OwnTaint = n.Node.OwnTaint || t.Value == fence.OwnTaintValue
+		}
+	}
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			n.Node.Ready, n.Unknown = c.Status == corev1.ConditionTrue, c.Status == corev1.ConditionUnknown
+			n.Node.ReadyChanged, n.Heartbeat = c.LastTransitionTime.Time, c.LastHeartbeatTime.Time
+		}
+	}
+	for _, a := range node.Status.Addresses {
+		if ip, err := netip.ParseAddr(a.Address); err == nil { // else it is a name
+			n.Node.Addresses = append(n.Node.Addresses, ip.Unmap())
+		}
+	}
+	return n
+}
+
+// driversOn lists whose volumes a node's status shows. A volume that is not of a CSI
+// driver goes by its plugin: kubernetes.io/iscsi.
+func driversOn(node *corev1.Node) []string {
+	names := slices.Clone(node.Status.VolumesInUse)
+	for _, a := range node.Status.VolumesAttached {
+		names = append(names, a.Name)
+	}
+	var drivers []string
+	for _, name := range names {
+		driver, _, ok := fence.ParseUniqueName(string(name))
+		if !ok {
+			driver = string(name)
+			if parts := strings.SplitN(driver, "/", 3); len(parts) == 3 {
+				driver = parts[0] + "/" + parts[1]
+			}
+		}
+		drivers = append(drivers, driver)
+	}
+	slices.Sort(drivers)
+	return slices.Compact(drivers)
+}

@@ -1,0 +1,169 @@
+package tainting
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/fence"
+)
+
+// Reconciler taints lost nodes. There is one request, for the whole cluster: which
+// node is tainted depends on all of them.
+type Reconciler struct {
+	Tainting fence.Tainting
+	// Policy of fencing, as it is now: the storage systems' own switches are in it.
+	Policy func(context.Context) (fence.Policy, error)
+	// Facts gathers all that fencing a node goes by, if it is there: then a node whose
+	// fence would be refused for something that neither its record nor other nodes'
+	// show, such as a server's address, is not tainted.
+	Facts  func(ctx context.Context, node string) (fence.Facts, error)
+	Client client.Client
+	// Live reads from the API server.
+	Live   client.Reader
+	Events events.EventRecorder
+	Clock  clock.PassiveClock
+	Log    *slog.Logger
+
+	metrics *metrics
+	// given are the incidents in which a node was tainted, by node. The record of it
+	// may come late, and another taint must not come before.
+	given map[string]string
+	told  map[string]told
+	// looked is when the API server was last looked at. There is one worker.
+	looked time.Time
+}
+
+const (
+	// again is how soon all is looked at again while a node is not Ready: for what is
+	// no event, such as time that passes, the switch, and leases.
+	again = 30 * time.Second
+	// pace of looks at the API server. In a cluster that changes all the time, each
+	// change would else read all nodes.
+	pace = 10 * time.Second
+	// settle is when to look again after a taint.
+	settle = time.Second
+)
+
+// Reconcile looks at all nodes, and taints no more than one.
+func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
+	glance, err := r.gather(ctx, r.Client)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	verdicts := r.Tainting.MayTaint(glance.facts)
+	if !slices.ContainsFunc(verdicts, positive) {
+		r.report(glance, verdicts)
+		return ctrl.Result{RequeueAfter: after(verdicts)}, nil
+	}
+	if wait := pace - r.Clock.Since(r.looked); wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, nil
+	}
+	r.looked = r.Clock.Now()
+	// What is read is of use for as long as that, and so is a write that follows from it.
+	ctx, cancel := context.WithTimeout(ctx, r.Tainting.Defaulted().MaxStaleness)
+	defer cancel()
+	view, verdicts, err := r.look(ctx)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	r.report(view, verdicts)
+	for _, v := range verdicts {
+		if v.Action == fence.TaintNow {
+			return r.taint(ctx, view, v) // the next one on another look
+		}
+	}
+	return ctrl.Result{RequeueAfter: after(verdicts)}, nil
+}
+
+func positive(v fence.Verdict) bool { return v.Action != fence.NoTaint }
+
+// after is when to look again though nothing was heard of; 0: never, all are Ready.
+func after(verdicts []fence.Verdict) time.Duration {
+	if len(verdicts) == 0 {
+		return 0
+	}
+	soonest := again
+	for _, v := range verdicts {
+		if v.After > 0 {
+			soonest = min(soonest, v.After)
+		}
+	}
+	return soonest
+}
+
+// look decides on what the API server says now.
+func (r *Reconciler) look(ctx context.Context) (*view, []fence.Verdict, error) {
+	read := r.Clock.Now()
+	live, err := r.gather(ctx, r.Live)
+	if err != nil {
+		return nil, nil, err
+	}
+	r.addMemory(live)
+	if err := r.addHeartbeats(ctx, live); err != nil {
+		return nil, nil, err
+	}
+	if live.facts.Paused, err = r.paused(ctx); err != nil {
+		return nil, nil, err
+	}
+	live.facts.Read = read
+	verdicts, err := r.decide(ctx, live)
+	return live, verdicts, err
+}
+
+// decide asks of each node that is to be tainted whether it could be fenced, as far
+// as that can be asked. One that could not makes room for the next.
+func (r *Reconciler) decide(ctx context.Context, v *view) ([]fence.Verdict, error) {
+	asked := map[string]bool{}
+	for {
+		v.facts.Now = r.Clock.Now()
+		verdicts := r.Tainting.Taint(v.facts)
+		i := slices.IndexFunc(verdicts, func(v fence.Verdict) bool { return positive(v) && !asked[v.Node] })
+		if i < 0 || r.Facts == nil {
+			return verdicts, nil
+		}
+		name := verdicts[i].Node
+		facts, err := r.Facts(ctx, name)
+		if err != nil {
+			return nil, fmt.Errorf("looking whether node %s could be fenced: %w", name, err)
+		}
+		asked[name] = true
+		n := slices.IndexFunc(v.facts.Nodes, func(n fence.TaintingNode) bool { return n.Node.Name == name })
+		v.facts.Nodes[n].Refused = fence.Unfenceable(facts)
+	}
+}
+
+// taint gives one node the taint, if it is as it was read.
+func (r *Reconciler) taint(ctx context.Context, view *view, v fence.Verdict) (ctrl.Result, error) {
+	before := view.nodes[v.Node]
+	node, now := before.DeepCopy(), metav1.NewTime(r.Clock.Now())
+	node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{
+		Key: fence.OutOfServiceTaint, Value: fence.OwnTaintValue, Effect: corev1.TaintEffectNoExecute, TimeAdded: &now,
+	})
+	err := r.Client.Patch(ctx, node, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	switch {
+	case err == nil:
+		r.given[v.Node] = incident(view, v)
+		r.metrics.taints.WithLabelValues(resultTainted).Inc()
+		r.Log.Warn("tainted a lost node", "node", v.Node, "incident", incident(view, v), "lost", v.Since, "taint", fence.OutOfServiceTaint, "why", v.Message)
+		r.event(view, v, corev1.EventTypeWarning, "OutOfService", "Taint", "tainted automatically: "+v.Message)
+		r.looked = time.Time{}
+		return ctrl.Result{RequeueAfter: settle}, nil
+	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
+		r.metrics.taints.WithLabelValues(resultConflict).Inc()
+		r.Log.Info("a lost node has changed, and is looked at again", "node", v.Node)
+		return ctrl.Result{RequeueAfter: pace}, nil
+	}
+	r.metrics.taints.WithLabelValues(resultFailed).Inc()
+	return ctrl.Result{}, fmt.Errorf("tainting node %s: %w", v.Node, err)
+}

@@ -1,0 +1,78 @@
+package tainting
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/fairlead-io/fairlead/fence"
+)
+
+// told is what was said of a node in one incident, by reason.
+type told struct {
+	incident string
+	reasons  map[string]bool
+}
+
+// quiet are reasons that nobody waits to hear: they are as configured, or pass by
+// themselves, or the node's record says the same.
+var quiet = []string{
+	fence.ReasonTaintingOff, fence.ReasonControlPlane, fence.ReasonNotSelected, fence.ReasonOptedOut,
+	fence.ReasonAlreadyTainted, fence.ReasonLeaving, fence.ReasonKubeletAlive, fence.ReasonNotYet,
+	fence.ReasonUnderWay, fence.ReasonNothingHeld, fence.ReasonSwitchedOff,
+}
+
+// report makes verdicts visible: each reason once in an incident.
+func (r *Reconciler) report(view *view, verdicts []fence.Verdict) {
+	r.metrics.judged(verdicts)
+	lost := map[string]bool{}
+	for _, v := range verdicts {
+		lost[v.Node] = true
+		r.Log.Debug("judged a lost node", "node", v.Node, "action", v.Action, "reason", v.Reason, "message", v.Message)
+		if v.Action == fence.TaintNow || slices.Contains(quiet, v.Reason) || !r.first(v.Node, incident(view, v), v.Reason) {
+			continue
+		}
+		if v.Action == fence.WouldTaint {
+			r.Log.Info("would taint a lost node", "node", v.Node, "incident", incident(view, v), "lost", v.Since, "why", v.Message)
+			r.event(view, v, corev1.EventTypeNormal, "WouldTaint", "DryRun", "automatic tainting is in a dry run, and would taint it now: "+v.Message)
+			continue
+		}
+		r.Log.Warn("a lost node is not tainted", "node", v.Node, "incident", incident(view, v), "lost", v.Since, "reason", v.Reason, "why", v.Message)
+		r.event(view, v, corev1.EventTypeWarning, "NotTainted", "Judge", "not tainted automatically ("+v.Reason+"): "+v.Message)
+	}
+	maps.DeleteFunc(r.told, func(node string, _ told) bool { return !lost[node] })
+}
+
+// first tells whether it is the first time that this is said.
+func (r *Reconciler) first(node, incident, reason string) bool {
+	if r.told[node].incident != incident {
+		r.told[node] = told{incident, map[string]bool{}}
+	}
+	said := r.told[node].reasons
+	if said[reason] {
+		return false
+	}
+	said[reason] = true
+	return true
+}
+
+// incident is the name of a node's loss, or while there is no record of it, its time.
+func incident(view *view, v fence.Verdict) string {
+	if record := view.records[v.Node]; record != nil && record.Status.Incident != "" {
+		return record.Status.Incident
+	}
+	return v.Since.UTC().Format(time.RFC3339)
+}
+
+// event is written for the node and for its record: people look at either.
+func (r *Reconciler) event(view *view, v fence.Verdict, kind, reason, action, note string) {
+	var record runtime.Object
+	if found := view.records[v.Node]; found != nil {
+		record = found
+		r.Events.Eventf(record, view.nodes[v.Node], kind, reason, action, "%s", note)
+	}
+	r.Events.Eventf(view.nodes[v.Node], record, kind, reason, action, "%s", note)
+}

@@ -1,0 +1,221 @@
+package e2e
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/cluster/csiaddons"
+	"github.com/fairlead-io/fairlead/e2e/sandbox"
+	"github.com/fairlead-io/fairlead/fence"
+)
+
+// protectedDrivers fence for the nodes that protected volumes are lost with here.
+var protectedDrivers = sandbox.CSIAddonsOptions{Drivers: []sandbox.CSIAddonsDriver{
+	{
+		Name: rbd, ClusterID: "rook-ceph", Client: cephFSID, ControllerNode: "node-3",
+		Nodes: map[string][]string{"node-1": {"192.168.50.1/32"}, "node-2": {"192.168.50.2/32", "fd00:50::2/128"}},
+	},
+}}
+
+// newFencingCluster is one whose Ceph volumes Fairlead protects.
+func newFencingCluster(t *testing.T, fencing string) (*cluster, *sandbox.CSIAddons) {
+	t.Helper()
+	c := newControlPlane(t, options{nodes: 6, fastNodeLoss: true, fencing: fencing})
+	c.runKubelets()
+	csi := c.startCSIAddons(protectedDrivers)
+	c.apply(cephSecret, rbdFenceClass)
+	c.must(c.Install(t.Context(), sandbox.RookCeph))
+	c.must(c.RunFairlead(t.Context(), 1, 1))
+	for node := range protectedDrivers.Drivers[0].Nodes {
+		c.waitPhase(node, v1alpha1.NodeHealthy)
+	}
+	return c, csi
+}
+
+// waitPhase waits until a node's record has come to a phase.
+func (c *cluster) waitPhase(node string, phase v1alpha1.NodeFencePhase) v1alpha1.NodeFence {
+	c.t.Helper()
+	var record v1alpha1.NodeFence
+	c.eventually(fmt.Sprintf("nodefence %s is %s", node, phase), time.Minute, func() error {
+		if err := c.Client.Get(c.t.Context(), client.ObjectKey{Name: node}, &record); err != nil {
+			return err
+		}
+		if record.Status.Phase != phase {
+			return fmt.Errorf("it is %s: %s: %s", record.Status.Phase, record.Status.Reason, record.Status.Message)
+		}
+		return nil
+	})
+	return record
+}
+
+// fencing in one line of configuration.
+const fencing = `{profiles: [{name: rook-ceph}], returning: {readyFor: 3s}}`
+
+// TestNodeLoss loses three nodes, each with a database on an RWO volume, at the
+// same moment: one that Fairlead protects; one where an operator sets the taint and
+// nobody fences; and one where nobody does more than to delete the pod. It prints
+// the three side by side, and goes on with the first one until its node is back.
+func TestNodeLoss(t *testing.T) {
+	c, csi := newFencingCluster(t, fencing)
+	safe := database{name: "safe", driver: rbd, clusterID: "rook-ceph", nodes: []string{"node-1", "node-2"}}
+	tainted := database{name: "tainted", driver: "other.csi.example.com", clusterID: "x", nodes: []string{"node-3", "node-4"}}
+	left := database{name: "left", driver: "other.csi.example.com", clusterID: "x", nodes: []string{"node-5", "node-6"}}
+	lost := map[string]string{}
+	for _, d := range []database{safe, tainted, left} {
+		lost[d.name] = c.runDatabase(d)
+	}
+	node := lost[safe.name]
+	c.eventually("its volume is in the ledger", 30*time.Second, func() error {
+		record := c.waitPhase(node, v1alpha1.NodeHealthy)
+		if !slices.ContainsFunc(record.Status.Volumes, func(v v1alpha1.HeldVolume) bool { return v.PersistentVolume == safe.volume() }) || record.Status.Addresses == "" {
+			return fmt.Errorf("it has %+v, addresses %q", record.Status.Volumes, record.Status.Addresses)
+		}
+		return nil
+	})
+	t.Log("\n" + c.kubectl("get", "nodefences"))
+
+	f := c.film(&storagev1.VolumeAttachmentList{}, &corev1.PodList{}, &csiaddons.NetworkFenceList{})
+	c.must(csi.Fail("fence", "the mons are away")) // so that the attachment is tried before the fence stands
+	f.began = time.Now()
+	for _, n := range lost {
+		c.must(c.SwitchOff(t.Context(), n))
+	}
+	for _, n := range lost {
+		c.waitReady(n, false)
+	}
+	notReady := time.Now()
+	c.taint(node)
+	c.taint(lost[tainted.name])
+	c.kubectl("delete", "pod", left.pod().Name, "--force", "--grace-period=0")
+
+	t.Run("the volume is held, and its user is told why", func(t *testing.T) {
+		c := &cluster{Sandbox: c.Sandbox, t: t}
+		c.eventually("told in the pod's events", time.Minute, func() error {
+			out := c.kubectl("describe", "pod", safe.pod().Name)
+			for _, words := range []string{"FailedAttachVolume", "is lost and not fenced", node, "kubectl describe nodefence " + node} {
+				if !strings.Contains(out, words) {
+					return fmt.Errorf("it does not say %q:\n%s", words, out)
+				}
+			}
+			return nil
+		})
+		if blocked, err := csi.Blocked("rook-ceph"); err != nil || len(blocked) > 0 {
+			t.Errorf("%v is blocked: %v", blocked, err)
+		}
+		c.eventually("its record says what the driver says", 30*time.Second, func() error {
+			if record := c.waitPhase(node, v1alpha1.NodeFencing); record.Status.Reason != fence.ReasonDriverFailed || !strings.Contains(record.Status.Message, "the mons are away") {
+				return fmt.Errorf("it says %s: %s", record.Status.Reason, record.Status.Message)
+			}
+			return nil
+		})
+		t.Log("\n" + c.kubectl("get", "nodefences", "-o", "wide"))
+		t.Log(lastEvent(c.kubectl("describe", "pod", safe.pod().Name)))
+	})
+	healed := time.Now()
+	c.must(csi.Heal())
+	fenced := f.wait(c, "fenced", 2*time.Minute, fencedOn(node))
+	attached := f.wait(c, "attached elsewhere", 2*time.Minute, attachedTo(safe.volume(), safe.other(node)))
+	up := f.wait(c, "up elsewhere", time.Minute, upOn(safe, safe.other(node)))
+	if attached.revision <= fenced.revision {
+		t.Errorf("it was attached to %s at revision %d, before the fence stood at %d", safe.other(node), attached.revision, fenced.revision)
+	}
+	if late := attached.at.Sub(fenced.at); late > 3*time.Second {
+		t.Errorf("it was attached only %s after the fence stood", late)
+	}
+	c.waitPhase(node, v1alpha1.NodeDrained)
+	unsafe := f.wait(c, "the other one, without a fence", time.Minute, attachedTo(tainted.volume(), tainted.other(lost[tainted.name])))
+	unsafeUp := f.wait(c, "the other one is up", time.Minute, upOn(tainted, tainted.other(lost[tainted.name])))
+
+	t.Run("not let in before it has booted anew", func(t *testing.T) { c.comesBack(t, csi, f, safe, node) })
+
+	slow := f.wait(c, "without anything", 8*time.Minute, attachedTo(left.volume(), left.other(lost[left.name])))
+	slowUp := f.wait(c, "without anything, up", time.Minute, upOn(left, left.other(lost[left.name])))
+	since := func(at time.Time) string { return at.Sub(f.began).Round(10 * time.Millisecond).String() }
+	t.Logf(`since the nodes were switched off:
+                                     with Fairlead   taint alone   neither
+  Kubernetes says it is not Ready    %-15s %-13s %s
+  tainted / pod force-deleted        %-15s %-13s %s
+  the storage can fence again        %-15s
+  fenced                             %-15s never         never
+  attached to another node           %-15s %-13s %s
+  up on another node                 %-15s %-13s %s
+  two writers possible until         never           for ever      for ever
+attached %s after the fence stood; %s without anything`,
+		since(notReady), since(notReady), since(notReady), since(notReady), since(notReady), since(notReady), since(healed),
+		since(fenced.at), since(attached.at), since(unsafe.at), since(slow.at), since(up.at), since(unsafeUp.at), since(slowUp.at),
+		attached.at.Sub(fenced.at).Round(time.Millisecond), slow.at.Sub(f.began).Round(time.Second))
+}
+
+// comesBack brings the node back twice: as it was, and booted anew.
+func (c *cluster) comesBack(t *testing.T, csi *sandbox.CSIAddons, f *film, d database, node string) {
+	c = &cluster{Sandbox: c.Sandbox, t: t}
+	blocked := func() int {
+		list, err := csi.Blocked("rook-ceph")
+		c.must(err)
+		return len(list)
+	}
+	addresses := len(protectedDrivers.Drivers[0].Nodes[node])
+	c.must(c.SwitchOn(t.Context(), node, false))
+	c.waitReady(node, true)
+	c.eventually("its record says that it has not booted", 30*time.Second, func() error {
+		if record := c.waitPhase(node, v1alpha1.NodeFenced); record.Status.Reason != fence.ReasonNotRebooted {
+			return fmt.Errorf("it says %s: %s", record.Status.Reason, record.Status.Message)
+		}
+		return nil
+	})
+	if out := c.refused("taint", "nodes", node, fence.OutOfServiceTaint+"-"); !strings.Contains(out, "has not booted since") {
+		t.Errorf("taking the taint away: %s", out)
+	}
+	time.Sleep(5 * time.Second) // longer than it would have to be Ready
+	if n := blocked(); n != addresses {
+		t.Fatalf("%d addresses are blocked, want %d: it was let in without having booted", n, addresses)
+	}
+
+	c.must(c.SwitchOff(t.Context(), node))
+	c.waitReady(node, false)
+	c.must(c.SwitchOn(t.Context(), node, true))
+	c.waitPhase(node, v1alpha1.NodeReturned)
+	if n := blocked(); n != addresses {
+		t.Fatalf("%d addresses are blocked, want %d: it was let in with its taint", n, addresses)
+	}
+	c.kubectl("taint", "nodes", node, fence.OutOfServiceTaint+"-")
+	c.waitPhase(node, v1alpha1.NodeHealthy)
+	if n := blocked(); n != 0 {
+		t.Errorf("%d addresses are still blocked", n)
+	}
+	var left csiaddons.NetworkFenceList
+	c.must(c.Client.List(t.Context(), &left))
+	if len(left.Items) > 0 {
+		t.Errorf("NetworkFences are left: %+v", left.Items)
+	}
+	// And it serves again: the pod moves back when the other node is drained.
+	c.kubectl("cordon", d.other(node))
+	c.kubectl("delete", "pod", d.pod().Name)
+	if back := c.waitUp(d, d.other(node), time.Minute); back != node {
+		t.Errorf("it is up on %s", back)
+	}
+	c.kubectl("uncordon", d.other(node))
+}
+
+// upOn fits the pod running with its volume on a node.
+func upOn(d database, node string) func(moment) bool {
+	return func(m moment) bool {
+		pod, ok := m.object.(*corev1.Pod)
+		return ok && m.what == watch.Modified && client.ObjectKeyFromObject(pod) == d.pod() && pod.Spec.NodeName == node && ready(pod)
+	}
+}
+
+// lastEvent is the last line of what kubectl describes.
+func lastEvent(described string) string {
+	lines := strings.Split(strings.TrimSpace(described), "\n")
+	return lines[len(lines)-1]
+}

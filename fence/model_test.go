@@ -1,0 +1,903 @@
+package fence
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+)
+
+// A world of machines, storage clusters, Kubernetes, csi-addons and people, each
+// with its own idea of what is going on. Only the machines and the block lists
+// are the truth: who can write to what.
+
+const (
+	rbd    = "rook-ceph.rbd.csi.ceph.com"
+	cephFS = "rook-ceph.cephfs.csi.ceph.com"
+	other  = "other.rbd.csi.ceph.com"
+)
+
+// worldVolumes: of two storage clusters, the first with two drivers.
+var worldVolumes = []Volume{
+	{Name: "pv-rbd", Driver: rbd, Handle: "h^1", ClusterID: "a", AccessModes: []string{"ReadWriteOnce"}},
+	{Name: "pv-fs", Driver: cephFS, Handle: "h-2", ClusterID: "a", AccessModes: []string{"ReadWriteOncePod"}},
+	{Name: "pv-other", Driver: other, Handle: "h-3", ClusterID: "b", AccessModes: []string{"ReadWriteOnce"}},
+	{Name: "pv-shared", Driver: cephFS, Handle: "h-4", ClusterID: "a", AccessModes: []string{"ReadWriteMany"}},
+	{Name: "pv-read", Driver: rbd, Handle: "h-5", ClusterID: "a", AccessModes: []string{"ReadOnlyMany"}},
+}
+
+func volumeNamed(name string) Volume {
+	return worldVolumes[slices.IndexFunc(worldVolumes, func(v Volume) bool { return v.Name == name })]
+}
+
+func unique(v Volume) string { return "kubernetes.io/csi/" + v.Driver + "^" + v.Handle }
+
+// machine is a computer. It writes to what it has mounted while it is on and its
+// storage does not block it, whatever Kubernetes thinks of it.
+type machine struct {
+	node    string // whose name it runs under
+	uuid    string
+	boot    int
+	on      bool
+	reaches bool // the API server
+	scrap   bool // another machine has its name: nobody hears of it again
+	// address it has at each storage cluster, and since which step.
+	address map[string]netip.Addr
+	since   int
+	mounts  map[string]bool
+	// suspect: in this boot, somebody gave reason to fence it.
+	suspect bool
+	// reported: the step of its first word in this boot.
+	reported int
+}
+
+func (m *machine) bootID() string { return fmt.Sprintf("%s-boot-%d", m.uuid, m.boot) }
+
+type worldNode struct {
+	uid          string
+	uuid, bootID string
+	ready        bool
+	changed      time.Time
+	taint, own   bool
+	address      netip.Addr
+	clients      map[string]netip.Addr // of its client pods, by storage cluster
+	inUse        []string
+}
+
+type attachment struct{ volume, node, bootID string }
+
+type record struct {
+	version     int
+	status      v1alpha1.NodeFenceStatus
+	annotations map[string]string
+}
+
+// networkFence is the object, and what csi-addons did of it.
+type networkFence struct {
+	NetworkFence
+	version int
+	ours    bool
+	// target is the machine, in its boot, that it was made for, on what was known at a step.
+	target string
+	made   int
+	// due: csi-addons has yet to look at it.
+	due bool
+	// did is what was last done for it: it tells a stale message from a true one.
+	did string
+	// flipped by a user: what it does is not ours.
+	flipped bool
+}
+
+// block on an address at a storage cluster.
+type block struct {
+	by   string
+	ours bool
+}
+
+type world struct {
+	now  time.Time
+	step int
+	ids  int
+
+	machines []*machine
+	blocks   map[string]map[string]block // storage cluster → CIDR → who placed it
+
+	nodes       map[string]worldNode
+	attachments []attachment
+	records     map[string]record
+	fences      map[string]networkFence
+	silent      map[string]bool // nodes whose CSIAddonsNodes are gone
+
+	nodesGate bool // the webhook for nodes is up; it is fail-open
+	automatic bool
+	modes     map[string]Mode
+	driverUp  map[string]bool
+
+	views []view
+
+	// forgiven: what somebody has taken upon himself; by machine, boot and volume.
+	forgiven map[string]bool
+	// tampered: somebody has let an address in behind Fairlead's back, and it has
+	// not had the chance to see that. By storage cluster and CIDR: the NetworkFence
+	// that did it.
+	tampered map[string]string
+	// noticed: mounts, as in forgiven, that Fairlead has had the chance to record.
+	noticed map[string]bool
+	// looked: the step in which Fairlead last had all done that it wanted for a node.
+	looked map[string]int
+	// targets of NetworkFences, by name: the machine and boot each was made for.
+	targets map[string]string
+}
+
+var modelDrivers = map[string]string{rbd: "a", cephFS: "a", other: "b"}
+
+const (
+	modelReadyFor = 20 * time.Second
+	modelMaxAge   = 10 * time.Minute
+)
+
+func newWorld(nodes int, sharedAddress bool) *world {
+	w := &world{
+		now: time.Unix(1_000_000, 0), blocks: map[string]map[string]block{"a": {}, "b": {}},
+		nodes: map[string]worldNode{}, records: map[string]record{}, fences: map[string]networkFence{}, silent: map[string]bool{},
+		nodesGate: true, modes: map[string]Mode{}, driverUp: map[string]bool{},
+		forgiven: map[string]bool{}, noticed: map[string]bool{}, looked: map[string]int{}, step: 1, tampered: map[string]string{}, targets: map[string]string{},
+	}
+	for driver := range modelDrivers {
+		w.modes[driver], w.driverUp[driver] = ModeFence, true
+	}
+	for i := range nodes {
+		m := w.newMachine(fmt.Sprintf("node-%d", i+1))
+		if sharedAddress && i == 1 {
+			m.address = w.machines[0].address // both behind one address
+		}
+		w.heartbeat(m)
+	}
+	return w
+}
+
+func (w *world) id() int { w.ids++; return w.ids }
+
+func (w *world) newMachine(node string) *machine {
+	m := &machine{node: node, uuid: fmt.Sprintf("uuid-%d", w.id()), on: true, reaches: true, mounts: map[string]bool{}, address: w.newAddresses(), since: w.step}
+	w.machines = append(w.machines, m)
+	return m
+}
+
+func (w *world) newAddresses() map[string]netip.Addr {
+	n := byte(w.id())
+	return map[string]netip.Addr{"a": netip.AddrFrom4([4]byte{10, 0, 0, n}), "b": netip.AddrFrom16([16]byte{0xfd, 15: n})}
+}
+
+// machineOf a node's name, now.
+func (w *world) machineOf(node string) *machine {
+	i := slices.IndexFunc(w.machines, func(m *machine) bool { return m.node == node && !m.scrap })
+	return w.machines[i]
+}
+
+func (w *world) nodeNames() []string {
+	var names []string
+	for _, m := range w.machines {
+		if !m.scrap {
+			names = append(names, m.node)
+		}
+	}
+	return names
+}
+
+func (w *world) blocked(m *machine, cluster string) bool {
+	_, blocked := w.blocks[cluster][HostPrefix(m.address[cluster]).String()]
+	return blocked
+}
+
+// writes tells whether a machine can write to a volume.
+func (w *world) writes(m *machine, v Volume) bool {
+	return m.on && m.mounts[v.Name] && !w.blocked(m, v.ClusterID)
+}
+
+func forgivenKey(m *machine, volume string) string { return m.bootID() + " " + volume }
+
+func (w *world) forgive(m *machine, volume string) { w.forgiven[forgivenKey(m, volume)] = true }
+
+// --- Kubernetes
+
+// heartbeat is a kubelet's word to the API server; it makes its node object if there is none.
+func (w *world) heartbeat(m *machine) {
+	if !m.on || !m.reaches || m.scrap {
+		return
+	}
+	n, there := w.nodes[m.node]
+	if !there {
+		n = worldNode{uid: fmt.Sprint("uid-", w.id()), changed: w.now}
+	}
+	if !n.ready {
+		n.ready, n.changed = true, w.now
+	}
+	n.uuid, n.bootID, n.address = m.uuid, m.bootID(), m.address["a"]
+	n.inUse, n.clients = nil, m.address
+	for _, v := range worldVolumes {
+		if m.mounts[v.Name] {
+			n.inUse = append(n.inUse, unique(v))
+		}
+	}
+	w.nodes[m.node] = n
+	if n.taint {
+		m.suspect = true
+	}
+	if m.reported == 0 {
+		m.reported = w.step
+	}
+}
+
+// nodeController finds out that a node does not speak any more.
+func (w *world) nodeController(node string) {
+	m, n := w.machineOf(node), w.nodes[node]
+	if _, there := w.nodes[node]; there && n.ready && (!m.on || !m.reaches) {
+		n.ready, n.changed = false, w.now
+		w.nodes[node] = n
+	}
+}
+
+func (w *world) attachedTo(volume string) []string {
+	var on []string
+	for _, a := range w.attachments {
+		if a.volume == volume {
+			on = append(on, a.node)
+		}
+	}
+	return on
+}
+
+// attach is the attach-detach controller asking for an attachment, through the gate.
+func (w *world) attach(t *rapid.T, v Volume, node string) {
+	on := w.attachedTo(v.Name)
+	if n, there := w.nodes[node]; !there || n.taint || !n.ready || slices.Contains(on, node) || len(on) > 0 && !v.Shared() && !v.ReadOnly() {
+		return
+	}
+	if held := w.gate(v, node); held != nil {
+		return
+	}
+	w.mustNotBeWritable(t, v, node)
+	w.attachments = append(w.attachments, attachment{v.Name, node, w.nodes[node].bootID})
+}
+
+// gate asks the gate, on live facts.
+func (w *world) gate(v Volume, node string) *Held {
+	var holders []Holder
+	for _, name := range w.everyName() {
+		n, r := w.nodes[name], w.records[name]
+		remembered := slices.ContainsFunc(r.status.Volumes, func(h v1alpha1.HeldVolume) bool { return h.PersistentVolume == v.Name })
+		inUse := slices.Contains(n.inUse, unique(v))
+		if remembered || inUse || slices.Contains(w.attachedTo(v.Name), name) {
+			holders = append(holders, Holder{Node: w.node(name, n), Status: r.status, Override: ReadOverride(r.annotations, r.status), InUse: inUse})
+		}
+	}
+	return Attach(v, node, holders, w.policy())
+}
+
+func (w *world) everyName() []string {
+	names := map[string]bool{}
+	for n := range w.nodes {
+		names[n] = true
+	}
+	for n := range w.records {
+		names[n] = true
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// mount is a kubelet mounting what is attached; a storage that blocks it says no.
+func (w *world) mount(v Volume, node string) {
+	m := w.machineOf(node)
+	if m.on && m.reaches && !w.blocked(m, v.ClusterID) && w.nodes[node].bootID == m.bootID() && slices.Contains(w.attachedTo(v.Name), node) {
+		m.mounts[v.Name] = true
+		w.heartbeat(m) // it says so before it mounts
+		if w.modes[v.Driver] == ModeOff {
+			w.forgive(m, v.Name)
+		}
+	}
+}
+
+// letGo is a pod leaving a node that works: unmounted first, then detached.
+func (w *world) letGo(v Volume, node string) {
+	if m := w.machineOf(node); m.on && m.reaches {
+		delete(m.mounts, v.Name)
+	}
+}
+
+// detach is the attach-detach controller: when the kubelet says that a volume is
+// not in use; or in spite of that, for a taint, after six minutes, or when the node is gone.
+func (w *world) detach(volume, node string) {
+	n, there := w.nodes[node]
+	forced := !there || n.taint || !n.ready && w.now.Sub(n.changed) >= 6*time.Minute
+	if forced || !slices.Contains(n.inUse, unique(volumeNamed(volume))) {
+		w.attachments = slices.DeleteFunc(w.attachments, func(a attachment) bool { return a.volume == volume && a.node == node })
+	}
+}
+
+// --- csi-addons
+
+func (w *world) csiAddons(t *rapid.T, name string, outcome string) {
+	f, there := w.fences[name]
+	if !there {
+		return
+	}
+	if !w.driverUp[w.driverOf(f.NetworkFence)] {
+		return // no leader: the status stays as it is
+	}
+	if f.Deleting {
+		delete(w.fences, name)
+		return
+	}
+	if !f.due {
+		return
+	}
+	if outcome == "fails" {
+		f.Result, f.Message = resultFailed, "rpc error: code = Internal"
+		w.put(name, f)
+		return // and is due still
+	}
+	w.execute(t, &f)
+	f.did = did(f.NetworkFence)
+	if outcome == "status is lost" {
+		w.fences[name] = f
+		return
+	}
+	f.due = false
+	f.Result, f.Message = resultSucceeded, fencedMessage
+	if f.Unfenced {
+		f.Message = unfencedMessage
+	}
+	w.put(name, f)
+}
+
+func did(n NetworkFence) string { return fmt.Sprint(n.Unfenced, n.CIDRs) }
+
+// lies: its status says that it blocks, and that is not what was last done.
+func (f networkFence) lies() bool {
+	return !f.Unfenced && f.Result == resultSucceeded && f.Message == fencedMessage && f.did != did(f.NetworkFence)
+}
+
+func (w *world) driverOf(n NetworkFence) string {
+	if n.Class != "" {
+		return strings.TrimPrefix(n.Class, "class-")
+	}
+	return n.Driver
+}
+
+// execute is the storage cluster doing what it is told.
+func (w *world) execute(t *rapid.T, f *networkFence) {
+	cluster := modelDrivers[w.driverOf(f.NetworkFence)]
+	for _, cidr := range f.CIDRs {
+		p, err := netip.ParsePrefix(cidr)
+		if err != nil {
+			continue
+		}
+		if !f.Unfenced {
+			if f.ours && !f.flipped {
+				w.mustNotBeInnocent(t, f, cluster, p.Addr())
+			}
+			if was, blocked := w.blocks[cluster][cidr]; !blocked || !was.ours {
+				w.blocks[cluster][cidr] = block{f.Name, f.ours && !f.flipped}
+			}
+			continue
+		}
+		if _, blocked := w.blocks[cluster][cidr]; !blocked {
+			continue
+		}
+		if f.ours && !f.flipped {
+			w.mustHaveRebooted(t, f, cluster, p.Addr())
+		} else {
+			w.tamper(f.Name, cluster, cidr)
+		}
+		delete(w.blocks[cluster], cidr)
+	}
+}
+
+// tamper: an address is let in behind Fairlead's back.
+func (w *world) tamper(by, cluster, cidr string) {
+	w.tampered[cluster+" "+cidr] = by
+	for _, m := range w.machines {
+		if HostPrefix(m.address[cluster]).String() != cidr {
+			continue
+		}
+		for _, v := range worldVolumes {
+			// What has been let go of is lost; what has not is held again once Fairlead sees it.
+			if m.mounts[v.Name] && v.ClusterID == cluster && w.elsewhere(m, v) {
+				w.forgive(m, v.Name)
+			}
+		}
+	}
+}
+
+// elsewhere: a volume is attached to or mounted by another machine.
+func (w *world) elsewhere(m *machine, v Volume) bool {
+	for _, o := range w.machines {
+		if o != m && o.on && o.mounts[v.Name] {
+			return true
+		}
+	}
+	return slices.ContainsFunc(w.attachments, func(a attachment) bool {
+		return a.volume == v.Name && (a.node != m.node || a.bootID != m.bootID())
+	})
+}
+
+// put is a write to a NetworkFence.
+func (w *world) put(name string, f networkFence) {
+	f.version++
+	f.ResourceVersion = fmt.Sprint(f.version)
+	w.fences[name] = f
+}
+
+// restart of csi-addons' manager: it looks at everything again.
+func (w *world) restartCSIAddons() {
+	for name, f := range w.fences {
+		f.due = true
+		w.fences[name] = f
+	}
+}
+
+// --- people
+
+func (w *world) taint(node string, on, own bool) {
+	n, there := w.nodes[node]
+	if !there {
+		return
+	}
+	r := w.records[node]
+	o := ReadOverride(r.annotations, r.status)
+	if w.nodesGate && !own {
+		if on && AddTaint(w.node(node, n), o) != nil || !on && n.taint && RemoveTaint(w.node(node, n), r.status, o) != nil {
+			return
+		}
+	}
+	n.taint, n.own = on, on && own
+	w.nodes[node] = n
+	if m := w.machineOf(node); on {
+		m.suspect = true
+	}
+}
+
+func (w *world) reboot(m *machine) {
+	m.on, m.reaches, m.suspect, m.reported, m.mounts = true, true, false, 0, map[string]bool{}
+	m.boot++
+}
+
+func (w *world) deleteNode(node string) {
+	delete(w.nodes, node)
+	w.machineOf(node).suspect = true
+}
+
+// replace a machine by another of the same name; the old one may still run.
+func (w *world) replace(node string) {
+	m := w.machineOf(node)
+	m.reaches, m.scrap, m.suspect = false, true, true
+	w.newMachine(node)
+	delete(w.nodes, node)
+}
+
+// override a gate, through the webhook that records it.
+func (w *world) override(node, gate string) {
+	r, there := w.records[node]
+	if !there {
+		return
+	}
+	o := Override{Gate: gate, By: "alice", Reason: "I know", Scope: Scope(r.status), At: w.now}
+	r.annotations = map[string]string{OverrideAnnotation: gate + ": I know", OverriddenAnnotation: o.Text()}
+	r.version++
+	w.records[node] = r
+	if gate != GateUnfence || r.status.Incident == "" {
+		return // attach: see mustNotBeWritable
+	}
+	for _, m := range w.machines {
+		if m.node == node {
+			for v := range m.mounts {
+				w.forgive(m, v)
+			}
+		}
+	}
+}
+
+func (w *world) setMode(driver string, mode Mode) {
+	w.modes[driver] = mode
+	if mode == ModeOff {
+		for _, m := range w.machines {
+			for v := range m.mounts {
+				if volumeNamed(v).Driver == driver {
+					w.forgive(m, v)
+				}
+			}
+		}
+	}
+}
+
+// --- what Fairlead reads
+
+func (w *world) policy() Policy {
+	modes := maps.Clone(w.modes)
+	return Policy{
+		MaxAge: modelMaxAge, ReadyFor: modelReadyFor, Automatic: w.automatic,
+		Storages: func(driver string) (StoragePolicy, bool) {
+			mode, known := modes[driver]
+			return StoragePolicy{Mode: mode}, known
+		},
+	}
+}
+
+// view is what a cache, or a live read, shows at one moment.
+type view struct {
+	step        int // of the oldest part
+	now         time.Time
+	nodes       map[string]worldNode
+	attachments []attachment
+	records     map[string]record
+	fences      map[string]networkFence
+	silent      map[string]bool
+}
+
+func (w *world) view() view {
+	v := view{
+		step: w.step, now: w.now, nodes: maps.Clone(w.nodes), attachments: slices.Clone(w.attachments),
+		records: map[string]record{}, fences: maps.Clone(w.fences), silent: maps.Clone(w.silent),
+	}
+	for name, r := range w.records {
+		v.records[name] = record{r.version, *r.status.DeepCopy(), r.annotations}
+	}
+	return v
+}
+
+// sources say by which addresses the storage knows a node, as old as its object
+// is here; what the CSIAddonsNodes say of the second cluster may be gone.
+func (v view) sources(node string) []v1alpha1.StorageIdentity {
+	var list []v1alpha1.StorageIdentity
+	for _, driver := range slices.Sorted(maps.Keys(modelDrivers)) {
+		cluster := modelDrivers[driver]
+		address, there := v.nodes[node].clients[cluster]
+		if !there || v.silent[node] && cluster == "b" {
+			continue
+		}
+		list = append(list, v1alpha1.StorageIdentity{
+			Driver: driver, ClusterID: cluster, Class: "class-" + driver,
+			Addresses: []v1alpha1.ClientAddress{{CIDR: HostPrefix(address).String(), Source: SourceCSIAddonsNode}},
+		})
+	}
+	return list
+}
+
+func (w *world) node(name string, n worldNode) Node {
+	if n.uid == "" {
+		return Node{Name: name}
+	}
+	return Node{
+		Name: name, Exists: true, Machine: v1alpha1.MachineIdentity{UID: types.UID(n.uid), BootID: n.bootID, SystemUUID: n.uuid},
+		Ready: n.ready, ReadyChanged: n.changed, OutOfService: n.taint, OwnTaint: n.own, Addresses: []netip.Addr{n.address},
+	}
+}
+
+func (w *world) facts(v view, name string, now time.Time) Facts {
+	r := v.records[name]
+	n := w.node(name, v.nodes[name])
+	f := Facts{
+		Now: now, Node: n, Status: *r.status.DeepCopy(), Override: ReadOverride(r.annotations, r.status), Policy: w.policy(),
+		Ledger: v.sources(name),
+	}
+	use := Use{InUse: v.nodes[name].inUse}
+	for _, a := range v.attachments {
+		if a.node == name {
+			use.Attached = append(use.Attached, a.volume)
+			f.Left = append(f.Left, "attachment of "+a.volume)
+			if a.bootID != n.Machine.BootID {
+				f.OldAttachments = append(f.OldAttachments, a.volume)
+			}
+		}
+	}
+	f.Holding = Holding(use, worldVolumes, func(driver string) bool { return f.Policy.mode(driver) != ModeOff })
+	for _, fence := range slices.Sorted(maps.Keys(v.fences)) {
+		f.Fences = append(f.Fences, v.fences[fence].NetworkFence)
+	}
+	names := map[string]bool{}
+	for o := range v.nodes {
+		names[o] = true
+	}
+	for o := range v.records {
+		names[o] = true
+	}
+	delete(names, name)
+	for _, o := range slices.Sorted(maps.Keys(names)) {
+		f.Others = append(f.Others, Other{Node: w.node(o, v.nodes[o]), Status: v.records[o].status, ClientAddresses: slices.Collect(maps.Values(v.nodes[o].clients))})
+	}
+	return f
+}
+
+// --- Fairlead's controller
+
+// act decides on facts and does what Next says: writes carry the version that
+// was read, any of them may fail, and after writes of them it crashes.
+func (w *world) act(t *rapid.T, v view, name string, now time.Time, writes int) Step {
+	if _, there := v.records[name]; !there {
+		if _, there := v.nodes[name]; there && writes > 0 {
+			if _, exists := w.records[name]; !exists {
+				w.records[name] = record{version: w.id()}
+			}
+		}
+		return Step{}
+	}
+	f := w.facts(v, name, now)
+	step := Next(f)
+	current, there := w.records[name]
+	if !equality.Semantic.DeepEqual(step.Status, f.Status) {
+		if writes > 0 && there && current.version == v.records[name].version {
+			w.write(t, name, step.Status)
+		}
+		return step
+	}
+	did := func() bool { writes--; return writes >= 0 }
+	if step.Forget && did() && there && current.version == v.records[name].version {
+		delete(w.records, name)
+	}
+	for _, n := range step.Create {
+		if _, exists := w.fences[n.Name]; !exists && did() {
+			w.create(f, n, v.step)
+		}
+	}
+	for _, n := range step.Unfence {
+		if have, exists := w.fences[n.Name]; exists && have.ResourceVersion == n.ResourceVersion && did() {
+			have.Unfenced, have.due = true, true
+			w.put(n.Name, have)
+		}
+	}
+	for _, n := range step.Delete {
+		if have, exists := w.fences[n.Name]; exists && have.ResourceVersion == n.ResourceVersion && did() {
+			have.Deleting = true
+			w.put(n.Name, have)
+		}
+	}
+	if n := w.nodes[name]; step.RemoveTaint && n.own && n.uid == string(f.Node.Machine.UID) && did() {
+		n.taint, n.own = false, false
+		w.nodes[name] = n
+	}
+	if v.step == w.step && writes >= 0 {
+		w.seen(name)
+	}
+	return step
+}
+
+
+// normal is comparable as text: pointers are followed.
+func normal(s v1alpha1.NodeFenceStatus) string {
+	at := func(t *metav1.Time) string {
+		if t == nil {
+			return ""
+		}
+		return t.UTC().String()
+	}
+	text := fmt.Sprint(s.Phase, "|", s.Reason, "|", s.Message, "|", s.Node, "|", at(s.LastHealthy), "|", at(s.LostSince), "|", s.Incident, "|", s.Addresses, "|", s.Volumes, "|", s.VolumeCount, "|", at(s.Tainted))
+	for _, i := range s.Identities {
+		text += fmt.Sprintf("|%s %s %s %s %v", i.Driver, i.ClusterID, i.Class, i.Problem, i.Addresses)
+	}
+	for _, f := range s.Fences {
+		text += fmt.Sprintf("|%s %s %s %v %s %s %d %s", f.Name, f.Driver, f.ClusterID, f.CIDRs, f.State, f.Since.UTC(), f.Failures, f.Message)
+	}
+	return text
+}
+
+func (w *world) write(_ *rapid.T, name string, s v1alpha1.NodeFenceStatus) {
+	r := w.records[name]
+	r.version, r.status = w.id(), s
+	w.records[name] = r
+	for _, m := range w.machines {
+		for v := range m.mounts {
+			if m.node == name && s.Node.BootID == m.bootID() && slices.ContainsFunc(s.Volumes, func(h v1alpha1.HeldVolume) bool { return h.PersistentVolume == v }) {
+				w.noticed[forgivenKey(m, v)] = true
+			}
+		}
+	}
+}
+
+// counts: nobody has taken upon himself what the machine writes to the volume,
+// and Fairlead has been up at some time while it was mounted: of an attachment
+// that comes and goes without its looking, nothing is left to know.
+func (w *world) counts(m *machine, v Volume) bool {
+	return w.writes(m, v) && w.noticed[forgivenKey(m, v.Name)] && !w.forgiven[forgivenKey(m, v.Name)]
+}
+
+func (w *world) create(f Facts, n NetworkFence, decided int) {
+	target := f.Status.Node.SystemUUID + " " + f.Status.Node.BootID
+	if was, known := w.targets[n.Name]; known {
+		target = was
+	} else {
+		w.targets[n.Name] = target
+	}
+	n.Created, n.ResourceVersion = w.now, "1"
+	w.fences[n.Name] = networkFence{NetworkFence: n, version: 1, ours: true, target: target, made: decided, due: true}
+}
+
+// seen: Fairlead has looked at its fences as they are, and had the chance to
+// take back what it believed of them.
+func (w *world) seen(name string) {
+	w.looked[name] = w.step
+	for _, r := range w.records[name].status.Fences {
+		if f, there := w.fences[r.Name]; there && f.lies() {
+			continue // nobody can tell, until csi-addons has looked at it again
+		}
+		for _, cidr := range r.CIDRs {
+			at := r.ClusterID + " " + cidr
+			by := w.fences[w.tampered[at]]
+			_, blocked := w.blocks[r.ClusterID][cidr]
+			alone := 1 == count(w.records[name].status.Fences, func(o v1alpha1.Fence) bool { return o.ClusterID == r.ClusterID && slices.Contains(o.CIDRs, cidr) })
+			// Else it left no trace: a stranger's object is gone again, or ours is flipped back.
+			if blocked || w.tampered[at] == r.Name && alone || by.Unfenced {
+				delete(w.tampered, at)
+			}
+		}
+	}
+}
+
+func count[T any](list []T, is func(T) bool) int {
+	n := 0
+	for _, x := range list {
+		if is(x) {
+			n++
+		}
+	}
+	return n
+}
+
+// --- what must hold
+
+// mustNotBeWritable: no other machine writes to an exclusive volume that is let go.
+func (w *world) mustNotBeWritable(t *rapid.T, v Volume, node string) {
+	if v.ReadOnly() || w.modes[v.Driver] == ModeOff {
+		return
+	}
+	to := w.machineOf(node)
+	for _, m := range w.machines {
+		if m == to || !w.counts(m, v) {
+			continue
+		}
+		if n, there := w.nodes[m.node]; v.Shared() && there && !n.taint && !m.scrap {
+			continue // it may have many writers
+		}
+		r := w.records[m.node]
+		if ReadOverride(r.annotations, r.status).Gate == GateAttach || w.tampered[v.ClusterID+" "+HostPrefix(m.address[v.ClusterID]).String()] != "" {
+			w.forgive(m, v.Name)
+			continue
+		}
+		t.Fatalf("invariant 10: %s may be attached to %s while the machine %s of %s writes to it\n%s", v.Name, node, m.bootID(), m.node, w)
+	}
+}
+
+// mustHaveOneWriter: no exclusive volume can be written to from two machines.
+func (w *world) mustHaveOneWriter(t *rapid.T) {
+	for _, v := range worldVolumes {
+		if v.Shared() || v.ReadOnly() {
+			continue
+		}
+		var writers []string
+		for _, m := range w.machines {
+			if w.counts(m, v) {
+				writers = append(writers, m.node+" "+m.bootID())
+			}
+		}
+		if len(writers) > 1 {
+			t.Fatalf("invariant 10: %s is written to from %v\n%s", v.Name, writers, w)
+		}
+	}
+}
+
+// mustHaveRebooted: whom this lets in has booted since, or has nothing of before.
+func (w *world) mustHaveRebooted(t *rapid.T, f *networkFence, cluster string, a netip.Addr) {
+	for _, m := range w.machines {
+		if m.address[cluster] != a || !m.on {
+			continue
+		}
+		for _, v := range worldVolumes {
+			if v.ClusterID == cluster && m.mounts[v.Name] && !v.ReadOnly() && !w.forgiven[forgivenKey(m, v.Name)] && w.keepsOut(m, cluster, f) {
+				t.Fatalf("invariant 10: %s lets in the machine %s of %s, which has not booted since it was lost and has %s mounted\n%s", f.Name, m.bootID(), m.node, v.Name, w)
+			}
+		}
+	}
+}
+
+// keepsOut: the fence was made for this boot of the machine, or another one is.
+func (w *world) keepsOut(m *machine, cluster string, f *networkFence) bool {
+	boot := m.uuid + " " + m.bootID()
+	if f.target == boot {
+		return true
+	}
+	for _, r := range w.records {
+		for _, o := range r.status.Fences {
+			if o.Incident == r.status.Incident && o.ClusterID == cluster && o.State == v1alpha1.FenceFenced && w.targets[o.Name] == boot {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// mustNotBeInnocent: whom this shuts out was given up by somebody, or took over
+// the address later.
+func (w *world) mustNotBeInnocent(t *rapid.T, f *networkFence, cluster string, a netip.Addr) {
+	if _, already := w.blocks[cluster][HostPrefix(a).String()]; already {
+		return
+	}
+	for _, m := range w.machines {
+		if m.address[cluster] != a || !m.on || !m.reaches || m.suspect || m.since > f.made {
+			continue
+		}
+		if m.reported == 0 || f.made < m.reported || w.looked[f.Labels[NodeLabel]] <= m.reported {
+			continue // it has booted since, and Fairlead had yet to see that
+		}
+		t.Fatalf("%s shuts out the healthy machine %s of %s\n%s", f.Name, m.bootID(), m.node, w)
+	}
+}
+
+// fencedMustBeFenced: what is recorded as fenced is.
+func (w *world) fencedMustBeFenced(t *rapid.T) {
+	for name, r := range w.records {
+		switch r.status.Phase {
+		case v1alpha1.NodeFencing, v1alpha1.NodeFenced, v1alpha1.NodeDrained:
+		default:
+			continue
+		}
+		for _, f := range r.status.Fences {
+			for _, cidr := range f.CIDRs {
+				if _, blocked := w.blocks[f.ClusterID][cidr]; !blocked && f.State == v1alpha1.FenceFenced && f.Incident == r.status.Incident && w.tampered[f.ClusterID+" "+cidr] == "" {
+					t.Fatalf("invariant 10: %s is recorded as fenced by %s, and %s is not blocked\n%s", name, f.Name, cidr, w)
+				}
+			}
+		}
+	}
+}
+
+// gateMustHold asks the gate for everything that Kubernetes could ask for now.
+func (w *world) gateMustHold(t *rapid.T) {
+	for _, v := range worldVolumes {
+		if !slices.ContainsFunc(w.machines, func(m *machine) bool { return w.counts(m, v) }) {
+			continue
+		}
+		on := w.attachedTo(v.Name)
+		for _, node := range slices.Sorted(maps.Keys(w.nodes)) {
+			if v.ReadOnly() || len(on) > 0 && !v.Shared() || slices.Contains(on, node) || w.gate(v, node) != nil {
+				continue
+			}
+			forgiven := maps.Clone(w.forgiven)
+			w.mustNotBeWritable(t, v, node)
+			w.forgiven = forgiven // it was only asked
+		}
+	}
+}
+
+func (w *world) check(t *rapid.T) {
+	w.mustHaveOneWriter(t)
+	w.fencedMustBeFenced(t)
+	w.gateMustHold(t)
+}
+
+func (w *world) String() string {
+	var b strings.Builder
+	for _, m := range w.machines {
+		fmt.Fprintf(&b, "machine %s of %s: on %t, reaches %t, scrap %t, %v, mounts %v\n", m.bootID(), m.node, m.on, m.reaches, m.scrap, m.address, m.mounts)
+	}
+	for _, n := range slices.Sorted(maps.Keys(w.nodes)) {
+		fmt.Fprintf(&b, "node %s: %+v\n", n, w.nodes[n])
+	}
+	fmt.Fprintf(&b, "attachments %v\nblocks %v\n", w.attachments, w.blocks)
+	for _, n := range slices.Sorted(maps.Keys(w.records)) {
+		fmt.Fprintf(&b, "record %s: %s %v\n", n, normal(w.records[n].status), w.records[n].annotations)
+	}
+	for _, n := range slices.Sorted(maps.Keys(w.fences)) {
+		fmt.Fprintf(&b, "networkfence %s: %+v\n", n, w.fences[n])
+	}
+	fmt.Fprintf(&b, "forgiven %v tampered %v\n", slices.Sorted(maps.Keys(w.forgiven)), w.tampered)
+	return b.String()
+}
