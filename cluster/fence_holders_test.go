@@ -69,9 +69,9 @@ func TestHoldersAreFoundByEveryTrace(t *testing.T) {
 		&storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "inline"}, Spec: storagev1.VolumeAttachmentSpec{Attacher: rbd, NodeName: "inline"}},
 	}
 	c := withHolders(t, objects...)
-	names := func(r *FenceReader, except string) (found []string) {
+	names := func(r *HolderReader) (found []string) {
 		t.Helper()
-		holders, err := r.Holders(t.Context(), v, except)
+		holders, err := r.Holders(t.Context(), v)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -80,11 +80,11 @@ func TestHoldersAreFoundByEveryTrace(t *testing.T) {
 		}
 		return found
 	}
-	if got := names(NewFenceReader(c, c), "well"); !slices.Equal(got, []string{"attached", "gone", "listed", "remembers", "uses", "without-node"}) {
+	if got := names(NewHolderReader(c, c)); !slices.Equal(got, []string{"attached", "gone", "listed", "remembers", "uses", "well", "without-node"}) {
 		t.Errorf("got %v", got)
 	}
 	// Caches that have heard of nothing: those in an incident are found all the same.
-	if got := names(NewFenceReader(c, withHolders(t)), ""); !slices.Equal(got, []string{"gone"}) {
+	if got := names(NewHolderReader(c, withHolders(t))); !slices.Equal(got, []string{"gone"}) {
 		t.Errorf("with empty caches: got %v", got)
 	}
 }
@@ -99,7 +99,7 @@ func TestHoldersAreReadLive(t *testing.T) {
 	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 	node.Spec.Taints = []corev1.Taint{{Key: fence.OutOfServiceTaint}}
 	live, stale := withHolders(t, record, node), withHolders(t, remembering("n", "Healthy", "pv-a"), remembering("gone", "Healthy", "pv-a"), using("gone"))
-	holders, err := NewFenceReader(live, stale).Holders(t.Context(), fence.Volume{Name: "pv-a", Driver: rbd, Handle: "h"}, "")
+	holders, err := NewHolderReader(live, stale).Holders(t.Context(), fence.Volume{Name: "pv-a", Driver: rbd, Handle: "h"})
 	if err != nil || len(holders) != 2 {
 		t.Fatalf("got %+v, %v", holders, err)
 	}
@@ -114,7 +114,7 @@ func TestHoldersAreReadLive(t *testing.T) {
 func TestTheSwitchOfAStorageSystem(t *testing.T) {
 	for value, off := range map[string]bool{"false": true, "False": true, " FALSE\n": true, "true": false, "": false, "no": false, "0": false} {
 		c := withHolders(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "rook-ceph", Name: "rook-ceph-operator-config"}, Data: map[string]string{"ROOK_WATCH_FOR_NODE_FAILURE": value}})
-		if got, err := NewFenceReader(c, c).SwitchedOff(t.Context(), fence.RookCeph()); err != nil || got != off {
+		if got, err := NewHolderReader(c, c).SwitchedOff(t.Context(), fence.RookCeph()); err != nil || got != off {
 			t.Errorf("%q: got %t, %v", value, got, err)
 		}
 	}
@@ -122,7 +122,7 @@ func TestTheSwitchOfAStorageSystem(t *testing.T) {
 	elsewhere.Namespace = "storage"
 	c := withHolders(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "rook-ceph", Name: "rook-ceph-operator-config"}, Data: map[string]string{"ROOK_WATCH_FOR_NODE_FAILURE": "false"}})
 	for _, s := range []fence.Storage{elsewhere, {Name: "without"}} {
-		if got, err := NewFenceReader(c, c).SwitchedOff(t.Context(), s); err != nil || got {
+		if got, err := NewHolderReader(c, c).SwitchedOff(t.Context(), s); err != nil || got {
 			t.Errorf("%s in %s: got %t, %v", s.Name, s.Namespace, got, err)
 		}
 	}
@@ -135,7 +135,7 @@ func TestVolumesOfClaims(t *testing.T) {
 	c := withHolders(t, claim("bound", "pv-a"), claim("unbound", ""), claim("lost", "nothing"), &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-a"}},
 		&storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: "no"}, Spec: storagev1.CSIDriverSpec{AttachRequired: ptr.To(false)}},
 		&storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: "yes"}, Spec: storagev1.CSIDriverSpec{AttachRequired: ptr.To(true)}}, &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: "unsaid"}})
-	r := NewFenceReader(c, c)
+	r := NewHolderReader(c, c)
 	for name, bound := range map[string]bool{"bound": true, "unbound": false, "lost": false, "gone": false} {
 		if v, err := r.BoundVolume(t.Context(), "default", name); err != nil || (v != nil) != bound || bound && v.Name != "pv-a" {
 			t.Errorf("%s: got %v, %v", name, v, err)

@@ -671,7 +671,6 @@ func (w *world) act(t *rapid.T, v view, name string, now time.Time, writes int) 
 	return step
 }
 
-
 // normal is comparable as text: pointers are followed.
 func normal(s v1alpha1.NodeFenceStatus) string {
 	at := func(t *metav1.Time) string {

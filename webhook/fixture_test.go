@@ -140,7 +140,7 @@ func newFencing(t testing.TB, live client.Reader) *Fencing {
 		t.Fatal(err)
 	}
 	return &Fencing{
-		Fencing: c.Fencing, Live: cluster.NewFenceReader(live, live), Draining: func() bool { return false },
+		Fencing: c.Fencing, Live: cluster.NewHolderReader(live, live), Draining: func() bool { return false },
 		MayOverride: func(_ context.Context, user authenticationv1.UserInfo, _ string) (bool, error) {
 			return user.Username == "alice", nil
 		},
