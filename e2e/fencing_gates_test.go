@@ -115,8 +115,9 @@ func TestFencingGatesAreNarrow(t *testing.T) {
 	})
 	refuses("on record of a node that is gone, without Fairlead", "rbd-a", rbdDriver, "node-2", byPolicy+"volumes'", "volume rbd-a was last on node gone, which is lost and not fenced")
 	passes("on no record, without Fairlead", "rbd-b", rbdDriver, "node-2")
-	inline := attachmentOf("", rbdDriver, "node-2")
+	inline := attachmentOf("inline", rbdDriver, "node-2")
 	inline.Spec.Source = storagev1.VolumeAttachmentSource{InlineVolumeSpec: &csiVolume("inline", rbdDriver).Spec}
+	inline.Spec.Source.InlineVolumeSpec.Capacity = nil
 	if err := c.create(inline); err != nil {
 		t.Errorf("a volume without PersistentVolume, without Fairlead: %v", err)
 	}
