@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
@@ -103,7 +102,7 @@ func (r *HolderReader) SwitchedOff(ctx context.Context, s fence.Storage) (bool, 
 	if err != nil {
 		return false, fmt.Errorf("reading the switch of %s: %w", s.Name, err)
 	}
-	return strings.EqualFold(strings.TrimSpace(settings.Data[s.Switch.Key]), "false"), nil
+	return s.Switch.Off(settings.Data), nil
 }
 
 // Volume reads a PersistentVolume; nil is none.

@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -40,5 +39,5 @@ func (r *FenceReader) switchedOff(ctx context.Context, s fence.Storage) (bool, e
 	if err != nil {
 		return false, fmt.Errorf("reading the switch of %s: %w", s.Name, err)
 	}
-	return strings.EqualFold(strings.TrimSpace(m.Data[s.Switch.Key]), "false"), nil
+	return s.Switch.Off(m.Data), nil
 }

@@ -173,9 +173,9 @@ const (
 // all be tainted, in this order.
 func (t Tainting) Taint(f TaintingFacts) []Verdict { return t.verdicts(f, false) }
 
-// MayTaint is Taint without the rules that take a closer look (heartbeats, volumes
-// of others, whether the node could be fenced): for finding out from a cache, which
-// need not have all that, whether the closer look is worth it. Nothing may be done on it.
+// MayTaint is Taint but for how fresh the facts are, for a cache, which has neither
+// heartbeats nor a time of its reading: it tells whether a closer look is worth it.
+// Nothing may be done on it.
 func (t Tainting) MayTaint(f TaintingFacts) []Verdict { return t.verdicts(f, true) }
 
 func (t Tainting) verdicts(f TaintingFacts, glance bool) []Verdict {
@@ -206,7 +206,7 @@ func (t Tainting) verdicts(f TaintingFacts, glance bool) []Verdict {
 type judge struct {
 	Tainting
 	TaintingFacts
-	// glance leaves out what takes a closer look.
+	// glance leaves out how fresh the facts are.
 	glance bool
 	// own are the nodes with Fairlead's taint, those of this decision included.
 	own map[string]bool

@@ -43,12 +43,9 @@ func (j *judge) refuse(n TaintingNode) *Refusal {
 	rules := []func(TaintingNode) *Refusal{
 		j.controlPlane, j.notSelected, j.tainted, j.handled,
 		j.alive, j.notYet,
-		j.notRecorded, j.nothingHeld,
+		j.notRecorded, j.nothingHeld, j.unprotected, j.unfenceable,
+		j.switchedOff,
 	}
-	if !j.glance {
-		rules = append(rules, j.unprotected, j.unfenceable)
-	}
-	rules = append(rules, j.switchedOff)
 	if !j.glance {
 		rules = append(rules, j.staleView)
 	}

@@ -425,7 +425,7 @@ func TestAGlanceDoesWithoutWhatACacheLacks(t *testing.T) {
 	f.Read = time.Time{}
 	for i := range f.Nodes {
 		n := &f.Nodes[i]
-		n.Heartbeat, n.Drivers, n.Node.Machine = time.Time{}, nil, v1alpha1.MachineIdentity{}
+		n.Heartbeat = time.Time{}
 	}
 	if v := tainting.Taint(f)[0]; v.Action != NoTaint {
 		t.Errorf("tainted without a closer look: %+v", v)

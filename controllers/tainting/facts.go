@@ -3,7 +3,6 @@ package tainting
 import (
 	"context"
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/cluster"
 	"github.com/fairlead-io/fairlead/fence"
 )
 
@@ -96,30 +96,16 @@ func (r *Reconciler) paused(ctx context.Context) (bool, error) {
 
 func nodeOf(node *corev1.Node) fence.TaintingNode {
 	n := fence.TaintingNode{
-		Node: fence.Node{Name: node.Name, Exists: true, Machine: v1alpha1.MachineIdentity{
-			UID: node.UID, BootID: node.Status.NodeInfo.BootID, SystemUUID: node.Status.NodeInfo.SystemUUID,
-		}},
+		Node:     cluster.FenceNode(node),
 		Labels:   node.Labels,
 		Created:  node.CreationTimestamp.Time,
 		Cordoned: node.Spec.Unschedulable, Deleting: node.DeletionTimestamp != nil,
 		OptedOut: node.Annotations[fence.NoTaintAnnotation] == "true",
 		Drivers:  driversOn(node),
 	}
-	for _, t := range node.Spec.Taints {
-		if t.Key == fence.OutOfServiceTaint {
-			n.Node.OutOfService = true
-			n.Node.OwnTaint = n.Node.OwnTaint || t.Value == fence.OwnTaintValue
-		}
-	}
 	for _, c := range node.Status.Conditions {
 		if c.Type == corev1.NodeReady {
-			n.Node.Ready, n.Unknown = c.Status == corev1.ConditionTrue, c.Status == corev1.ConditionUnknown
-			n.Node.ReadyChanged, n.Heartbeat = c.LastTransitionTime.Time, c.LastHeartbeatTime.Time
-		}
-	}
-	for _, a := range node.Status.Addresses {
-		if ip, err := netip.ParseAddr(a.Address); err == nil { // else it is a name
-			n.Node.Addresses = append(n.Node.Addresses, ip.Unmap())
+			n.Unknown, n.Heartbeat = c.Status == corev1.ConditionUnknown, c.LastHeartbeatTime.Time
 		}
 	}
 	return n

@@ -50,10 +50,12 @@ type fixture struct {
 	r             *Reconciler
 	clock         *clocktesting.FakePassiveClock
 	notes         []string
-	// reads are the kinds that were read live. failing is one that can't be, and slow
-	// is how long each reading takes; beforePatch is what happens before a write.
+	// reads are the kinds that were read live. failing is one that can't be, missing
+	// one that is not installed, and slow how long each reading takes; beforePatch is
+	// what happens before a write.
 	reads       []string
 	failing     string
+	missing     string
 	slow        time.Duration
 	beforePatch func()
 	patchFails  error
@@ -68,7 +70,11 @@ func newFixture(t *testing.T) *fixture {
 		t.Fatal(err)
 	}
 	f := &fixture{T: t, registry: prometheus.NewRegistry(), clock: clocktesting.NewFakePassiveClock(noon)}
-	api := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&v1alpha1.NodeFence{}, &corev1.Node{}).Build()
+	builder := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&v1alpha1.NodeFence{}, &corev1.Node{}).
+		WithIndex(&corev1.Pod{}, "spec.nodeName", func(o client.Object) []string { return []string{o.(*corev1.Pod).Spec.NodeName} })
+	f.must(cluster.IndexClaims(t.Context(), indexes{builder}))
+	f.must(cluster.IndexHandles(t.Context(), indexes{builder}))
+	api := builder.Build()
 	f.Client = api
 	f.transform = nodeTransform(t)
 	live := interceptor.NewClient(api, interceptor.Funcs{
@@ -96,9 +102,21 @@ func newFixture(t *testing.T) *fixture {
 	return f
 }
 
+type indexes struct{ *fake.ClientBuilder }
+
+func (i indexes) IndexField(_ context.Context, o client.Object, field string, extract client.IndexerFunc) error {
+	i.WithIndex(o, field, extract)
+	return nil
+}
+
+var cephFencing = config.Fencing{
+	Profiles: []config.FencingProfile{{Name: "rook-ceph", Namespace: "rook-ceph", Mode: config.Fence}},
+	MaxAge:   metav1.Duration{Duration: fence.DefaultMaxAge},
+}
+
 // nodeTransform is what the real cache keeps of a node.
 func nodeTransform(t *testing.T) toolscache.TransformFunc {
-	options, err := cluster.ControllerCache(nil, config.Fencing{})
+	options, err := cluster.ControllerCache(nil, cephFencing)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,6 +170,9 @@ func (f *fixture) read(o runtime.Object, do func() error) error {
 	kind = kind[strings.LastIndex(kind, ".")+1:]
 	f.reads = append(f.reads, kind)
 	f.pass(f.slow)
+	if kind == f.missing {
+		return &meta.NoKindMatchError{}
+	}
 	if kind == f.failing {
 		return errors.New("no answer")
 	}

@@ -22,13 +22,13 @@ import (
 // node is tainted depends on all of them.
 type Reconciler struct {
 	Tainting fence.Tainting
-	// Policy of fencing, as it is now: the storage systems' own switches are in it.
+	// Policy of fencing, as it is now: the storage systems' own switches are in it
+	// (cluster.FenceReader.Policy).
 	Policy func(context.Context) (fence.Policy, error)
-	// Facts gathers all that fencing a node goes by, if it is there: then a node whose
-	// fence would be refused for something that neither its record nor other nodes'
-	// show, such as a server's address, is not tainted.
-	Facts  func(ctx context.Context, node string) (fence.Facts, error)
-	Client client.Client
+	// Unfenceable says why a node could not be fenced (Asks), beyond what its record
+	// and other nodes' show. Without it, no more than that is gone by.
+	Unfenceable func(ctx context.Context, node string) (*fence.Refusal, error)
+	Client      client.Client
 	// Live reads from the API server.
 	Live   client.Reader
 	Events events.EventRecorder
@@ -129,17 +129,17 @@ func (r *Reconciler) decide(ctx context.Context, v *view) ([]fence.Verdict, erro
 		v.facts.Now = r.Clock.Now()
 		verdicts := r.Tainting.Taint(v.facts)
 		i := slices.IndexFunc(verdicts, func(v fence.Verdict) bool { return positive(v) && !asked[v.Node] })
-		if i < 0 || r.Facts == nil {
+		if i < 0 || r.Unfenceable == nil {
 			return verdicts, nil
 		}
 		name := verdicts[i].Node
-		facts, err := r.Facts(ctx, name)
+		refusal, err := r.Unfenceable(ctx, name)
 		if err != nil {
 			return nil, fmt.Errorf("looking whether node %s could be fenced: %w", name, err)
 		}
 		asked[name] = true
 		n := slices.IndexFunc(v.facts.Nodes, func(n fence.TaintingNode) bool { return n.Node.Name == name })
-		v.facts.Nodes[n].Refused = fence.Unfenceable(facts)
+		v.facts.Nodes[n].Refused = refusal
 	}
 }
 

@@ -14,6 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/cluster"
+	"github.com/fairlead-io/fairlead/cluster/csiaddons"
 	"github.com/fairlead-io/fairlead/fence"
 )
 
@@ -280,39 +282,66 @@ func TestWhyANodeIsNotTaintedIsSaidOnce(t *testing.T) {
 	}
 }
 
-// What only the fencing controller knows of is asked for; who can't be fenced leaves
-// its turn to the next.
+// Who can't be fenced, by what only the fencing controller looks at, leaves its turn to the next.
 func TestANodeThatCouldNotBeFencedIsPassedOver(t *testing.T) {
 	f := newFixture(t)
 	f.lose("node-1", 20*time.Minute)
 	f.lose("node-2", 10*time.Minute)
 	var asked []string
-	f.r.Facts = func(ctx context.Context, node string) (fence.Facts, error) {
-		asked = append(asked, node)
-		policy, err := f.r.Policy(ctx)
-		record := f.record(node, nil)
-		facts := fence.Facts{Now: f.clock.Now(), Node: fence.Node{Name: node}, Status: record.Status, Policy: policy}
-		if node == "node-1" {
-			prefix, problem := fence.ParseClientCIDR(record.Status.Identities[0].Addresses[0].CIDR)
-			f.must(problem)
-			facts.Servers = []fence.Server{{Name: "mon-a", Node: "node-4"}}
-			facts.Servers[0].Addresses = append(facts.Servers[0].Addresses, prefix.Addr())
+	f.r.Unfenceable = func(_ context.Context, node string) (*fence.Refusal, error) {
+		if asked = append(asked, node); node == "node-1" {
+			return &fence.Refusal{Reason: fence.ReasonContradicted, Message: "it is seen elsewhere"}, nil
 		}
-		return facts, err
+		return nil, nil
 	}
 	f.reconcile()
 	f.mustTaint("node-2")
-	f.mustSay("NotTainted", "Node/node-1", "mon-a, which serves the storage")
+	f.mustSay("NotTainted", "Node/node-1", "seen elsewhere")
 	if !slices.Equal(asked, []string{"node-1", "node-2"}) {
 		t.Errorf("asked for %q", asked)
 	}
 	f = newFixture(t)
 	f.lose("node-1", 10*time.Minute)
-	f.r.Facts = func(context.Context, string) (fence.Facts, error) { return fence.Facts{}, errors.New("no answer") }
+	f.r.Unfenceable = func(context.Context, string) (*fence.Refusal, error) { return nil, errors.New("no answer") }
 	if _, err := f.r.Reconcile(t.Context(), ctrl.Request{}); err == nil {
 		t.Error("nobody says that it could not be asked")
 	}
 	f.mustTaint()
+}
+
+func TestAsksByWhatFencingGoesBy(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*fixture)
+		want   string
+	}{
+		"nothing speaks against it": {func(*fixture) {}, ""},
+		"a server has its address": {func(f *fixture) {
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "rook-ceph", Name: "mon-a", Labels: map[string]string{"app": "rook-ceph-mon"}}}
+			pod.Spec.NodeName = "node-4"
+			pod.Status.PodIP, pod.Status.PodIPs = "10.0.0.1", []corev1.PodIP{{IP: "10.0.0.1"}}
+			f.must(f.Create(f.Context(), pod))
+		}, fence.ReasonAddressInUse},
+		"another object lets it in": {func(f *fixture) {
+			left := &csiaddons.NetworkFence{ObjectMeta: metav1.ObjectMeta{Name: "left"}}
+			left.Spec.FenceState, left.Spec.CIDRs = csiaddons.Unfenced, []string{"10.0.0.1/32"}
+			f.must(f.Create(f.Context(), left))
+		}, fence.ReasonLeftoverUnfenced},
+		"csi-addons is not there": {func(f *fixture) { f.missing = "NetworkFenceClassList" }, fence.ReasonNoCSIAddons},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.lose("node-1", 10*time.Minute)
+			c.change(f)
+			f.r.Unfenceable = Asks(cluster.NewFenceReader(cephFencing, f.r.Live, f.Client, f.r.Live), f.clock)
+			f.reconcile()
+			if c.want == "" {
+				f.mustTaint("node-1")
+				return
+			}
+			f.mustTaint()
+			f.mustSay("NotTainted", "Node/node-1", "("+c.want+")")
+		})
+	}
 }
 
 // Nodes of a large cluster change all the time.
