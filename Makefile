@@ -80,6 +80,12 @@ test-e2e: control-plane coredns csiaddons $(BIN)/fairlead ## End to end, on the 
 	@echo "testing end to end (twelve minutes or so on two cores)"
 	$(WITH_RACE) FAIRLEAD_BINARY=$(BIN)/fairlead-test FAIRLEAD_RELEASE_BINARY=$(BIN)/fairlead go test $(RACE) -timeout 30m ./e2e $(E2E)
 
+.PHONY: e2e-ceph
+e2e-ceph: ## Fencing on a real Ceph of this machine; root and Debian's ceph packages, CEPH="-6 -slow"
+	go build -trimpath -o $(BIN)/ceph-fencing ./e2e/ceph/fencing
+	@echo "starting a Ceph and fencing its clients (five minutes)"
+	$(BIN)/ceph-fencing $(CEPH)
+
 .PHONY: fuzz
 fuzz: ## Fuzz everything that parses input from outside, FUZZTIME (1m) each
 	@for package in $$(go list ./... | grep -v /e2e); do \

@@ -64,8 +64,8 @@ func IndexHandles(ctx context.Context, indexer client.FieldIndexer) error {
 	return nil
 }
 
-// fencedNode keeps beside what slimNode keeps by what a node is known, which volumes
-// it says it uses, and since when it is there.
+// fencedNode keeps beside what slimNode keeps by what a node is known, and which
+// volumes it says it uses.
 func fencedNode(object any) (any, error) {
 	node, ok := object.(*corev1.Node)
 	if !ok {
@@ -76,21 +76,16 @@ func fencedNode(object any) (any, error) {
 		return nil, err
 	}
 	if s, ok := slim.(*corev1.Node); ok {
-		s.CreationTimestamp = node.CreationTimestamp
 		s.Status.NodeInfo = corev1.NodeSystemInfo{BootID: node.Status.NodeInfo.BootID, SystemUUID: node.Status.NodeInfo.SystemUUID}
 		s.Status.Addresses = node.Status.Addresses
+		s.Annotations = kept(node.Annotations, fence.NoTaintAnnotation)
 		s.Status.VolumesInUse, s.Status.VolumesAttached = node.Status.VolumesInUse, node.Status.VolumesAttached
-		for i, c := range s.Status.Conditions {
-			if j := slices.IndexFunc(node.Status.Conditions, func(whole corev1.NodeCondition) bool { return whole.Type == c.Type }); j >= 0 {
-				s.Status.Conditions[i].LastTransitionTime = node.Status.Conditions[j].LastTransitionTime
-			}
-		}
 	}
 	return slim, nil
 }
 
 // fencedAttributes tell which storage cluster a volume is of, and where it is there.
-var fencedAttributes = []string{clusterIDAttribute, "pool", "imageName", "staticVolume", "subvolumePath", "fsName", "radosNamespace"}
+var fencedAttributes = []string{clusterIDAttribute, "pool", "imageName", "staticVolume", "subvolumePath", "rootPath", "fsName", "radosNamespace"}
 
 // fencedVolume keeps beside what slimPersistentVolume keeps whose a volume is.
 func fencedVolume(object any) (any, error) {

@@ -41,11 +41,11 @@ func (r *FenceReader) attachedTo(ctx context.Context, node string) ([]attachedVo
 }
 
 // addHolding joins all that shows volumes on the node, and what is left on it.
-func (r *FenceReader) addHolding(ctx context.Context, v *FenceView, attached []attachedVolume) error {
+func (r *FenceReader) addHolding(ctx context.Context, v *FenceView) error {
 	f := &v.Facts
 	found := map[string]fence.Volume{}
 	var use fence.Use
-	for _, a := range attached {
+	for _, a := range v.attached {
 		what := fmt.Sprintf("VolumeAttachment %s of %s", a.name, a.volume)
 		f.Left = append(f.Left, what)
 		if f.Node.Ready && a.created.Before(f.Node.ReadyChanged) {
@@ -125,7 +125,7 @@ func (r *FenceReader) findHandles(ctx context.Context, inUse []string, found map
 // findClaims looks for the protected volumes that a pod uses, and returns their names.
 func (r *FenceReader) findClaims(ctx context.Context, pod *corev1.Pod, found map[string]fence.Volume) ([]string, error) {
 	var names []string
-	for _, claim := range claims(pod) {
+	for _, claim := range Claims(pod) {
 		var list corev1.PersistentVolumeList
 		if err := r.volumes.List(ctx, &list, client.MatchingFields{ClaimIndex: pod.Namespace + "/" + claim}); err != nil {
 			return nil, fmt.Errorf("looking for the volume of claim %s/%s: %w", pod.Namespace, claim, err)

@@ -25,6 +25,8 @@ type FenceReader struct {
 	volumes client.Reader
 	// live reads the pods of a node, which are not cached.
 	live client.Reader
+	// watchers are asked for addresses; nil is never.
+	watchers *Watchers
 }
 
 // NewFenceReader reads everything from objects, a cache or the API server.
@@ -48,8 +50,9 @@ type FenceView struct {
 	Node   *corev1.Node
 	// NoCSIAddons: the kinds of csi-addons are not installed.
 	NoCSIAddons bool
-	// secrets by volume, of those that are on the node.
-	volumes []fence.Volume
+	// volumes that are on the node, and what of them is attached.
+	volumes  []fence.Volume
+	attached []attachedVolume
 }
 
 // Facts gathers what is known of one node. Its record is read first: if it is
@@ -70,8 +73,7 @@ func (r *FenceReader) Facts(ctx context.Context, name string, now time.Time) (*F
 	}
 	// Attachments before the node: who sees that an attachment is gone must not
 	// miss that its node was lost before.
-	attached, err := r.attachedTo(ctx, name)
-	if err != nil {
+	if v.attached, err = r.attachedTo(ctx, name); err != nil {
 		return nil, err
 	}
 	var node corev1.Node
@@ -80,14 +82,14 @@ func (r *FenceReader) Facts(ctx context.Context, name string, now time.Time) (*F
 	} else if found {
 		v.Node, f.Node = &node, FenceNode(&node)
 	}
-	if err := r.addHolding(ctx, v, attached); err != nil {
+	if err := r.addHolding(ctx, v); err != nil {
 		return nil, err
 	}
 	addons, err := r.addons(ctx)
 	if err != nil {
 		return nil, err
 	}
-	v.NoCSIAddons = addons.missing
+	v.NoCSIAddons, f.NoCSIAddons = addons.missing, addons.missing
 	if f.Node.Ready {
 		if f.Ledger, err = r.ledger(ctx, v, addons); err != nil {
 			return nil, err

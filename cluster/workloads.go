@@ -62,7 +62,7 @@ func (r *Reader) Workload(ctx context.Context, pod *corev1.Pod, applied storage.
 	if at := pod.Status.StartTime; at != nil {
 		w.Began = at.Time
 	}
-	for _, claim := range claims(pod) {
+	for _, claim := range Claims(pod) {
 		m, err := r.mount(ctx, pod.Namespace, claim, applied)
 		if err != nil {
 			return w, err
@@ -72,9 +72,9 @@ func (r *Reader) Workload(ctx context.Context, pod *corev1.Pod, applied storage.
 	return w, nil
 }
 
-// claims are the names of the PersistentVolumeClaims that the pod uses. A generic
+// Claims are the names of the PersistentVolumeClaims that the pod uses. A generic
 // ephemeral volume has one of the pod's name and its own.
-func claims(pod *corev1.Pod) []string {
+func Claims(pod *corev1.Pod) []string {
 	var names []string
 	for _, v := range pod.Spec.Volumes {
 		switch {

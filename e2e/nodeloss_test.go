@@ -111,10 +111,13 @@ func TestNodeLoss(t *testing.T) {
 		if blocked, err := csi.Blocked("rook-ceph"); err != nil || len(blocked) > 0 {
 			t.Errorf("%v is blocked: %v", blocked, err)
 		}
-		record := c.waitPhase(node, v1alpha1.NodeFencing)
-		if record.Status.Reason != fence.ReasonDriverFailed || !strings.Contains(record.Status.Message, "the mons are away") {
-			t.Errorf("its record says %s: %s", record.Status.Reason, record.Status.Message)
-		}
+		c.eventually("its record says what the driver says", 30*time.Second, func() error {
+			if record := c.waitPhase(node, v1alpha1.NodeFencing); record.Status.Reason != fence.ReasonDriverFailed || !strings.Contains(record.Status.Message, "the mons are away") {
+				return fmt.Errorf("it says %s: %s", record.Status.Reason, record.Status.Message)
+			}
+			return nil
+		})
+		t.Log("\n" + c.kubectl("get", "nodefences", "-o", "wide"))
 		t.Log(lastEvent(c.kubectl("describe", "pod", safe.pod().Name)))
 	})
 	healed := time.Now()
@@ -203,7 +206,7 @@ func (c *cluster) comesBack(t *testing.T, csi *sandbox.CSIAddons, f *film, d dat
 	c.kubectl("uncordon", d.other(node))
 }
 
-// upOn fits the pod becoming Ready on a node.
+// upOn fits the pod running with its volume on a node.
 func upOn(d database, node string) func(moment) bool {
 	return func(m moment) bool {
 		pod, ok := m.object.(*corev1.Pod)

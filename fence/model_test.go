@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
@@ -68,7 +69,7 @@ type worldNode struct {
 	changed      time.Time
 	taint, own   bool
 	address      netip.Addr
-	clients      []netip.Addr // of its client pods
+	clients      map[string]netip.Addr // of its client pods, by storage cluster
 	inUse        []string
 }
 
@@ -85,7 +86,7 @@ type networkFence struct {
 	NetworkFence
 	version int
 	ours    bool
-	// target is the machine, in its boot, that it was made for; made at this step.
+	// target is the machine, in its boot, that it was made for, on what was known at a step.
 	target string
 	made   int
 	// due: csi-addons has yet to look at it.
@@ -126,8 +127,9 @@ type world struct {
 	// forgiven: what somebody has taken upon himself; by machine, boot and volume.
 	forgiven map[string]bool
 	// tampered: somebody has let an address in behind Fairlead's back, and it has
-	// not had the chance to see that. By storage cluster and CIDR.
-	tampered map[string]bool
+	// not had the chance to see that. By storage cluster and CIDR: the NetworkFence
+	// that did it.
+	tampered map[string]string
 	// noticed: mounts, as in forgiven, that Fairlead has had the chance to record.
 	noticed map[string]bool
 	// looked: the step in which Fairlead last had all done that it wanted for a node.
@@ -148,7 +150,7 @@ func newWorld(nodes int, sharedAddress bool) *world {
 		now: time.Unix(1_000_000, 0), blocks: map[string]map[string]block{"a": {}, "b": {}},
 		nodes: map[string]worldNode{}, records: map[string]record{}, fences: map[string]networkFence{}, silent: map[string]bool{},
 		nodesGate: true, modes: map[string]Mode{}, driverUp: map[string]bool{},
-		forgiven: map[string]bool{}, noticed: map[string]bool{}, looked: map[string]int{}, step: 1, tampered: map[string]bool{}, targets: map[string]string{},
+		forgiven: map[string]bool{}, noticed: map[string]bool{}, looked: map[string]int{}, step: 1, tampered: map[string]string{}, targets: map[string]string{},
 	}
 	for driver := range modelDrivers {
 		w.modes[driver], w.driverUp[driver] = ModeFence, true
@@ -221,7 +223,7 @@ func (w *world) heartbeat(m *machine) {
 		n.ready, n.changed = true, w.now
 	}
 	n.uuid, n.bootID, n.address = m.uuid, m.bootID(), m.address["a"]
-	n.inUse, n.clients = nil, []netip.Addr{m.address["a"], m.address["b"]}
+	n.inUse, n.clients = nil, m.address
 	for _, v := range worldVolumes {
 		if m.mounts[v.Name] {
 			n.inUse = append(n.inUse, unique(v))
@@ -395,15 +397,15 @@ func (w *world) execute(t *rapid.T, f *networkFence) {
 		if f.ours && !f.flipped {
 			w.mustHaveRebooted(t, f, cluster, p.Addr())
 		} else {
-			w.tamper(cluster, cidr)
+			w.tamper(f.Name, cluster, cidr)
 		}
 		delete(w.blocks[cluster], cidr)
 	}
 }
 
 // tamper: an address is let in behind Fairlead's back.
-func (w *world) tamper(cluster, cidr string) {
-	w.tampered[cluster+" "+cidr] = true
+func (w *world) tamper(by, cluster, cidr string) {
+	w.tampered[cluster+" "+cidr] = by
 	for _, m := range w.machines {
 		if HostPrefix(m.address[cluster]).String() != cidr {
 			continue
@@ -533,41 +535,40 @@ func (w *world) policy() Policy {
 
 // view is what a cache, or a live read, shows at one moment.
 type view struct {
-	step        int
+	step        int // of the oldest part
 	now         time.Time
 	nodes       map[string]worldNode
 	attachments []attachment
 	records     map[string]record
 	fences      map[string]networkFence
-	sources     map[string][]v1alpha1.StorageIdentity
+	silent      map[string]bool
 }
 
 func (w *world) view() view {
 	v := view{
 		step: w.step, now: w.now, nodes: maps.Clone(w.nodes), attachments: slices.Clone(w.attachments),
-		records: map[string]record{}, fences: maps.Clone(w.fences), sources: map[string][]v1alpha1.StorageIdentity{},
+		records: map[string]record{}, fences: maps.Clone(w.fences), silent: maps.Clone(w.silent),
 	}
 	for name, r := range w.records {
 		v.records[name] = record{r.version, *r.status.DeepCopy(), r.annotations}
 	}
-	for _, name := range w.nodeNames() {
-		v.sources[name] = w.sources(name)
-	}
 	return v
 }
 
-// sources say by which addresses the storage knows a node.
-func (w *world) sources(node string) []v1alpha1.StorageIdentity {
-	m := w.machineOf(node)
+// sources say by which addresses the storage knows a node, as old as its object
+// is here; what the CSIAddonsNodes say of the second cluster may be gone.
+func (v view) sources(node string) []v1alpha1.StorageIdentity {
 	var list []v1alpha1.StorageIdentity
 	for _, driver := range slices.Sorted(maps.Keys(modelDrivers)) {
 		cluster := modelDrivers[driver]
-		if w.silent[node] && cluster == "b" {
+		address, there := v.nodes[node].clients[cluster]
+		if !there || v.silent[node] && cluster == "b" {
 			continue
 		}
-		i := v1alpha1.StorageIdentity{Driver: driver, ClusterID: cluster, Class: "class-" + driver}
-		i.Addresses = []v1alpha1.ClientAddress{{CIDR: HostPrefix(m.address[cluster]).String(), Source: SourceCSIAddonsNode}}
-		list = append(list, i)
+		list = append(list, v1alpha1.StorageIdentity{
+			Driver: driver, ClusterID: cluster, Class: "class-" + driver,
+			Addresses: []v1alpha1.ClientAddress{{CIDR: HostPrefix(address).String(), Source: SourceCSIAddonsNode}},
+		})
 	}
 	return list
 }
@@ -587,7 +588,7 @@ func (w *world) facts(v view, name string, now time.Time) Facts {
 	n := w.node(name, v.nodes[name])
 	f := Facts{
 		Now: now, Node: n, Status: *r.status.DeepCopy(), Override: ReadOverride(r.annotations, r.status), Policy: w.policy(),
-		Ledger: v.sources[name],
+		Ledger: v.sources(name),
 	}
 	use := Use{InUse: v.nodes[name].inUse}
 	for _, a := range v.attachments {
@@ -612,7 +613,7 @@ func (w *world) facts(v view, name string, now time.Time) Facts {
 	}
 	delete(names, name)
 	for _, o := range slices.Sorted(maps.Keys(names)) {
-		f.Others = append(f.Others, Other{Node: w.node(o, v.nodes[o]), Status: v.records[o].status, ClientAddresses: v.nodes[o].clients})
+		f.Others = append(f.Others, Other{Node: w.node(o, v.nodes[o]), Status: v.records[o].status, ClientAddresses: slices.Collect(maps.Values(v.nodes[o].clients))})
 	}
 	return f
 }
@@ -633,7 +634,7 @@ func (w *world) act(t *rapid.T, v view, name string, now time.Time, writes int) 
 	f := w.facts(v, name, now)
 	step := Next(f)
 	current, there := w.records[name]
-	if !sameStatus(step.Status, f.Status) {
+	if !equality.Semantic.DeepEqual(step.Status, f.Status) {
 		if writes > 0 && there && current.version == v.records[name].version {
 			w.write(t, name, step.Status)
 		}
@@ -645,7 +646,7 @@ func (w *world) act(t *rapid.T, v view, name string, now time.Time, writes int) 
 	}
 	for _, n := range step.Create {
 		if _, exists := w.fences[n.Name]; !exists && did() {
-			w.create(t, f, n)
+			w.create(f, n, v.step)
 		}
 	}
 	for _, n := range step.Unfence {
@@ -668,10 +669,6 @@ func (w *world) act(t *rapid.T, v view, name string, now time.Time, writes int) 
 		w.seen(name)
 	}
 	return step
-}
-
-func sameStatus(a, b v1alpha1.NodeFenceStatus) bool {
-	return fmt.Sprintf("%+v", normal(a)) == fmt.Sprintf("%+v", normal(b))
 }
 
 // normal is comparable as text: pointers are followed.
@@ -712,7 +709,7 @@ func (w *world) counts(m *machine, v Volume) bool {
 	return w.writes(m, v) && w.noticed[forgivenKey(m, v.Name)] && !w.forgiven[forgivenKey(m, v.Name)]
 }
 
-func (w *world) create(t *rapid.T, f Facts, n NetworkFence) {
+func (w *world) create(f Facts, n NetworkFence, decided int) {
 	target := f.Status.Node.SystemUUID + " " + f.Status.Node.BootID
 	if was, known := w.targets[n.Name]; known {
 		target = was
@@ -720,7 +717,7 @@ func (w *world) create(t *rapid.T, f Facts, n NetworkFence) {
 		w.targets[n.Name] = target
 	}
 	n.Created, n.ResourceVersion = w.now, "1"
-	w.fences[n.Name] = networkFence{NetworkFence: n, version: 1, ours: true, target: target, made: w.step, due: true}
+	w.fences[n.Name] = networkFence{NetworkFence: n, version: 1, ours: true, target: target, made: decided, due: true}
 }
 
 // seen: Fairlead has looked at its fences as they are, and had the chance to
@@ -731,11 +728,27 @@ func (w *world) seen(name string) {
 		if f, there := w.fences[r.Name]; there && f.lies() {
 			continue // nobody can tell, until csi-addons has looked at it again
 		}
-		cluster := r.ClusterID
 		for _, cidr := range r.CIDRs {
-			delete(w.tampered, cluster+" "+cidr)
+			at := r.ClusterID + " " + cidr
+			by := w.fences[w.tampered[at]]
+			_, blocked := w.blocks[r.ClusterID][cidr]
+			alone := 1 == count(w.records[name].status.Fences, func(o v1alpha1.Fence) bool { return o.ClusterID == r.ClusterID && slices.Contains(o.CIDRs, cidr) })
+			// Else it left no trace: a stranger's object is gone again, or ours is flipped back.
+			if blocked || w.tampered[at] == r.Name && alone || by.Unfenced {
+				delete(w.tampered, at)
+			}
 		}
 	}
+}
+
+func count[T any](list []T, is func(T) bool) int {
+	n := 0
+	for _, x := range list {
+		if is(x) {
+			n++
+		}
+	}
+	return n
 }
 
 // --- what must hold
@@ -754,7 +767,7 @@ func (w *world) mustNotBeWritable(t *rapid.T, v Volume, node string) {
 			continue // it may have many writers
 		}
 		r := w.records[m.node]
-		if ReadOverride(r.annotations, r.status).Gate == GateAttach || w.tampered[v.ClusterID+" "+HostPrefix(m.address[v.ClusterID]).String()] {
+		if ReadOverride(r.annotations, r.status).Gate == GateAttach || w.tampered[v.ClusterID+" "+HostPrefix(m.address[v.ClusterID]).String()] != "" {
 			w.forgive(m, v.Name)
 			continue
 		}
@@ -820,8 +833,8 @@ func (w *world) mustNotBeInnocent(t *rapid.T, f *networkFence, cluster string, a
 		if m.address[cluster] != a || !m.on || !m.reaches || m.suspect || m.since > f.made {
 			continue
 		}
-		if m.reported == 0 || w.looked[f.Labels[NodeLabel]] <= m.reported {
-			continue // it has booted since, and Fairlead has yet to see that
+		if m.reported == 0 || f.made < m.reported || w.looked[f.Labels[NodeLabel]] <= m.reported {
+			continue // it has booted since, and Fairlead had yet to see that
 		}
 		t.Fatalf("%s shuts out the healthy machine %s of %s\n%s", f.Name, m.bootID(), m.node, w)
 	}
@@ -837,7 +850,7 @@ func (w *world) fencedMustBeFenced(t *rapid.T) {
 		}
 		for _, f := range r.status.Fences {
 			for _, cidr := range f.CIDRs {
-				if _, blocked := w.blocks[f.ClusterID][cidr]; !blocked && f.State == v1alpha1.FenceFenced && f.Incident == r.status.Incident && !w.tampered[f.ClusterID+" "+cidr] {
+				if _, blocked := w.blocks[f.ClusterID][cidr]; !blocked && f.State == v1alpha1.FenceFenced && f.Incident == r.status.Incident && w.tampered[f.ClusterID+" "+cidr] == "" {
 					t.Fatalf("invariant 10: %s is recorded as fenced by %s, and %s is not blocked\n%s", name, f.Name, cidr, w)
 				}
 			}
@@ -848,6 +861,9 @@ func (w *world) fencedMustBeFenced(t *rapid.T) {
 // gateMustHold asks the gate for everything that Kubernetes could ask for now.
 func (w *world) gateMustHold(t *rapid.T) {
 	for _, v := range worldVolumes {
+		if !slices.ContainsFunc(w.machines, func(m *machine) bool { return w.counts(m, v) }) {
+			continue
+		}
 		on := w.attachedTo(v.Name)
 		for _, node := range slices.Sorted(maps.Keys(w.nodes)) {
 			if v.ReadOnly() || len(on) > 0 && !v.Shared() || slices.Contains(on, node) || w.gate(v, node) != nil {

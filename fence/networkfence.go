@@ -23,6 +23,8 @@ const (
 const (
 	NodeLabel     = "fairlead.io/node"
 	IncidentLabel = "fairlead.io/incident"
+	// BootLabel is the boot of the node in which it was made: while that runs, it is not taken back.
+	BootLabel = "fairlead.io/boot"
 )
 
 // Blocks tells whether the fence is confirmed: asked for, and done.
@@ -74,10 +76,10 @@ func short(parts ...string) string {
 
 // object is the NetworkFence of a recorded fence: with a class if there is one,
 // else with driver, secret and parameters, as the proposal has it.
-func object(node string, f v1alpha1.Fence, unfenced bool) NetworkFence {
+func object(node, boot string, f v1alpha1.Fence, unfenced bool) NetworkFence {
 	n := NetworkFence{
 		Name: f.Name, CIDRs: f.CIDRs, Unfenced: unfenced,
-		Labels: map[string]string{NodeLabel: labelValue(node), IncidentLabel: f.Incident},
+		Labels: map[string]string{NodeLabel: labelValue(node), IncidentLabel: f.Incident, BootLabel: labelValue(boot)},
 	}
 	if f.Class != "" {
 		n.Class = f.Class
@@ -90,10 +92,10 @@ func object(node string, f v1alpha1.Fence, unfenced bool) NetworkFence {
 	return n
 }
 
-// labelValue is a node's name, or a hash of one that is too long for a label.
-func labelValue(node string) string {
-	if len(node) > 63 {
-		return short(node)
+// labelValue is a node's name or boot, or a hash of one that is too long for a label.
+func labelValue(name string) string {
+	if len(name) > 63 {
+		return short(name)
 	}
-	return node
+	return name
 }

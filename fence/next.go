@@ -58,6 +58,11 @@ func (f Facts) healthy(step *Step) {
 		return
 	}
 	s.Volumes, s.Tainted = f.Holding, nil
+	if strays := f.strays(); len(strays) > 0 {
+		s.Fences = strays
+		step.warn(v1alpha1.NodeUnfencing, ReasonUnfencing, "a NetworkFence of an incident that is over shuts the node out: letting it in again")
+		return
+	}
 	step.say(v1alpha1.NodeHealthy, ReasonReady, "")
 }
 

@@ -159,7 +159,7 @@ func (f Facts) follow(step *Step) []Refusal {
 		switch {
 		case !there:
 			r.State, r.Message = v1alpha1.FenceRequested, ""
-			step.Create = append(step.Create, object(f.Node.Name, *r, false))
+			step.Create = append(step.Create, object(f.Node.Name, s.Node.BootID, *r, false))
 		case n.Deleting:
 			r.State = v1alpha1.FenceRequested
 		case !n.asked(*r):
@@ -188,11 +188,13 @@ func (f Facts) doubt(r v1alpha1.Fence, stands bool) *Refusal {
 		if err != nil {
 			return refuse(ReasonBadAddress, "%s: %v", k, err)
 		}
-		speaks := f.address
-		if stands {
-			speaks = f.leftover
+		if !stands {
+			if refusal := f.address(k, prefix.Addr()); refusal != nil {
+				return refusal
+			}
 		}
-		if refusal := speaks(k, prefix.Addr()); refusal != nil {
+		// That of another identity too: it lets the address in at the same storage.
+		if refusal := f.leftover(k, prefix.Addr(), func(n NetworkFence) bool { return n.Name == r.Name }); refusal != nil {
 			return refusal
 		}
 	}

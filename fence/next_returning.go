@@ -89,6 +89,34 @@ func (f Facts) sharedWith() string {
 	return ""
 }
 
+// strays are NetworkFences that were made for a boot of this node that is over,
+// and that its record does not know: a leader that hung while it made one, and
+// went on when all was over, or a record that somebody deleted.
+func (f Facts) strays() []v1alpha1.Fence {
+	var strays []v1alpha1.Fence
+	for _, n := range f.Fences {
+		boot := n.Labels[BootLabel]
+		if n.Labels[NodeLabel] != labelValue(f.Node.Name) || boot == "" || boot == labelValue(f.Node.Machine.BootID) && !n.Unfenced || f.ours(n) {
+			continue
+		}
+		r := v1alpha1.Fence{
+			Name: n.Name, Incident: n.Labels[IncidentLabel], Driver: n.Driver, ClusterID: n.Parameters["clusterID"],
+			Class: n.Class, Secret: n.Secret, CIDRs: n.CIDRs, State: v1alpha1.FenceUnfencing, Since: metav1.NewTime(f.Now.Truncate(time.Second)),
+		}
+		for _, i := range f.Ledger {
+			if fenceName(f.Node.Name, r.Incident, i.Driver, i.ClusterID) == n.Name {
+				r.Driver, r.ClusterID = i.Driver, i.ClusterID
+			}
+		}
+		strays = append(strays, r)
+	}
+	f.Status.Fences = strays
+	if f.sharedWith() != "" {
+		return nil
+	}
+	return strays
+}
+
 // letIn begins to unfence.
 func (f Facts) letIn(step *Step) {
 	s := &step.Status
@@ -118,7 +146,7 @@ func (f Facts) unfencing(step *Step) {
 				step.Delete = append(step.Delete, n)
 			}
 		case !there: // somebody deleted it, and it is blocked still
-			step.Create = append(step.Create, object(f.Node.Name, r, true))
+			step.Create = append(step.Create, object(f.Node.Name, s.Node.BootID, r, true))
 		case n.Deleting:
 			// its object goes, and comes back as Unfenced
 		case !slices.Equal(n.CIDRs, r.CIDRs):

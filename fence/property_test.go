@@ -117,7 +117,7 @@ func TestFenceInvariants(t *testing.T) {
 			},
 			"foreign fence": func(t *rapid.T) {
 				if tampers {
-					w.foreign(rapid.SampledFrom(w.machines).Draw(t, "machine"), rapid.Bool().Draw(t, "unfenced"))
+					w.foreign(w.machines[rapid.IntRange(0, len(w.machines)-1).Draw(t, "machine")], rapid.Bool().Draw(t, "unfenced"))
 				}
 			},
 			// Fairlead.
@@ -125,6 +125,34 @@ func TestFenceInvariants(t *testing.T) {
 			"fairlead again": func(*rapid.T) { w.act(t, w.view(), anyName(), w.now, 100) },
 			"fairlead crashes": func(t *rapid.T) {
 				w.act(t, w.view(), anyName(), w.now, rapid.IntRange(0, 2).Draw(t, "after writes"))
+			},
+			"fairlead on a stale cache": func(t *rapid.T) {
+				v := w.view()
+				old := func(what string) view {
+					o := w.views[rapid.IntRange(0, len(w.views)-1).Draw(t, what)]
+					v.step = o.step
+					return o
+				}
+				if len(w.views) == 0 {
+					return
+				}
+				switch rapid.IntRange(0, 3).Draw(t, "what") {
+				case 0:
+					v.nodes = old("nodes").nodes
+				case 1:
+					v.attachments = old("attachments").attachments
+				case 2:
+					v.fences = old("fences").fences
+				case 3:
+					v.records = old("records").records
+				}
+				w.act(t, v, anyName(), w.now, 100)
+			},
+			"an old leader": func(t *rapid.T) {
+				if len(w.views) > 0 {
+					v := w.views[rapid.IntRange(0, len(w.views)-1).Draw(t, "view")]
+					w.act(t, v, anyName(), v.now, 100)
+				}
 			},
 			// Without these, chance alone seldom gets to the far end of an incident.
 			"a node is lost": func(t *rapid.T) {
@@ -150,6 +178,7 @@ func TestFenceInvariants(t *testing.T) {
 			},
 		})
 		w.mustFinish(t)
+		w.mustRecover(t, node())
 	})
 }
 
@@ -238,7 +267,9 @@ func (w *world) mustFinish(t *rapid.T) {
 		w.reboot(w.machineOf(n))
 	}
 	for i := range 60 {
-		w.goWell(t)
+		if w.goWell(t); i > 2 && w.isQuiet() {
+			break
+		}
 		for _, n := range w.nodeNames() {
 			w.taint(n, false, false)
 			if r := w.records[n]; i > 10 && r.status.Phase != v1alpha1.NodeHealthy && r.status.Phase != v1alpha1.NodeReturned && r.status.Phase != v1alpha1.NodeUnfencing {
@@ -272,6 +303,74 @@ func (w *world) mustFinish(t *rapid.T) {
 			}
 		}
 	}
+}
+
+// mustRecover: when everybody does his part, a node that is lost is fenced, its
+// volume goes elsewhere, and when it has booted it is let in and nothing is left.
+func (w *world) mustRecover(t *rapid.T, lost string) {
+	m, v := w.machineOf(lost), volumeNamed("pv-rbd")
+	for _, o := range w.machines {
+		if o != m && !o.scrap && o.address["a"] == m.address["a"] {
+			return // a live node has its address: it is not fenced
+		}
+	}
+	w.automatic = false
+	w.attach(t, v, lost)
+	w.mount(v, lost)
+	w.settleDown(t, lost)
+	m.reaches = false
+	for w.nodes[lost].ready {
+		w.goWell(t)
+	}
+	w.taint(lost, true, false)
+	w.attachments = nil // by force
+	rounds := 0
+	for other := w.nodeNames()[0]; ; rounds++ {
+		if other == lost {
+			other = w.nodeNames()[1]
+		}
+		w.attach(t, v, other)
+		if slices.Contains(w.attachedTo(v.Name), other) {
+			break
+		}
+		if rounds > 6 {
+			t.Fatalf("%s is not let go of\n%s", v.Name, w)
+		}
+		w.goWell(t)
+	}
+	if phase := w.records[lost].status.Phase; phase != v1alpha1.NodeFenced && phase != v1alpha1.NodeDrained || !w.blocked(m, "a") {
+		t.Fatalf("%s is let go of in phase %s\n%s", v.Name, phase, w)
+	}
+	m.reaches = true
+	for range 3 {
+		w.goWell(t)
+	}
+	if !w.blocked(m, "a") || !w.nodes[lost].taint {
+		t.Fatalf("%s is let in without a boot\n%s", lost, w)
+	}
+	w.reboot(m)
+	for range 2 {
+		w.goWell(t)
+	}
+	if w.taint(lost, false, false); w.nodes[lost].taint {
+		t.Fatalf("the taint of %s may not go although it has booted\n%s", lost, w)
+	}
+	for rounds = 0; !w.isQuiet() || w.blocked(m, "a"); rounds++ {
+		if rounds > 12 {
+			t.Fatalf("%s is not let in again\n%s", lost, w)
+		}
+		w.goWell(t)
+	}
+}
+
+// isQuiet: all nodes are healthy, and no NetworkFence is left.
+func (w *world) isQuiet() bool {
+	for _, r := range w.records {
+		if r.status.Phase != v1alpha1.NodeHealthy {
+			return false
+		}
+	}
+	return len(w.records) == len(w.nodes) && len(w.fences) == 0
 }
 
 func sortedKeys[V any](m map[string]V) []string {

@@ -91,14 +91,14 @@ func (f Facts) address(k key, a netip.Addr) *Refusal {
 			return refuse(ReasonAddressInUse, "%s: %s is also an address of %s, which serves the storage", k, a, s.Name)
 		}
 	}
-	return f.leftover(k, a)
+	return f.leftover(k, a, f.ours)
 }
 
 // leftover refuses an address that another object lets in: csi-addons does so
 // whenever it looks at it, and looks at all of them when it starts.
-func (f Facts) leftover(k key, a netip.Addr) *Refusal {
+func (f Facts) leftover(k key, a netip.Addr, but func(NetworkFence) bool) *Refusal {
 	for _, n := range f.Fences {
-		if n.Unfenced && !f.ours(n) && n.lists(a) {
+		if n.Unfenced && !but(n) && n.lists(a) {
 			return refuse(ReasonLeftoverUnfenced, "%s: NetworkFence %s is Unfenced for %s: csi-addons would let the node in again; delete it", k, n.Name, a)
 		}
 	}

@@ -28,13 +28,14 @@ type Fencing struct {
 // maxWaits bounds the requests that wait: each costs a connection and a few reads a second.
 const maxWaits = 64
 
-// routes of fencing. Where it is off they let everything pass.
+// routes of fencing. Where it is off they let everything pass, which an
+// attachment is only where it is marked: else the API server would judge it.
 func (f *Fencing) routes(r routes) {
 	on := f != nil && f.On()
 	if on {
 		f.waits = make(chan struct{}, maxWaits)
 	}
-	serve(r, attachmentMarksPath, on, attachmentMarks())
+	serve(r, attachmentMarksPath, true, attachmentMarks())
 	serve(r, attachmentsPath, on, f.attachments())
 	serve(r, nodesPath, on, f.nodes())
 	serve(r, nodeFenceOverridesPath, on, nodeFenceOverrides())

@@ -13,8 +13,10 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/go-chi/chi/v5"
 	"github.com/prometheus/client_golang/prometheus"
 	admissionv1 "k8s.io/api/admission/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -41,6 +43,9 @@ const (
 	shareKind            = `{"group":"longhorn.io","version":"v1beta2","kind":"ShareManager"}`
 	settingKind          = `{"group":"longhorn.io","version":"v1beta2","kind":"Setting"}`
 	ownKind              = `{"group":"fairlead.io","version":"v1alpha1","kind":"Setting"}`
+	attachmentKind       = `{"group":"storage.k8s.io","version":"v1","kind":"VolumeAttachment"}`
+	nodeKind             = `{"group":"","version":"v1","kind":"Node"}`
+	nodeFenceKind        = `{"group":"fairlead.io","version":"v1alpha1","kind":"NodeFence"}`
 	claimKind            = `{"group":"","version":"v1","kind":"PersistentVolumeClaim"}`
 	networkKind          = `{"group":"k8s.cni.cncf.io","version":"v1","kind":"NetworkAttachmentDefinition"}`
 )
@@ -95,7 +100,11 @@ func fakeClient(t testing.TB, objects ...client.Object) client.WithWatch {
 	}
 	scheme.AddKnownTypeWithName(cluster.NetworkKind, &unstructured.Unstructured{})
 	scheme.AddKnownTypeWithName(cluster.NetworkKind.GroupVersion().WithKind(cluster.NetworkKind.Kind+"List"), &unstructured.UnstructuredList{})
-	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
+	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...)
+	for _, index := range cluster.HolderIndexes() {
+		builder = builder.WithIndex(index.Object, index.Field, index.Keys)
+	}
+	return builder.Build()
 }
 
 // rig is the router over a cluster that is not there.
@@ -120,7 +129,22 @@ func newRig(t testing.TB, live client.Reader, change ...func(*config.Configurati
 	}
 	panics := &atomic.Int32{}
 	log := slog.New(panicCounter{slog.NewTextHandler(io.Discard, nil), panics})
-	return rig{NewRouter(c, []Profile{p}, nil, NewMetrics(prometheus.NewRegistry()), log), panics}
+	return rig{NewRouter(c, []Profile{p}, newFencing(t, live), NewMetrics(prometheus.NewRegistry()), log), panics}
+}
+
+// newFencing protects Rook-Ceph's volumes; alice may override gates.
+func newFencing(t testing.TB, live client.Reader) *Fencing {
+	t.Helper()
+	c, err := config.Parse([]byte("apiVersion: config.fairlead.io/v1alpha1\nkind: Configuration\nfencing: {profiles: [{name: rook-ceph}]}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Fencing{
+		Fencing: c.Fencing, Live: cluster.NewHolderReader(live, live), Draining: func() bool { return false },
+		MayOverride: func(_ context.Context, user authenticationv1.UserInfo, _ string) (bool, error) {
+			return user.Username == "alice", nil
+		},
+	}
 }
 
 // panicCounter counts the panics that the router logs.
@@ -207,3 +231,9 @@ func compact(t testing.TB, data []byte) string {
 	}
 	return out.String()
 }
+
+func newMux() chi.Router { return chi.NewRouter() }
+
+func newTestMetrics() *Metrics { return NewMetrics(prometheus.NewRegistry()) }
+
+func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	k8slabels "k8s.io/apimachinery/pkg/labels"
 
+	"github.com/fairlead-io/fairlead/fence"
 	"github.com/fairlead-io/fairlead/settings"
 	"github.com/fairlead-io/fairlead/storage"
 )
@@ -32,6 +33,9 @@ type entry struct {
 
 func entries() []entry {
 	mutating, validating := Registration(storage.Profiles())
+	fencingMutating, fencingValidating := FencingRegistration(fence.Storages())
+	mutating.Webhooks = append(mutating.Webhooks, fencingMutating.Webhooks...)
+	validating.Webhooks = append(validating.Webhooks, fencingValidating.Webhooks...)
 	var all []entry
 	for _, w := range mutating.Webhooks {
 		all = append(all, entry{w.Name, true, w.ClientConfig, w.Rules, w.FailurePolicy, w.SideEffects, w.TimeoutSeconds, w.AdmissionReviewVersions, w.NamespaceSelector, w.ObjectSelector, w.MatchConditions})
@@ -59,7 +63,7 @@ func TestEveryEntryIsSafe(t *testing.T) {
 			t.Errorf("%s may take %v s", e.name, e.timeout)
 		}
 		failsClosed := e.failurePolicy == nil || *e.failurePolicy == admissionregistrationv1.Fail
-		if failsClosed != strings.HasPrefix(e.name, "settings.") {
+		if failsClosed != slices.Contains([]string{"settings.longhorn.fairlead.io", "attachments.fairlead.io", "nodefences.fairlead.io"}, e.name) {
 			t.Errorf("%s fails closed: %v", e.name, failsClosed)
 		}
 		if !e.mutating && e.objects != nil {
@@ -68,9 +72,18 @@ func TestEveryEntryIsSafe(t *testing.T) {
 	}
 }
 
+// ofTheCluster are the kinds without a namespace that entries may be for.
+var ofTheCluster = []string{"persistentvolumes", "storageclasses", "volumeattachments", "nodes", "nodefences"}
+
+func (e entry) namespaced() bool {
+	return slices.ContainsFunc(e.rules, func(r admissionregistrationv1.RuleWithOperations) bool {
+		return !slices.Contains(ofTheCluster, r.Resources[0])
+	})
+}
+
 func TestNoEntryIsSentAllOfAKind(t *testing.T) {
 	for _, e := range entries() {
-		if e.namespaceSelector == nil || len(e.namespaceSelector.MatchLabels)+len(e.namespaceSelector.MatchExpressions) == 0 {
+		if e.namespaced() && (e.namespaceSelector == nil || len(e.namespaceSelector.MatchLabels)+len(e.namespaceSelector.MatchExpressions) == 0) {
 			t.Errorf("%s is for every namespace", e.name)
 		}
 		narrowed := e.objects != nil && len(e.objects.MatchLabels)+len(e.objects.MatchExpressions) > 0 || len(e.conditions) > 0
@@ -78,7 +91,7 @@ func TestNoEntryIsSentAllOfAKind(t *testing.T) {
 			t.Errorf("%s is for every object of its kind", e.name)
 		}
 		for _, r := range e.rules {
-			ofCluster := len(r.Resources) == 1 && slices.Contains([]string{"persistentvolumes", "storageclasses"}, r.Resources[0])
+			ofCluster := len(r.Resources) == 1 && slices.Contains(ofTheCluster, r.Resources[0])
 			if r.Scope == nil || (*r.Scope == admissionregistrationv1.ClusterScope) != ofCluster || *r.Scope == admissionregistrationv1.AllScopes {
 				t.Errorf("%s is for objects of the cluster", e.name)
 			}
@@ -87,10 +100,14 @@ func TestNoEntryIsSentAllOfAKind(t *testing.T) {
 					t.Errorf("%s has a wildcard: %v", e.name, r.Rule)
 				}
 			}
-			if slices.ContainsFunc(r.Resources, func(kind string) bool {
-				return slices.Contains([]string{"namespaces", "nodes"}, kind)
-			}) {
+			// Nodes: only what the out-of-service taint does to them, and never in the way.
+			if slices.Contains(r.Resources, "nodes") && (*e.failurePolicy != admissionregistrationv1.Ignore || !slices.Equal(r.Operations, []admissionregistrationv1.OperationType{admissionregistrationv1.Update}) ||
+				!strings.Contains(e.conditions[0].Expression, fence.OutOfServiceTaint)) || slices.Contains(r.Resources, "namespaces") {
 				t.Errorf("%s: %v may keep a cluster from booting", e.name, r.Resources)
+			}
+			// Attachments: never their deletion, which makes Kubernetes attach twice, and only those of protected drivers.
+			if slices.Contains(r.Resources, "volumeattachments") && (!slices.Equal(r.Operations, []admissionregistrationv1.OperationType{admissionregistrationv1.Create}) || !strings.Contains(e.conditions[0].Expression, "rbd.csi.ceph.com")) {
+				t.Errorf("%s: %v of %v", e.name, r.Operations, e.conditions)
 			}
 			// Claims: only those that ask for something, and never in the way (longhorn#12578).
 			if slices.Contains(r.Resources, "persistentvolumeclaims") &&
@@ -98,7 +115,8 @@ func TestNoEntryIsSentAllOfAKind(t *testing.T) {
 				t.Errorf("%s may keep a cluster from booting: %+v", e.name, e.conditions)
 			}
 			pods := slices.Contains(r.Resources, "pods") && slices.Contains(r.APIGroups, "")
-			if pods && (e.objects == nil || len(e.objects.MatchLabels) == 0 || !e.mutating) {
+			asked := e.namespaceSelector != nil && e.namespaceSelector.MatchLabels[fence.OptInLabel] == fence.OptedIn && *e.failurePolicy == admissionregistrationv1.Ignore
+			if pods && !asked && (e.objects == nil || len(e.objects.MatchLabels) == 0 || !e.mutating) {
 				t.Errorf("%s is for every pod of its namespace", e.name)
 			}
 		}
@@ -108,6 +126,9 @@ func TestNoEntryIsSentAllOfAKind(t *testing.T) {
 // Invariant 11: Fairlead's own pods never pass through its own webhooks.
 func TestFairleadIsOutsideEveryEntry(t *testing.T) {
 	for _, e := range entries() {
+		if !e.namespaced() {
+			continue
+		}
 		selector, err := metav1.LabelSelectorAsSelector(e.namespaceSelector)
 		if err != nil {
 			t.Fatal(err)

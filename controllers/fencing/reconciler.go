@@ -27,10 +27,12 @@ type Reconciler struct {
 	// Cached and Live read the same, from the cache and from the API server.
 	Cached, Live *cluster.FenceReader
 	// API reads the objects that are written, from the API server.
-	API    client.Reader
-	Events events.EventRecorder
-	Clock  clock.PassiveClock
-	Log    *slog.Logger
+	API client.Reader
+	// Watchers are asked before a node is fenced; nil is never.
+	Watchers *cluster.Watchers
+	Events   events.EventRecorder
+	Clock    clock.PassiveClock
+	Log      *slog.Logger
 
 	// deciding is held while something is decided and done that may concern other
 	// nodes too: they may have an address in common.
@@ -74,7 +76,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	r.seen(d)
 	if !d.routine() {
-		return r.incident(ctx, request.Name)
+		return r.incident(ctx, request.Name, r.watching(ctx, d))
 	}
 	if d.differs() {
 		err = r.write(ctx, d)
@@ -85,8 +87,22 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{RequeueAfter: d.after()}, err
 }
 
+// watching is what the storage systems say of a node that is about to be fenced.
+// They are asked before the others have to wait for this one. What they do not say
+// is not checked: fencing goes by the ledger.
+func (r *Reconciler) watching(ctx context.Context, d decision) []fence.Watching {
+	if r.Watchers == nil || d.Status.Phase != v1alpha1.NodeFencing || !d.unasked() {
+		return nil
+	}
+	watching, err := r.Live.Watching(ctx, r.Watchers, d.FenceView)
+	if err != nil {
+		r.log(d).Warn("not all volumes could be checked for who has them open", "checked", len(watching), "error", err)
+	}
+	return watching
+}
+
 // incident decides on live reads, one node at a time, and does what is to be done.
-func (r *Reconciler) incident(ctx context.Context, node string) (ctrl.Result, error) {
+func (r *Reconciler) incident(ctx context.Context, node string, watching []fence.Watching) (ctrl.Result, error) {
 	r.deciding.Lock()
 	defer r.deciding.Unlock()
 	for range rounds {
@@ -94,6 +110,7 @@ func (r *Reconciler) incident(ctx context.Context, node string) (ctrl.Result, er
 		if err != nil {
 			return ctrl.Result{}, err
 		}
+		view.Facts.Watching = watching
 		d := decide(view)
 		r.seen(d)
 		r.tellKept(d)
@@ -170,6 +187,17 @@ func (d decision) routine() bool {
 // forgets tells whether a volume is no more in the record.
 func (d decision) forgets() bool {
 	return slices.ContainsFunc(d.Facts.Status.Volumes, func(was v1alpha1.HeldVolume) bool { return !slices.Contains(d.Status.Volumes, was) })
+}
+
+// unasked tells whether there is a volume for which no fence was recorded before
+// this look.
+func (d decision) unasked() bool {
+	s := d.Facts.Status
+	return slices.ContainsFunc(d.Status.Volumes, func(v v1alpha1.HeldVolume) bool {
+		return !slices.ContainsFunc(s.Fences, func(f v1alpha1.Fence) bool {
+			return s.Phase == v1alpha1.NodeFencing && f.Incident == s.Incident && f.Driver == v.Driver && f.ClusterID == v.ClusterID
+		})
+	})
 }
 
 // after is when to look again though nothing has happened.

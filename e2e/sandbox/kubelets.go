@@ -12,16 +12,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// MountedGate is a readiness gate: a pod that has it is Ready only once its
-// volumes are attached to its node, which kwok does not wait for.
-const MountedGate corev1.PodConditionType = "fairlead.io/mounted"
+// MountedAnnotation is on a pod from when its volumes are mounted. kwok lets a pod
+// run, and be Ready, without.
+const MountedAnnotation = "fairlead.io/mounted"
 
 // What makes kwok live in a node (e2e/controlplane/nodes).
 const manageLabel, manageValue = "type", "kwok"
 
 // RunKubelets does, until the context ends, what kwok leaves out of a kubelet's
 // work with volumes: it says in status.volumesInUse which CSI volumes the pods of
-// its node have, before it takes them for mounted, and fills MountedGate. A node that
+// its node have, before it takes them for mounted, and then writes MountedAnnotation. A node that
 // is switched off says nothing any more, so what it said last stays.
 func (s *Sandbox) RunKubelets(ctx context.Context) {
 	for ctx.Err() == nil {
@@ -100,10 +100,9 @@ func volumesOf(pod *corev1.Pod, bound map[client.ObjectKey]corev1.UniqueVolumeNa
 	return list
 }
 
-// markMounted fills the gate of a pod whose volumes are attached and said to be in use.
+// markMounted marks a pod whose volumes are attached and said to be in use.
 func (s *Sandbox) markMounted(ctx context.Context, node *corev1.Node, pod *corev1.Pod, volumes []corev1.UniqueVolumeName) error {
-	if !slices.ContainsFunc(pod.Spec.ReadinessGates, func(g corev1.PodReadinessGate) bool { return g.ConditionType == MountedGate }) ||
-		slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == MountedGate }) {
+	if len(volumes) == 0 || pod.Annotations[MountedAnnotation] != "" || pod.Status.Phase != corev1.PodRunning {
 		return nil
 	}
 	for _, v := range volumes {
@@ -112,12 +111,8 @@ func (s *Sandbox) markMounted(ctx context.Context, node *corev1.Node, pod *corev
 			return nil
 		}
 	}
-	patch := map[string]any{"status": map[string]any{"conditions": []any{map[string]any{"type": MountedGate, "status": "True"}}}}
-	data, err := json.Marshal(patch)
-	if err != nil {
-		return err
-	}
-	return client.IgnoreNotFound(s.Client.Status().Patch(ctx, pod, client.RawPatch("application/strategic-merge-patch+json", data)))
+	patch := fmt.Sprintf(`{"metadata":{"uid":%q,"annotations":{%q:"true"}}}`, pod.UID, MountedAnnotation)
+	return client.IgnoreNotFound(s.Client.Patch(ctx, pod.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(patch))))
 }
 
 // SwitchOff a node: nothing of it is heard any more.

@@ -9,34 +9,40 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/fairlead-io/fairlead/fence"
 	"github.com/fairlead-io/fairlead/settings"
 )
 
 // To override a gate is given to nobody by the way.
 func TestOnlyOneRoleOverridesGates(t *testing.T) {
-	data, err := os.ReadFile("../base/user-roles.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var names []string
-	for document := range bytes.SplitSeq(data, []byte("---\n")) {
-		var role rbacv1.ClusterRole
-		if err := yaml.UnmarshalStrict(document, &role); err != nil {
+	for file, want := range map[string]struct{ role, resource string }{
+		"../base/user-roles.yaml":               {"fairlead-break-glass", "settings"},
+		"../components/fencing/user-roles.yaml": {"fairlead-fence-break-glass", "nodefences"},
+	} {
+		data, err := os.ReadFile(file)
+		if err != nil {
 			t.Fatal(err)
 		}
-		for _, rule := range role.Rules {
-			if slices.Contains(rule.Verbs, rbacv1.VerbAll) {
-				t.Errorf("%s: verb *", role.Name)
+		var names []string
+		for document := range bytes.SplitSeq(data, []byte("---\n")) {
+			var role rbacv1.ClusterRole
+			if err := yaml.UnmarshalStrict(document, &role); err != nil {
+				t.Fatal(err)
 			}
-			if slices.Contains(rule.Verbs, settings.OverrideVerb) {
-				names = append(names, role.Name)
-				if len(role.Labels) > 0 {
-					t.Errorf("%s is aggregated: %v", role.Name, role.Labels)
+			for _, rule := range role.Rules {
+				if slices.Contains(rule.Verbs, rbacv1.VerbAll) {
+					t.Errorf("%s: verb *", role.Name)
+				}
+				if slices.Contains(rule.Verbs, settings.OverrideVerb) || slices.Contains(rule.Verbs, fence.OverrideVerb) {
+					names = append(names, role.Name)
+					if len(role.Labels) > 0 || !slices.Equal(rule.Resources, []string{want.resource}) {
+						t.Errorf("%s is aggregated (%v), or for more: %v", role.Name, role.Labels, rule.Resources)
+					}
 				}
 			}
 		}
-	}
-	if !slices.Equal(names, []string{"fairlead-break-glass"}) {
-		t.Errorf("got %v", names)
+		if !slices.Equal(names, []string{want.role}) {
+			t.Errorf("%s: got %v", file, names)
+		}
 	}
 }

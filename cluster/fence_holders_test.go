@@ -1,0 +1,229 @@
+package cluster
+
+import (
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/fence"
+	"github.com/fairlead-io/fairlead/storage"
+)
+
+const rbd = "rook-ceph.rbd.csi.ceph.com"
+
+func ofCeph(driver string) bool { return fence.RookCeph().Serves(driver) }
+
+// withHolders is a cluster with the indexes of candidates.
+func withHolders(t *testing.T, objects ...client.Object) client.Client {
+	t.Helper()
+	scheme, err := NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...)
+	for _, index := range HolderIndexes() {
+		builder = builder.WithIndex(index.Object, index.Field, index.Keys)
+	}
+	return builder.Build()
+}
+
+func ofVolume(name, volume, node string) *storagev1.VolumeAttachment {
+	return &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: storagev1.VolumeAttachmentSpec{
+		Attacher: rbd, NodeName: node, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &volume},
+	}}
+}
+
+func using(name string, volumes ...corev1.UniqueVolumeName) *corev1.Node {
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{VolumesInUse: volumes}}
+}
+
+func remembering(name, phase string, volumes ...string) *v1alpha1.NodeFence {
+	n := &v1alpha1.NodeFence{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{fence.PhaseLabel: phase}}}
+	n.Status.Phase = v1alpha1.NodeFencePhase(phase)
+	for _, v := range volumes {
+		n.Status.Volumes = append(n.Status.Volumes, v1alpha1.HeldVolume{PersistentVolume: v, Driver: rbd})
+	}
+	return n
+}
+
+func TestHoldersAreFoundByEveryTrace(t *testing.T) {
+	const unique = "kubernetes.io/csi/" + rbd + "^a^1" // a handle may hold any character
+	v := fence.Volume{Name: "pv-a", Driver: rbd, Handle: "a^1"}
+	listed := using("listed")
+	listed.Status.VolumesAttached = []corev1.AttachedVolume{{Name: unique}}
+	objects := []client.Object{
+		using("uses", unique), listed, using("attached"), using("remembers"), using("well", unique),
+		using("uses-another", "kubernetes.io/csi/"+rbd+"^a^11", "kubernetes.io/csi/"+rbd+"^a", "kubernetes.io/csi/x."+rbd+"^a^1"), using("node-1"),
+		ofVolume("1", "pv-a", "attached"), ofVolume("2", "pv-ab", "elsewhere"), ofVolume("3", "pv-a", "without-node"),
+		remembering("remembers", "Healthy", "pv-b", "pv-a"), remembering("gone", "Lost", "pv-a"), remembering("forgets", "Lost", "pv-ab"),
+		&storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "inline"}, Spec: storagev1.VolumeAttachmentSpec{Attacher: rbd, NodeName: "inline"}},
+	}
+	c := withHolders(t, objects...)
+	names := func(r *HolderReader) (found []string) {
+		t.Helper()
+		holders, err := r.Holders(t.Context(), v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, h := range holders {
+			found = append(found, h.Node.Name)
+		}
+		return found
+	}
+	if got := names(NewHolderReader(c, c)); !slices.Equal(got, []string{"attached", "gone", "listed", "remembers", "uses", "well", "without-node"}) {
+		t.Errorf("got %v", got)
+	}
+	// Caches that have heard of nothing: those in an incident are found all the same.
+	if got := names(NewHolderReader(c, withHolders(t))); !slices.Equal(got, []string{"gone"}) {
+		t.Errorf("with empty caches: got %v", got)
+	}
+}
+
+// What caches say of a node decides nothing: they only name it.
+func TestHoldersAreReadLive(t *testing.T) {
+	override := fence.Override{Gate: fence.GateAttach, By: "alice", Reason: "it burnt", Scope: "n-1"}
+	record := remembering("n", "Lost", "pv-a")
+	record.Status.Incident = "n-1"
+	record.Annotations = map[string]string{fence.OverrideAnnotation: "attach: it burnt", fence.OverriddenAnnotation: override.Text()}
+	node := using("n")
+	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	node.Spec.Taints = []corev1.Taint{{Key: fence.OutOfServiceTaint}}
+	live, stale := withHolders(t, record, node), withHolders(t, remembering("n", "Healthy", "pv-a"), remembering("gone", "Healthy", "pv-a"), using("gone"))
+	holders, err := NewHolderReader(live, stale).Holders(t.Context(), fence.Volume{Name: "pv-a", Driver: rbd, Handle: "h"})
+	if err != nil || len(holders) != 2 {
+		t.Fatalf("got %+v, %v", holders, err)
+	}
+	if h := holders[0]; h.Node.Name != "gone" || h.Node.Exists || h.Status.Phase != "" {
+		t.Errorf("got %+v", h)
+	}
+	if h := holders[1]; !h.Node.Exists || !h.Node.Ready || !h.Node.OutOfService || h.Status.Phase != v1alpha1.NodeLost || h.Override != override {
+		t.Errorf("got %+v", h)
+	}
+}
+
+func TestTheSwitchOfAStorageSystem(t *testing.T) {
+	for value, off := range map[string]bool{"false": true, "False": true, " FALSE\n": true, "true": false, "": false, "no": false, "0": false} {
+		c := withHolders(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "rook-ceph", Name: "rook-ceph-operator-config"}, Data: map[string]string{"ROOK_WATCH_FOR_NODE_FAILURE": value}})
+		if got, err := NewHolderReader(c, c).SwitchedOff(t.Context(), fence.RookCeph()); err != nil || got != off {
+			t.Errorf("%q: got %t, %v", value, got, err)
+		}
+	}
+	elsewhere := fence.RookCeph()
+	elsewhere.Namespace = "storage"
+	c := withHolders(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "rook-ceph", Name: "rook-ceph-operator-config"}, Data: map[string]string{"ROOK_WATCH_FOR_NODE_FAILURE": "false"}})
+	for _, s := range []fence.Storage{elsewhere, {Name: "without"}} {
+		if got, err := NewHolderReader(c, c).SwitchedOff(t.Context(), s); err != nil || got {
+			t.Errorf("%s in %s: got %t, %v", s.Name, s.Namespace, got, err)
+		}
+	}
+}
+
+func TestVolumesOfClaims(t *testing.T) {
+	claim := func(name, volume string) client.Object {
+		return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Spec: corev1.PersistentVolumeClaimSpec{VolumeName: volume}}
+	}
+	c := withHolders(t, claim("bound", "pv-a"), claim("unbound", ""), claim("lost", "nothing"), &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-a"}},
+		&storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: "no"}, Spec: storagev1.CSIDriverSpec{AttachRequired: ptr.To(false)}},
+		&storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: "yes"}, Spec: storagev1.CSIDriverSpec{AttachRequired: ptr.To(true)}}, &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: "unsaid"}})
+	r := NewHolderReader(c, c)
+	for name, bound := range map[string]bool{"bound": true, "unbound": false, "lost": false, "gone": false} {
+		if v, err := r.BoundVolume(t.Context(), "default", name); err != nil || (v != nil) != bound || bound && v.Name != "pv-a" {
+			t.Errorf("%s: got %v, %v", name, v, err)
+		}
+	}
+	for driver, want := range map[string]bool{"no": false, "yes": true, "unsaid": true, "unknown": true} {
+		if got, err := r.Attached(t.Context(), driver); err != nil || got != want {
+			t.Errorf("%s: got %t, %v", driver, got, err)
+		}
+	}
+}
+
+func TestWebhookCacheFitsItsKinds(t *testing.T) {
+	scheme, err := NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	mapper := meta.NewDefaultRESTMapper(nil)
+	for gvk := range scheme.AllKnownTypes() {
+		scope := meta.RESTScopeRoot
+		if gvk.Kind == "NetworkRollout" {
+			scope = meta.RESTScopeNamespace
+		}
+		mapper.Add(gvk, scope)
+	}
+	for _, profiles := range [][]storage.Profile{nil, storage.Profiles()} {
+		options := WebhookCache(profiles, ofCeph)
+		options.Scheme, options.Mapper = scheme, mapper
+		objects, err := cache.New(&rest.Config{Host: "https://localhost"}, options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := WatchHolders(t.Context(), objects, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Synced() {
+			t.Error("synced before anything was listed")
+		}
+	}
+	if kinds := WebhookCache(storage.Profiles(), nil).ByObject; len(kinds) != 1 {
+		t.Errorf("without fencing %d kinds are watched", len(kinds))
+	}
+}
+
+// The indexes are over what is left of objects.
+func TestSlimHoldersAreStillFound(t *testing.T) {
+	node := using("n", "kubernetes.io/csi/"+rbd+"^a", "kubernetes.io/csi/ebs.csi.aws.com^b", "kubernetes.io/rbd/x")
+	node.Labels, node.Status.Images = map[string]string{"a": "b"}, []corev1.ContainerImage{{Names: []string{"x"}}}
+	node.Status.VolumesAttached = []corev1.AttachedVolume{{Name: "kubernetes.io/csi/" + rbd + "^a"}, {Name: "kubernetes.io/csi/" + rbd + "^c"}}
+	other := ofVolume("other", "pv-b", "n")
+	other.Spec.Attacher = "ebs.csi.aws.com"
+	for _, test := range []struct {
+		object client.Object
+		slim   func(any) (any, error)
+		want   []string
+	}{
+		{node, slimHolder(ofCeph), []string{"kubernetes.io/csi/" + rbd + "^a", "kubernetes.io/csi/" + rbd + "^c"}},
+		{ofVolume("va", "pv-a", "n"), slimAttachmentOf(ofCeph), []string{"pv-a"}},
+		{other, slimAttachmentOf(ofCeph), nil},
+		{remembering("n", "Lost", "pv-a", "pv-b"), slimNodeFence, []string{"pv-a", "pv-b"}},
+	} {
+		slim, err := test.slim(test.object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, index := range HolderIndexes() {
+			if o := slim.(client.Object); sameType(o, index.Object) {
+				if got := index.Keys(o); !slices.Equal(got, test.want) {
+					t.Errorf("%T: got %v", o, got)
+				}
+				if len(o.GetLabels()) > 0 || o.GetName() != test.object.GetName() {
+					t.Errorf("%T: got %+v", o, o)
+				}
+			}
+		}
+	}
+}
+
+func sameType(a, b client.Object) bool {
+	switch a.(type) {
+	case *corev1.Node:
+		_, same := b.(*corev1.Node)
+		return same
+	case *v1alpha1.NodeFence:
+		_, same := b.(*v1alpha1.NodeFence)
+		return same
+	}
+	_, same := b.(*storagev1.VolumeAttachment)
+	return same
+}

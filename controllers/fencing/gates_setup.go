@@ -1,0 +1,48 @@
+package fencing
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/fence"
+)
+
+// SetupWithManager registers the controller. What lets a pod go is news of a node,
+// or of the switch.
+func (g *Gates) SetupWithManager(mgr ctrl.Manager) error {
+	gated := predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetLabels()[fence.GatedLabel] == "true" })
+	all := handler.EnqueueRequestsFromMapFunc(g.all)
+	err := ctrl.NewControllerManagedBy(mgr).Named("fencing-gates").
+		For(&corev1.Pod{}, builder.WithPredicates(gated)).
+		Watches(&v1alpha1.NodeFence{}, all).
+		Watches(&corev1.Node{}, all, builder.WithPredicates(nodeChanged())).
+		Watches(&corev1.ConfigMap{}, all).
+		Complete(g)
+	if err != nil {
+		return fmt.Errorf("setting up the controller of scheduling gates: %w", err)
+	}
+	return nil
+}
+
+// all pods that wait; mostly there is none.
+func (g *Gates) all(ctx context.Context, _ client.Object) []reconcile.Request {
+	var list corev1.PodList
+	if err := g.Client.List(ctx, &list, client.MatchingLabels{fence.GatedLabel: "true"}, client.UnsafeDisableDeepCopy); err != nil {
+		g.Log.Error("could not look for pods that wait", "error", err)
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range list.Items {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+	}
+	return requests
+}

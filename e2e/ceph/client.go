@@ -1,0 +1,135 @@
+package ceph
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/fairlead-io/fairlead/fence/watchers"
+)
+
+// Image is an RBD image of the pool that there is.
+func Image(name string) watchers.RBDImage { return watchers.RBDImage{Pool: rbdPool, Image: name} }
+
+// CreateImage makes one, with Ceph's usual features: a writer holds a lock on it.
+func (c *Cluster) CreateImage(ctx context.Context, image watchers.RBDImage) error {
+	_, err := c.RBD(ctx, "create", image.String(), "--size", "1G")
+	return err
+}
+
+// Watchers are the clients that have an image open.
+func (c *Cluster) Watchers(ctx context.Context, image watchers.RBDImage) ([]watchers.RBDWatcher, error) {
+	out, err := c.RBDStatus(ctx, image)
+	if err != nil {
+		return nil, err
+	}
+	return watchers.ParseRBDStatus(out)
+}
+
+// RBDStatus is what rbd says of an image, in its own words.
+func (c *Cluster) RBDStatus(ctx context.Context, image watchers.RBDImage) ([]byte, error) {
+	args, err := image.StatusArgs()
+	if err != nil {
+		return nil, err
+	}
+	return c.RBD(ctx, args...)
+}
+
+func bench(image watchers.RBDImage, total string) []string {
+	return []string{"bench", "--io-type", "write", "--io-size", "4096", "--io-threads", "1", "--io-total", total,
+		"--rbd_cache=false", image.String()}
+}
+
+// StartWriter writes to an image without an end. It writes a line each second in
+// which a write came back.
+func (h *Host) StartWriter(image watchers.RBDImage) (*Process, error) {
+	return h.Start(fmt.Sprintf("writer-%s-%s-%d", h.Name, image.Image, time.Now().UnixMilli()), "rbd", bench(image, "1T")...)
+}
+
+// Write opens an image, writes to it and closes it.
+func (h *Host) Write(ctx context.Context, image watchers.RBDImage) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	_, err := h.Run(ctx, "rbd", bench(image, "1M")...)
+	return err
+}
+
+// FileSystem is the name of the file system that there is.
+func FileSystem() string { return fileSystem }
+
+// Mount mounts a path of the file system on a host, and returns where and the
+// process that keeps it.
+func (h *Host) Mount(ctx context.Context, path string) (string, *Process, error) {
+	where, err := os.MkdirTemp(filepath.Join(h.dir, "mnt"), h.Name+"-")
+	if err != nil {
+		return "", nil, err
+	}
+	before, err := os.Stat(where)
+	if err != nil {
+		return "", nil, err
+	}
+	process, err := h.Start(filepath.Base(where), "ceph-fuse", "-f", "--client_mds_namespace="+fileSystem, "-r", path, where)
+	if err != nil {
+		return "", nil, err
+	}
+	return where, process, Wait(ctx, 30*time.Second, "mount of "+path+" on "+h.Name, func() (bool, error) {
+		after, err := os.Stat(where)
+		return err == nil && !os.SameFile(before, after), err
+	})
+}
+
+// Unmount ends a mount tidily. One that is only killed keeps what it has open
+// from others for a minute.
+func Unmount(mount *Process) {
+	mount.Terminate()
+	select {
+	case <-mount.Done():
+	case <-time.After(10 * time.Second):
+		mount.Kill()
+	}
+}
+
+// WriteFile writes a file and waits until Ceph has it. A file system that doesn't
+// answer keeps its process for as long as it likes, but not the caller.
+func (h *Host) WriteFile(ctx context.Context, path string, most time.Duration) error {
+	process, err := h.Start("dd-"+h.Name, "dd", "if=/dev/zero", "of="+path, "bs=64k", "count=16", "conv=fsync")
+	if err != nil {
+		return err
+	}
+	select {
+	case <-process.Done():
+		if code := process.cmd.ProcessState.ExitCode(); code != 0 {
+			text := process.Tail()
+			return fmt.Errorf("dd ended with %d: %s", code, text[strings.LastIndex(text, ": ")+2:])
+		}
+		return nil
+	case <-time.After(most):
+		process.Kill()
+		return fmt.Errorf("no answer within %v", most)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Clients is what all MDSs tell of their clients, in their own words. Its error
+// is not looked at: a standby is one, and that all others told is seen otherwise.
+func (c *Cluster) Clients(ctx context.Context) []byte {
+	out, _ := c.Ceph(ctx, watchers.AllClientsArgs()...)
+	return out
+}
+
+// ClientsOf are the clients of a path.
+func (c *Cluster) ClientsOf(ctx context.Context, path string) ([]watchers.CephFSClient, error) {
+	told, err := watchers.ParseClientLs(c.Clients(ctx))
+	if err != nil {
+		return nil, err
+	}
+	mdss, err := c.MDSs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return watchers.CephFSVolume{FileSystem: fileSystem, Path: path}.Clients(mdss, told)
+}

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"path/filepath"
+
+	"github.com/fairlead-io/fairlead/e2e/ceph"
+	"github.com/fairlead-io/fairlead/fence/watchers"
+)
+
+// caps tries the least that a user needs to ask, and to block. An address that
+// nobody has is blocked.
+func (s *show) caps(ctx context.Context) error {
+	image := ceph.Image("caps")
+	if err := s.CreateImage(ctx, image); err != nil {
+		return err
+	}
+	status, err := image.StatusArgs()
+	if err != nil {
+		return err
+	}
+	nobody := single(netip.MustParseAddr("192.0.2.1"))
+	for _, try := range []struct {
+		user string
+		caps []string
+		may  map[string]bool
+	}{
+		{"reader", []string{"mon", "profile rbd-read-only", "osd", "profile rbd-read-only pool=" + image.Pool},
+			map[string]bool{"status": true, "sessions": false, "list": true}},
+		{"node", []string{"mon", "profile rbd", "osd", "profile rbd pool=" + image.Pool},
+			map[string]bool{"status": true, "sessions": false, "list": true, "range": true, "address": false}},
+		{"mds-reader", []string{"mon", "allow r", "mds", "allow r"}, map[string]bool{"sessions": false, "list": true, "range": false}},
+		{"mds-all", []string{"mon", "allow r", "mds", "allow *"}, map[string]bool{"sessions": true, "list": true, "range": false}},
+		{"fencer", []string{"mon", `allow r, allow command "osd blocklist"`}, map[string]bool{"range": true, "address": true, "sessions": false}},
+	} {
+		keyring := filepath.Join(s.Directory, "keyring-"+try.user)
+		if _, err := s.Ceph(ctx, append([]string{"auth", "get-or-create", "client." + try.user, "-o", keyring}, try.caps...)...); err != nil {
+			return err
+		}
+		run := func(program string, args ...string) ([]byte, error) {
+			return s.Admin.Run(ctx, program, append([]string{"--id", try.user, "--keyring", keyring}, args...)...)
+		}
+		for what, ask := range map[string]func() error{
+			"status": func() error { _, err := run("rbd", status...); return err },
+			"sessions": func() error {
+				out, _ := run("ceph", watchers.AllClientsArgs()...)
+				_, err := watchers.ParseClientLs(out)
+				return err
+			},
+			"list":    func() error { _, err := run("ceph", watchers.BlocklistArgs()...); return err },
+			"range":   func() error { _, err := run("ceph", "osd", "blocklist", "range", "add", nobody.String()); return err },
+			"address": func() error { _, err := run("ceph", "osd", "blocklist", "add", nobody.Addr().String()); return err },
+		} {
+			may, asked := try.may[what]
+			if !asked {
+				continue
+			}
+			if err := ask(); may != (err == nil) {
+				return fmt.Errorf("%q: may it %s? %t was expected: %w", try.caps, what, may, err)
+			}
+		}
+		s.tell("%q: %v", try.caps, try.may)
+	}
+	return errors.Join(s.Unblock(ctx, nobody), s.UnblockAddress(ctx, nobody.Addr()))
+}
