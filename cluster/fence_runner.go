@@ -34,7 +34,7 @@ func (LocalRunner) Run(ctx context.Context, program string, args ...string) ([]b
 	output, complaint := &limited{most: watchers.MaxOutput}, &limited{most: maxComplaint, cut: true}
 	cmd.Stdout, cmd.Stderr = output, complaint
 	err := cmd.Run()
-	return output.Bytes(), failed(program, err, complaint)
+	return output.taken.Bytes(), failed(program, err, complaint)
 }
 
 // maxComplaint is as much of the error output as is told.
@@ -45,7 +45,7 @@ func failed(program string, err error, complaint *limited) error {
 	if err == nil {
 		return nil
 	}
-	if said := strings.TrimSpace(complaint.String()); said != "" {
+	if said := strings.TrimSpace(complaint.taken.String()); said != "" {
 		return fmt.Errorf("running %s: %w: %s", program, err, said)
 	}
 	return fmt.Errorf("running %s: %w", program, err)
@@ -53,21 +53,22 @@ func failed(program string, err error, complaint *limited) error {
 
 var errTooLong = errors.New("the answer is too long")
 
-// limited takes no more than it may: then it fails, or cuts.
+// limited takes no more than it may: then it fails, or cuts. The buffer is no
+// part of its methods: io.Copy would go past Write.
 type limited struct {
-	bytes.Buffer
-	most int
-	cut  bool
+	taken bytes.Buffer
+	most  int
+	cut   bool
 }
 
 func (l *limited) Write(data []byte) (int, error) {
-	room := l.most - l.Len()
+	room := l.most - l.taken.Len()
 	if len(data) <= room {
-		return l.Buffer.Write(data)
+		return l.taken.Write(data)
 	}
 	if !l.cut {
 		return 0, errTooLong
 	}
-	l.Buffer.Write(data[:max(room, 0)])
+	l.taken.Write(data[:max(room, 0)])
 	return len(data), nil
 }

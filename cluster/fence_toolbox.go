@@ -46,7 +46,7 @@ func (r *ToolboxRunner) Run(ctx context.Context, program string, args ...string)
 	}
 	output, complaint := &limited{most: watchers.MaxOutput}, &limited{most: maxComplaint, cut: true}
 	err = execution.StreamWithContext(ctx, remotecommand.StreamOptions{Stdout: output, Stderr: complaint})
-	return output.Bytes(), failed(program+" in pod "+pod.Name, err, complaint)
+	return output.taken.Bytes(), failed(program+" in pod "+pod.Name, err, complaint)
 }
 
 // pod is the first by name that is Ready.

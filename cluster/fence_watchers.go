@@ -42,6 +42,9 @@ func NewWatchers(runners map[string]Runner, now func() time.Time) *Watchers {
 	return &Watchers{runners: runners, now: now, silent: map[string]time.Time{}, remembered: map[ledgerKey]remembered{}}
 }
 
+// Any tells whether anybody is to be asked.
+func (w *Watchers) Any() bool { return w != nil && len(w.runners) > 0 }
+
 var errSilent = errors.New("it has not answered a moment ago")
 
 // addresses of all who have each of the volumes open. What can't be found out is

@@ -24,6 +24,10 @@ var protectedDrivers = sandbox.CSIAddonsOptions{Drivers: []sandbox.CSIAddonsDriv
 		Name: rbd, ClusterID: "rook-ceph", Client: cephFSID, ControllerNode: "node-3",
 		Nodes: map[string][]string{"node-1": {"192.168.50.1/32"}, "node-2": {"192.168.50.2/32", "fd00:50::2/128"}},
 	},
+	{
+		Name: cephfs, ClusterID: "rook-ceph", Client: cephFSID, ControllerNode: "node-3",
+		Nodes: map[string][]string{"node-1": {"192.168.50.1/32"}, "node-2": {"192.168.50.2/32", "fd00:50::2/128"}},
+	},
 }}
 
 // newFencingCluster is one whose Ceph volumes Fairlead protects.

@@ -100,32 +100,36 @@ func TestAttachments(t *testing.T) {
 		objects []client.Object
 		// held by this node; "" if it may be attached.
 		held string
+		// mounted: there, though it is not lost.
+		mounted bool
 	}{
-		"nobody has it":                         {objects: nil},
-		"a healthy node has it":                 {objects: []client.Object{clusterNode("node-1", true, "pv-a"), nodeFence("node-1", v1alpha1.NodeHealthy, "pv-a"), attachedOn("pv-a", "node-1")}},
-		"in use on a lost node without record":  {objects: []client.Object{clusterNode("node-1", false, "pv-a")}, held: "node-1"},
-		"attached to a lost node":               {objects: []client.Object{clusterNode("node-1", false), attachedOn("pv-a", "node-1")}, held: "node-1"},
-		"on record of a lost node":              {objects: []client.Object{clusterNode("node-1", false), nodeFence("node-1", v1alpha1.NodeLost, "pv-a")}, held: "node-1"},
-		"on record of a node that is gone":      {objects: []client.Object{nodeFence("node-1", v1alpha1.NodeLost, "pv-a")}, held: "node-1"},
-		"a record that still says Healthy":      {objects: []client.Object{clusterNode("node-1", false), nodeFence("node-1", v1alpha1.NodeHealthy, "pv-a")}, held: "node-1"},
-		"another volume on a lost node":         {objects: []client.Object{clusterNode("node-1", false, "pv-ab", "pv-b"), nodeFence("node-1", v1alpha1.NodeLost, "pv-ab"), attachedOn("pv-ab", "node-1")}},
-		"of two, the second is lost":            {objects: []client.Object{clusterNode("node-1", true, "pv-a"), clusterNode("node-11", false, "pv-a")}, held: "node-11"},
-		"node-11 is lost, node-1 has it":        {objects: []client.Object{clusterNode("node-1", true, "pv-a"), clusterNode("node-11", false), nodeFence("node-11", v1alpha1.NodeLost, "pv-b")}},
-		"fenced":                                {objects: []client.Object{clusterNode("node-1", false, "pv-a"), fencing("node-1", true, "pv-a"), attachedOn("pv-a", "node-1")}},
-		"the gate is overridden":                {objects: []client.Object{clusterNode("node-1", false, "pv-a"), overridden}},
-		"the lost node itself has it":           {objects: []client.Object{clusterNode("node-2", false, "pv-a"), nodeFence("node-2", v1alpha1.NodeLost, "pv-a")}},
-		"switched off":                          {objects: []client.Object{clusterNode("node-1", false, "pv-a"), operatorConfig("False")}},
-		"switched on":                           {objects: []client.Object{clusterNode("node-1", false, "pv-a"), operatorConfig("true")}, held: "node-1"},
-		"a switch without the key":              {objects: []client.Object{clusterNode("node-1", false, "pv-a"), operatorConfig("")}, held: "node-1"},
-		"read only, so there is nobody to hold": {objects: []client.Object{clusterNode("node-1", false, "pv-r"), attachedOn("pv-r", "node-1")}},
-		"shared, and only not Ready":            {objects: []client.Object{clusterNode("node-1", false, "pv-s"), attachedOn("pv-s", "node-1")}},
+		"nobody has it":                           {objects: nil},
+		"a healthy node had it":                   {objects: []client.Object{clusterNode("node-1", true), nodeFence("node-1", v1alpha1.NodeHealthy, "pv-a"), attachedOn("pv-a", "node-1")}},
+		"a healthy node has it mounted":           {objects: []client.Object{clusterNode("node-1", true, "pv-a"), nodeFence("node-1", v1alpha1.NodeHealthy, "pv-a")}, held: "node-1", mounted: true},
+		"a healthy node has it, and it is shared": {objects: []client.Object{clusterNode("node-1", true, "pv-s"), nodeFence("node-1", v1alpha1.NodeHealthy, "pv-s")}},
+		"in use on a lost node without record":    {objects: []client.Object{clusterNode("node-1", false, "pv-a")}, held: "node-1"},
+		"attached to a lost node":                 {objects: []client.Object{clusterNode("node-1", false), attachedOn("pv-a", "node-1")}, held: "node-1"},
+		"on record of a lost node":                {objects: []client.Object{clusterNode("node-1", false), nodeFence("node-1", v1alpha1.NodeLost, "pv-a")}, held: "node-1"},
+		"on record of a node that is gone":        {objects: []client.Object{nodeFence("node-1", v1alpha1.NodeLost, "pv-a")}, held: "node-1"},
+		"a record that still says Healthy":        {objects: []client.Object{clusterNode("node-1", false), nodeFence("node-1", v1alpha1.NodeHealthy, "pv-a")}, held: "node-1"},
+		"another volume on a lost node":           {objects: []client.Object{clusterNode("node-1", false, "pv-ab", "pv-b"), nodeFence("node-1", v1alpha1.NodeLost, "pv-ab"), attachedOn("pv-ab", "node-1")}},
+		"of two, the second is lost":              {objects: []client.Object{clusterNode("node-1", true), attachedOn("pv-a", "node-1"), clusterNode("node-11", false, "pv-a")}, held: "node-11"},
+		"node-11 is lost, node-1 has it":          {objects: []client.Object{clusterNode("node-1", true), attachedOn("pv-a", "node-1"), clusterNode("node-11", false), nodeFence("node-11", v1alpha1.NodeLost, "pv-b")}},
+		"fenced":                                  {objects: []client.Object{clusterNode("node-1", false, "pv-a"), fencing("node-1", true, "pv-a"), attachedOn("pv-a", "node-1")}},
+		"the gate is overridden":                  {objects: []client.Object{clusterNode("node-1", false, "pv-a"), overridden}},
+		"the lost node itself has it":             {objects: []client.Object{clusterNode("node-2", false, "pv-a"), nodeFence("node-2", v1alpha1.NodeLost, "pv-a")}},
+		"switched off":                            {objects: []client.Object{clusterNode("node-1", false, "pv-a"), operatorConfig("False")}},
+		"switched on":                             {objects: []client.Object{clusterNode("node-1", false, "pv-a"), operatorConfig("true")}, held: "node-1"},
+		"a switch without the key":                {objects: []client.Object{clusterNode("node-1", false, "pv-a"), operatorConfig("")}, held: "node-1"},
+		"read only, so there is nobody to hold":   {objects: []client.Object{clusterNode("node-1", false, "pv-r"), attachedOn("pv-r", "node-1")}},
+		"shared, and only not Ready":              {objects: []client.Object{clusterNode("node-1", false, "pv-s"), attachedOn("pv-s", "node-1")}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			volume := "pv-a"
 			switch {
 			case strings.HasPrefix(name, "read only"):
 				volume = "pv-r"
-			case strings.HasPrefix(name, "shared"):
+			case strings.Contains(name, "shared"):
 				volume = "pv-s"
 			}
 			objects := append(slices.Clone(test.objects), cephVolume("pv-a", rbdDriver), cephVolume("pv-r", rbdDriver, corev1.ReadOnlyMany), cephVolume("pv-s", rbdDriver, corev1.ReadWriteMany))
@@ -140,6 +144,9 @@ func TestAttachments(t *testing.T) {
 				return
 			}
 			want := fmt.Sprintf("volume %s was last on node %s, which is lost and not fenced", volume, test.held)
+			if test.mounted {
+				want = fmt.Sprintf("volume %s is still mounted on node %s", volume, test.held)
+			}
 			r := response.Result
 			if r.Code != http.StatusForbidden || r.Reason != metav1.StatusReasonForbidden || !strings.HasPrefix(r.Message, want) {
 				t.Errorf("got %+v", r)

@@ -22,6 +22,7 @@ import (
 	"github.com/fairlead-io/fairlead/controllers/endpoints"
 	"github.com/fairlead-io/fairlead/controllers/fencing"
 	"github.com/fairlead-io/fairlead/controllers/rollout"
+	"github.com/fairlead-io/fairlead/controllers/tainting"
 	"github.com/fairlead-io/fairlead/controllers/volumes"
 	"github.com/fairlead-io/fairlead/controllers/workloads"
 	"github.com/fairlead-io/fairlead/storage"
@@ -186,6 +187,10 @@ func setupFencing(ctx context.Context, mgr manager.Manager, c config.Fencing, lo
 	for _, controller := range []interface{ SetupWithManager(ctrl.Manager) error }{
 		&fencing.Reconciler{Client: objects, Cached: cached, Live: live, API: api, Watchers: watchers, Events: recorder, Clock: clock.RealClock{}, Log: log},
 		&fencing.Gates{Client: objects, Facts: live, Holders: cluster.NewHolderReader(api, objects), API: api, Events: recorder, Log: log},
+		&tainting.Reconciler{
+			Tainting: c.Tainting.Rules(), Policy: live.Policy, Facts: live.FenceFacts(clock.RealClock{}),
+			Client: objects, Live: api, Events: recorder, Clock: clock.RealClock{}, Log: log,
+		},
 	} {
 		if err := controller.SetupWithManager(mgr); err != nil {
 			return err

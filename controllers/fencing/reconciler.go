@@ -76,7 +76,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	r.seen(d)
 	if !d.routine() {
-		return r.incident(ctx, request.Name, r.watching(ctx, d))
+		return r.incident(ctx, request.Name)
 	}
 	if d.differs() {
 		err = r.write(ctx, d)
@@ -89,20 +89,33 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 
 // watching is what the storage systems say of a node that is about to be fenced.
 // They are asked before the others have to wait for this one. What they do not say
-// is not checked: fencing goes by the ledger.
-func (r *Reconciler) watching(ctx context.Context, d decision) []fence.Watching {
-	if r.Watchers == nil || d.Status.Phase != v1alpha1.NodeFencing || !d.unasked() {
-		return nil
+// is not checked: fencing goes by the ledger. asked is false where nothing is about
+// to be fenced.
+func (r *Reconciler) watching(ctx context.Context, node string) (watching []fence.Watching, asked bool, err error) {
+	if !r.Watchers.Any() {
+		return nil, true, nil
 	}
-	watching, err := r.Live.Watching(ctx, r.Watchers, d.FenceView)
+	view, err := r.Live.Facts(ctx, node, r.Clock.Now())
+	if err != nil {
+		return nil, false, err
+	}
+	d := decide(view)
+	if !d.asks() {
+		return nil, false, nil
+	}
+	watching, err = r.Live.Watching(ctx, r.Watchers, view)
 	if err != nil {
 		r.log(d).Warn("not all volumes could be checked for who has them open", "checked", len(watching), "error", err)
 	}
-	return watching
+	return watching, true, nil
 }
 
 // incident decides on live reads, one node at a time, and does what is to be done.
-func (r *Reconciler) incident(ctx context.Context, node string, watching []fence.Watching) (ctrl.Result, error) {
+func (r *Reconciler) incident(ctx context.Context, node string) (ctrl.Result, error) {
+	watching, asked, err := r.watching(ctx, node)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
 	r.deciding.Lock()
 	defer r.deciding.Unlock()
 	for range rounds {
@@ -114,6 +127,9 @@ func (r *Reconciler) incident(ctx context.Context, node string, watching []fence
 		d := decide(view)
 		r.seen(d)
 		r.tellKept(d)
+		if !asked && d.asks() {
+			return ctrl.Result{RequeueAfter: behind}, nil // it was lost just now
+		}
 		if d.differs() {
 			if err := r.write(ctx, d); faster(err) {
 				continue
@@ -146,10 +162,7 @@ type decision struct {
 
 func decide(view *cluster.FenceView) decision {
 	d := decision{view, fence.Next(view.Facts)}
-	switch n := view.Facts.Node; {
-	case !n.OwnTaint && n.Exists:
-		d.Status.Tainted = nil
-	case n.OwnTaint && d.Status.Tainted == nil:
+	if view.Facts.Node.OwnTaint && d.Status.Tainted == nil { // until it is healthy again
 		now := metav1.NewTime(view.Facts.Now.Truncate(time.Second))
 		d.Status.Tainted = &now
 	}
@@ -189,13 +202,12 @@ func (d decision) forgets() bool {
 	return slices.ContainsFunc(d.Facts.Status.Volumes, func(was v1alpha1.HeldVolume) bool { return !slices.Contains(d.Status.Volumes, was) })
 }
 
-// unasked tells whether there is a volume for which no fence was recorded before
-// this look.
-func (d decision) unasked() bool {
+// asks tells whether a fence may be recorded that was not before.
+func (d decision) asks() bool {
 	s := d.Facts.Status
-	return slices.ContainsFunc(d.Status.Volumes, func(v v1alpha1.HeldVolume) bool {
+	return d.Status.Phase == v1alpha1.NodeFencing && slices.ContainsFunc(d.Status.Volumes, func(v v1alpha1.HeldVolume) bool {
 		return !slices.ContainsFunc(s.Fences, func(f v1alpha1.Fence) bool {
-			return s.Phase == v1alpha1.NodeFencing && f.Incident == s.Incident && f.Driver == v.Driver && f.ClusterID == v.ClusterID
+			return f.Incident == s.Incident && f.Driver == v.Driver && f.ClusterID == v.ClusterID
 		})
 	})
 }

@@ -88,6 +88,9 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 		WithIndex(&corev1.Pod{}, "spec.nodeName", func(o client.Object) []string { return []string{o.(*corev1.Pod).Spec.NodeName} })
 	w.must(cluster.IndexClaims(t.Context(), indexes{builder}))
 	w.must(cluster.IndexHandles(t.Context(), indexes{builder}))
+	for _, i := range cluster.HolderIndexes() {
+		builder.WithIndex(i.Object, i.Field, i.Keys)
+	}
 	w.Client = builder.Build()
 	w.restart()
 	return w

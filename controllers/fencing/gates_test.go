@@ -1,0 +1,114 @@
+package fencing
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/cluster"
+	"github.com/fairlead-io/fairlead/fence"
+)
+
+func gatedUser(claims ...string) *corev1.Pod {
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "app", UID: "uid-app", Labels: map[string]string{fence.GatedLabel: "true", "app": "x"}},
+		Spec:       corev1.PodSpec{SchedulingGates: []corev1.PodSchedulingGate{{Name: "other.io/gate"}, {Name: fence.SchedulingGate}}},
+	}
+	for _, c := range claims {
+		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: c, VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: c}}})
+	}
+	return pod
+}
+
+func claim(name, volume string) *corev1.PersistentVolumeClaim {
+	return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Spec: corev1.PersistentVolumeClaimSpec{VolumeName: volume}}
+}
+
+// gates looks at the pod that waits, and returns the gates and labels that it has then.
+func (w *world) gates(g *Gates) (gates []string, labels map[string]string) {
+	w.Helper()
+	_, err := g.Reconcile(w.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "default", Name: "app"}})
+	w.must(err)
+	var pod corev1.Pod
+	w.must(w.Get(w.Context(), client.ObjectKey{Namespace: "default", Name: "app"}, &pod))
+	for _, s := range pod.Spec.SchedulingGates {
+		gates = append(gates, s.Name)
+	}
+	return gates, pod.Labels
+}
+
+func (w *world) newGates() *Gates {
+	api := w.r.Client
+	return &Gates{Client: api, Facts: w.r.Live, Holders: cluster.NewHolderReader(api, api), API: api, Events: recorder{w}, Log: slog.New(slog.DiscardHandler)}
+}
+
+func TestAGateIsLiftedWhenTheFenceStands(t *testing.T) {
+	w := newWorld(t, gatedUser("claim-pvc-a", "unbound", "gone"), claim("claim-pvc-a", "pvc-a"), claim("unbound", ""))
+	w.gone("node-1")
+	w.look("node-1")
+	g := w.newGates()
+	for range 2 {
+		if gates, _ := w.gates(g); len(gates) != 2 {
+			t.Fatalf("lifted before the fence stands: %v", gates)
+		}
+	}
+	told := 0
+	for _, n := range w.notes {
+		if strings.HasPrefix(n, "*v1.Pod Warning Fencing: volume pvc-a was last on node node-1") {
+			told++
+		}
+	}
+	if told != 1 {
+		t.Fatalf("told %d times: %q", told, w.notes)
+	}
+	w.csi()
+	w.look("node-1")
+	gates, labels := w.gates(g)
+	if len(gates) != 1 || gates[0] != "other.io/gate" || labels[fence.GatedLabel] != "" || labels["app"] != "x" {
+		t.Fatalf("got %v, %v", gates, labels)
+	}
+	w.writes = nil
+	w.gates(g)
+	if len(w.writes) != 0 {
+		t.Fatalf("wrote %q", w.writes)
+	}
+}
+
+// A driver without attachments leaves a trace of who has a volume only in pods.
+func TestAPodOnALostNodeHoldsAVolumeWithoutAttachment(t *testing.T) {
+	user := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "old"}, Spec: corev1.PodSpec{NodeName: "node-1", Volumes: gatedUser("claim-files").Spec.Volumes}}
+	w := newWorld(t, gatedUser("claim-files"), claim("claim-files", "files"), volume("files", cephfs, "rook-ceph"), user)
+	w.lose("node-1")
+	g := w.newGates()
+	if gates, _ := w.gates(g); len(gates) != 2 {
+		t.Fatalf("lifted: %v", gates)
+	}
+	w.change("node-1", w.ready(corev1.ConditionTrue))
+	if gates, _ := w.gates(g); len(gates) != 1 {
+		t.Fatalf("not lifted: %v", gates)
+	}
+}
+
+// Somebody else takes his gate off meanwhile: the index is another one then.
+func TestAGateIsNotMistakenForAnother(t *testing.T) {
+	w := newWorld(t, gatedUser("claim-pvc-a"), claim("claim-pvc-a", "pvc-a"))
+	w.funcs.Patch = func(ctx context.Context, c client.WithWatch, o client.Object, _ client.Patch, _ ...client.PatchOption) error {
+		w.funcs.Patch = nil
+		var pod corev1.Pod
+		w.must(c.Get(ctx, client.ObjectKeyFromObject(o), &pod))
+		pod.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: fence.SchedulingGate}, {Name: "third.io/gate"}}
+		return c.Update(ctx, &pod)
+	}
+	g := w.newGates()
+	_, _ = g.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "default", Name: "app"}})
+	if gates, _ := w.gates(g); len(gates) != 1 || gates[0] != "third.io/gate" {
+		t.Fatalf("got %v", gates)
+	}
+}

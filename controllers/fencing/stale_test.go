@@ -1,0 +1,154 @@
+package fencing
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/cluster"
+	"github.com/fairlead-io/fairlead/fence"
+)
+
+// The attachment is gone because the node was lost: a cache that has seen the one
+// and not the other must not make the record forget who held the volume.
+func TestAVolumeIsNotForgottenOnACacheThatIsBehindWithTheNode(t *testing.T) {
+	w := newWorld(t)
+	w.look("node-1")
+	before := node("node-1", "192.168.1.1")
+	w.lose("node-1")
+	w.taint("node-1", "nodeshutdown")
+	w.detach("pvc-a", "node-1")
+	cached := w.r.Client
+	stale := reader{cached, func(key client.ObjectKey, o client.Object) bool {
+		n, ok := o.(*corev1.Node)
+		if ok && key.Name == "node-1" {
+			before.DeepCopyInto(n)
+		}
+		return ok && key.Name == "node-1"
+	}}
+	w.r.Cached = cluster.NewFenceReader(w.config, stale, cached, cached)
+	w.look("node-1")
+	s := w.expect("node-1", v1alpha1.NodeFencing, fence.ReasonFencing)
+	if len(s.Volumes) != 1 || len(w.fences()) != 1 {
+		t.Fatalf("got %+v", s)
+	}
+}
+
+// reader answers some reads by itself.
+type reader struct {
+	client.Reader
+	knows func(client.ObjectKey, client.Object) bool
+}
+
+func (r reader) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+	if r.knows(key, o) {
+		return nil
+	}
+	return r.Reader.Get(ctx, key, o, opts...)
+}
+
+// The cache says lost and tainted; the node is back already.
+func TestNothingIsFencedOnTheCacheAlone(t *testing.T) {
+	w := newWorld(t)
+	w.look("node-1")
+	lost := node("node-1", "192.168.1.1")
+	w.ready(corev1.ConditionUnknown)(lost)
+	lost.Spec.Taints = []corev1.Taint{{Key: fence.OutOfServiceTaint, Effect: corev1.TaintEffectNoExecute}}
+	cached := w.r.Client
+	w.r.Cached = cluster.NewFenceReader(w.config, reader{cached, func(key client.ObjectKey, o client.Object) bool {
+		n, ok := o.(*corev1.Node)
+		if ok && key.Name == "node-1" {
+			lost.DeepCopyInto(n)
+		}
+		return ok && key.Name == "node-1"
+	}}, cached, cached)
+	w.look("node-1")
+	w.expect("node-1", v1alpha1.NodeHealthy, fence.ReasonReady)
+	if got := w.cidrs(); len(got) != 0 {
+		t.Fatalf("fenced: %v", got)
+	}
+}
+
+// Fairlead's own taint is noted, and taken away when the node comes back unfenced;
+// another's is not.
+func TestOnlyOwnTaintsAreTakenAway(t *testing.T) {
+	for value, stays := range map[string]bool{fence.OwnTaintValue: false, "nodeshutdown": true} {
+		w := newWorld(t)
+		w.look("node-1")
+		w.change("node-1", func(n *corev1.Node) {
+			n.Spec.Taints = []corev1.Taint{{Key: "other", Effect: corev1.TaintEffectNoSchedule}, {Key: fence.OutOfServiceTaint, Value: value, Effect: corev1.TaintEffectNoExecute}}
+		})
+		w.look("node-1")
+		if noted := w.record("node-1").Status.Tainted != nil; noted == stays {
+			t.Errorf("%s: noted as own: %v", value, noted)
+		}
+		var n corev1.Node
+		w.must(w.Get(t.Context(), client.ObjectKey{Name: "node-1"}, &n))
+		if got := slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == fence.OutOfServiceTaint }); got != stays || n.Spec.Taints[0].Key != "other" {
+			t.Errorf("%s: got %v", value, n.Spec.Taints)
+		}
+		w.look("node-1")
+		if !stays && w.record("node-1").Status.Tainted != nil {
+			t.Errorf("still noted as tainted")
+		}
+	}
+}
+
+// A healthy node costs one write, and no more until its ledger has to be fresh.
+func TestAHealthyNodeIsWrittenSeldom(t *testing.T) {
+	w := newWorld(t)
+	result := w.look("node-1")
+	if result.RequeueAfter != refresh {
+		t.Fatalf("looks again after %v", result.RequeueAfter)
+	}
+	first := w.record("node-1")
+	w.writes = nil
+	for range 4 {
+		w.step(time.Minute)
+		w.look("node-1")
+	}
+	if len(w.writes) != 0 {
+		t.Fatalf("wrote %q", w.writes)
+	}
+	w.step(2 * time.Minute)
+	w.look("node-1")
+	if is := w.record("node-1"); !slices.Equal(w.writes, []string{"update status *v1alpha1.NodeFence node-1"}) || !is.Status.Identities[0].Addresses[0].LastSeen.After(first.Status.Identities[0].Addresses[0].LastSeen.Time) {
+		t.Fatalf("wrote %q, %+v", w.writes, is.Status)
+	}
+}
+
+// Two nodes at one address: it is blocked until both are back.
+func TestAnAddressOfTwoLostNodesIsLetInWithTheLast(t *testing.T) {
+	w := newWorld(t, volume("pvc-b", rbd, "rook-ceph"), attachment("pvc-b", "node-2"))
+	w.look("node-1")
+	w.look("node-2")
+	w.change("node-1", w.ready(corev1.ConditionUnknown))
+	w.change("node-2", func(n *corev1.Node) { n.Status.Addresses[1].Address = "192.168.1.1" })
+	w.look("node-2")
+	w.lose("node-2")
+	w.taint("node-1", "x")
+	w.taint("node-2", "x")
+	for range 2 {
+		w.look("node-1")
+		w.look("node-2")
+		w.csi()
+	}
+	w.look("node-1")
+	w.look("node-2")
+	w.expect("node-1", v1alpha1.NodeFenced, fence.ReasonFenced)
+	w.expect("node-2", v1alpha1.NodeFenced, fence.ReasonFenced)
+	w.detach("pvc-a", "node-1")
+	w.boot("node-1")
+	w.untaint("node-1")
+	w.step(time.Hour)
+	w.look("node-1")
+	w.expect("node-1", v1alpha1.NodeReturned, fence.ReasonSharedAddress)
+	if got := w.cidrs(); !slices.Equal(got, []string{"Fenced 192.168.1.1/32", "Fenced 192.168.1.1/32"}) {
+		t.Fatalf("got %v", got)
+	}
+}
