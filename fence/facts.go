@@ -84,6 +84,8 @@ type Facts struct {
 	Ledger []v1alpha1.StorageIdentity
 	// Fences are all NetworkFences of the cluster, Fairlead's and others'.
 	Fences []NetworkFence
+	// NoCSIAddons: the cluster has no such kind, so there is nobody to ask for a fence.
+	NoCSIAddons bool
 	// Others are all nodes but this one, as their objects and their NodeFences say.
 	Others []Other
 	// Servers of the storage systems.
