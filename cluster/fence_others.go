@@ -38,7 +38,8 @@ func (r *FenceReader) addOthers(ctx context.Context, f *fence.Facts) error {
 		return fmt.Errorf("listing NodeFences: %w", err)
 	}
 	for i := range records.Items {
-		other(records.Items[i].Name).Status = records.Items[i].Status
+		r := &records.Items[i]
+		other(r.Name).Status, other(r.Name).Override = r.Status, fence.ReadOverride(r.Annotations, r.Status)
 	}
 	for _, p := range r.profiles() {
 		pods, err := r.storagePods(ctx, p.Namespace)

@@ -63,10 +63,7 @@ func (p Policy) mode(driver string) Mode {
 
 // Facts are what is known of one node.
 type Facts struct {
-	Now time.Time
-	// Live: all of it was read from the API server for this decision, not from
-	// caches, each of which lags for itself.
-	Live   bool
+	Now    time.Time
 	Node   Node
 	Status v1alpha1.NodeFenceStatus
 	// Override of a gate that holds for this incident.

@@ -89,6 +89,7 @@ type networkFence struct {
 	// target is the machine, in its boot, that it was made for, on what was known at a step.
 	target string
 	made   int
+	late   bool // made later than that
 	// due: csi-addons has yet to look at it.
 	due bool
 	// did is what was last done for it: it tells a stale message from a true one.
@@ -591,7 +592,7 @@ func (w *world) facts(v view, name string, now time.Time) Facts {
 	r := v.records[name]
 	n := w.node(name, v.nodes[name])
 	f := Facts{
-		Now: now, Live: !v.cached, Node: n, Status: *r.status.DeepCopy(), Override: ReadOverride(r.annotations, r.status), Policy: w.policy(),
+		Now: now, Node: n, Status: *r.status.DeepCopy(), Override: ReadOverride(r.annotations, r.status), Policy: w.policy(),
 		Ledger: v.sources(name),
 	}
 	use := Use{InUse: v.nodes[name].inUse}
@@ -637,12 +638,20 @@ func (w *world) act(t *rapid.T, v view, name string, now time.Time, writes int) 
 	}
 	f := w.facts(v, name, now)
 	step := Next(f)
-	if step.ReadLive {
-		if v = w.view(); w.records[name].version != v.records[name].version {
-			return step
+	if v.cached {
+		// As controllers/fencing has it: a healthy node's ledger is kept on what caches
+		// say, nothing is forgotten before the node was read live, and all else is
+		// decided on live reads only.
+		if forgets(f.Status, step.Status) {
+			v.nodes, v.silent = w.view().nodes, w.view().silent
+			f = w.facts(v, name, now)
+			step = Next(f)
 		}
-		f = w.facts(v, name, now)
-		step = Next(f)
+		if !routine(f, step) {
+			v = w.view()
+			f = w.facts(v, name, now)
+			step = Next(f)
+		}
 	}
 	current, there := w.records[name]
 	if !equality.Semantic.DeepEqual(step.Status, f.Status) {
@@ -680,6 +689,15 @@ func (w *world) act(t *rapid.T, v view, name string, now time.Time, writes int) 
 		w.seen(name)
 	}
 	return step
+}
+
+func forgets(was, is v1alpha1.NodeFenceStatus) bool {
+	return len(union(was.Volumes, is.Volumes)) > len(is.Volumes)
+}
+
+func routine(f Facts, s Step) bool {
+	healthy := f.Status.Phase == "" || f.Status.Phase == v1alpha1.NodeHealthy
+	return healthy && f.Node.Ready && !f.Node.OutOfService && len(f.Status.Fences) == 0 && s.Status.Phase == v1alpha1.NodeHealthy && !s.Forget && !s.RemoveTaint
 }
 
 // normal is comparable as text: pointers are followed.
@@ -728,7 +746,7 @@ func (w *world) create(f Facts, n NetworkFence, decided int) {
 		w.targets[n.Name] = target
 	}
 	n.Created, n.ResourceVersion = w.now, "1"
-	w.fences[n.Name] = networkFence{NetworkFence: n, version: 1, ours: true, target: target, made: decided, due: true}
+	w.fences[n.Name] = networkFence{NetworkFence: n, version: 1, ours: true, target: target, made: decided, late: decided < w.step, due: true}
 }
 
 // seen: Fairlead has looked at its fences as they are, and had the chance to
@@ -771,14 +789,14 @@ func (w *world) mustNotBeWritable(t *rapid.T, v Volume, node string) {
 	}
 	to := w.machineOf(node)
 	for _, m := range w.machines {
-		if m == to || !w.counts(m, v) {
+		if m == to || !w.writes(m, v) {
 			continue
 		}
 		if n, there := w.nodes[m.node]; v.Shared() && there && !n.taint && !m.scrap {
 			continue // it may have many writers
 		}
 		r := w.records[m.node]
-		if ReadOverride(r.annotations, r.status).Gate == GateAttach || w.tampered[m.node+" "+v.ClusterID+" "+HostPrefix(m.address[v.ClusterID]).String()] != "" {
+		if !w.counts(m, v) || ReadOverride(r.annotations, r.status).Gate == GateAttach || w.tampered[m.node+" "+v.ClusterID+" "+HostPrefix(m.address[v.ClusterID]).String()] != "" {
 			w.forgive(m, v.Name)
 			continue
 		}
@@ -844,7 +862,7 @@ func (w *world) mustNotBeInnocent(t *rapid.T, f *networkFence, cluster string, a
 		if m.address[cluster] != a || !m.on || !m.reaches || m.suspect || m.since > f.made {
 			continue
 		}
-		if m.reported == 0 || f.made < m.reported || w.looked[f.Labels[NodeLabel]] <= m.reported {
+		if m.reported == 0 || f.late && f.made < m.reported || w.looked[f.Labels[NodeLabel]] <= m.reported {
 			continue // it has booted since, and Fairlead had yet to see that
 		}
 		t.Fatalf("%s shuts out the healthy machine %s of %s\n%s", f.Name, m.bootID(), m.node, w)
