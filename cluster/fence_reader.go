@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	config "github.com/fairlead-io/fairlead/api/config/v1alpha1"
@@ -99,6 +100,17 @@ func (r *FenceReader) Facts(ctx context.Context, name string, now time.Time) (*F
 		return v, nil
 	}
 	return v, r.addOthers(ctx, f)
+}
+
+// FenceFacts gathers just the facts of one node, as they are at that time.
+func (r *FenceReader) FenceFacts(c clock.PassiveClock) func(ctx context.Context, node string) (fence.Facts, error) {
+	return func(ctx context.Context, node string) (fence.Facts, error) {
+		view, err := r.Facts(ctx, node, c.Now())
+		if err != nil {
+			return fence.Facts{}, err
+		}
+		return view.Facts, nil
+	}
 }
 
 // Quiet tells whether the node is healthy and was, and is the same machine: then
