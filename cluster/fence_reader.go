@@ -101,11 +101,12 @@ func (r *FenceReader) Facts(ctx context.Context, name string, now time.Time) (*F
 	return v, r.addOthers(ctx, f)
 }
 
-// Quiet tells whether the node is healthy and was: then nothing but its own
-// record is of interest.
+// Quiet tells whether the node is healthy and was, and is the same machine: then
+// nothing but its own record is of interest.
 func (v *FenceView) Quiet() bool {
 	n, s := v.Facts.Node, v.Facts.Status
-	return n.Ready && !n.OutOfService && len(s.Fences) == 0 && (s.Phase == "" || s.Phase == v1alpha1.NodeHealthy)
+	same := s.Node.SystemUUID == "" || s.Node.SystemUUID == n.Machine.SystemUUID
+	return n.Ready && !n.OutOfService && same && len(s.Fences) == 0 && (s.Phase == "" || s.Phase == v1alpha1.NodeHealthy)
 }
 
 // get reads a cluster-scoped object that may not be there.
