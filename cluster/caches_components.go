@@ -68,7 +68,7 @@ func keepBuilt(slim, whole *corev1.PodSpec) {
 func slimNode(object any) (any, error) {
 	if node, ok := object.(*corev1.Node); ok {
 		slim := &corev1.Node{
-			ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, Labels: node.Labels},
+			ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, CreationTimestamp: node.CreationTimestamp, Labels: node.Labels},
 			Spec:       corev1.NodeSpec{Taints: node.Spec.Taints, Unschedulable: node.Spec.Unschedulable},
 		}
 		if cpu, ok := node.Status.Allocatable[corev1.ResourceCPU]; ok {
@@ -77,7 +77,7 @@ func slimNode(object any) (any, error) {
 		for _, c := range node.Status.Conditions {
 			if c.Type == corev1.NodeReady {
 				// Without the heartbeat, which changes by the minute.
-				slim.Status.Conditions = []corev1.NodeCondition{{Type: c.Type, Status: c.Status}}
+				slim.Status.Conditions = []corev1.NodeCondition{{Type: c.Type, Status: c.Status, LastTransitionTime: c.LastTransitionTime}}
 			}
 		}
 		return slim, nil

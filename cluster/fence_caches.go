@@ -64,8 +64,8 @@ func IndexHandles(ctx context.Context, indexer client.FieldIndexer) error {
 	return nil
 }
 
-// fencedNode keeps beside what slimNode keeps by what a node is known, which volumes
-// it says it uses, and since when it is there.
+// fencedNode keeps beside what slimNode keeps by what a node is known, and which
+// volumes it says it uses.
 func fencedNode(object any) (any, error) {
 	node, ok := object.(*corev1.Node)
 	if !ok {
@@ -76,7 +76,6 @@ func fencedNode(object any) (any, error) {
 		return nil, err
 	}
 	if s, ok := slim.(*corev1.Node); ok {
-		s.CreationTimestamp = node.CreationTimestamp
 		s.Status.NodeInfo = corev1.NodeSystemInfo{BootID: node.Status.NodeInfo.BootID, SystemUUID: node.Status.NodeInfo.SystemUUID}
 		s.Status.Addresses = node.Status.Addresses
 		s.Annotations = kept(node.Annotations, fence.NoTaintAnnotation)

@@ -197,6 +197,9 @@ func (j *judge) unfenceable(n TaintingNode) *Refusal {
 // the facts tell; nil if it could.
 func Unfenceable(f Facts) *Refusal {
 	refused := f.ask(&Step{Status: *f.Status.DeepCopy()}, true)
+	if f.NoCSIAddons {
+		refused = append(refused, *refuse(ReasonNoCSIAddons, "the cluster has no NetworkFences, so nobody can be asked to fence: install csi-addons"))
+	}
 	if len(refused) == 0 {
 		return nil
 	}

@@ -25,10 +25,11 @@ type Reconciler struct {
 	// Policy of fencing, as it is now: the storage systems' own switches are in it
 	// (cluster.FenceReader.Policy).
 	Policy func(context.Context) (fence.Policy, error)
-	// Unfenceable says why a node could not be fenced (Asks), beyond what its record
-	// and other nodes' show. Without it, no more than that is gone by.
-	Unfenceable func(ctx context.Context, node string) (*fence.Refusal, error)
-	Client      client.Client
+	// Facts gathers all that fencing a node goes by, such as the servers' addresses and
+	// other NetworkFences, from the API server (cluster.FenceReader). Without it, what is
+	// gone by is the node's record, and the other nodes'.
+	Facts  func(ctx context.Context, node string) (fence.Facts, error)
+	Client client.Client
 	// Live reads from the API server.
 	Live   client.Reader
 	Events events.EventRecorder
@@ -129,17 +130,17 @@ func (r *Reconciler) decide(ctx context.Context, v *view) ([]fence.Verdict, erro
 		v.facts.Now = r.Clock.Now()
 		verdicts := r.Tainting.Taint(v.facts)
 		i := slices.IndexFunc(verdicts, func(v fence.Verdict) bool { return positive(v) && !asked[v.Node] })
-		if i < 0 || r.Unfenceable == nil {
+		if i < 0 || r.Facts == nil {
 			return verdicts, nil
 		}
 		name := verdicts[i].Node
-		refusal, err := r.Unfenceable(ctx, name)
+		facts, err := r.Facts(ctx, name)
 		if err != nil {
 			return nil, fmt.Errorf("looking whether node %s could be fenced: %w", name, err)
 		}
 		asked[name] = true
 		n := slices.IndexFunc(v.facts.Nodes, func(n fence.TaintingNode) bool { return n.Node.Name == name })
-		v.facts.Nodes[n].Refused = refusal
+		v.facts.Nodes[n].Refused = fence.Unfenceable(facts)
 	}
 }
 

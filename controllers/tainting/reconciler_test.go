@@ -288,28 +288,26 @@ func TestANodeThatCouldNotBeFencedIsPassedOver(t *testing.T) {
 	f.lose("node-1", 20*time.Minute)
 	f.lose("node-2", 10*time.Minute)
 	var asked []string
-	f.r.Unfenceable = func(_ context.Context, node string) (*fence.Refusal, error) {
-		if asked = append(asked, node); node == "node-1" {
-			return &fence.Refusal{Reason: fence.ReasonContradicted, Message: "it is seen elsewhere"}, nil
-		}
-		return nil, nil
+	f.r.Facts = func(_ context.Context, node string) (fence.Facts, error) {
+		asked = append(asked, node)
+		return fence.Facts{NoCSIAddons: node == "node-1"}, nil
 	}
 	f.reconcile()
 	f.mustTaint("node-2")
-	f.mustSay("NotTainted", "Node/node-1", "seen elsewhere")
+	f.mustSay("NotTainted", "Node/node-1", "csi-addons")
 	if !slices.Equal(asked, []string{"node-1", "node-2"}) {
 		t.Errorf("asked for %q", asked)
 	}
 	f = newFixture(t)
 	f.lose("node-1", 10*time.Minute)
-	f.r.Unfenceable = func(context.Context, string) (*fence.Refusal, error) { return nil, errors.New("no answer") }
+	f.r.Facts = func(context.Context, string) (fence.Facts, error) { return fence.Facts{}, errors.New("no answer") }
 	if _, err := f.r.Reconcile(t.Context(), ctrl.Request{}); err == nil {
 		t.Error("nobody says that it could not be asked")
 	}
 	f.mustTaint()
 }
 
-func TestAsksByWhatFencingGoesBy(t *testing.T) {
+func TestTaintingGoesByWhatFencingGoesBy(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*fixture)
 		want   string
@@ -332,7 +330,14 @@ func TestAsksByWhatFencingGoesBy(t *testing.T) {
 			f := newFixture(t)
 			f.lose("node-1", 10*time.Minute)
 			c.change(f)
-			f.r.Unfenceable = Asks(cluster.NewFenceReader(cephFencing, f.r.Live, f.Client, f.r.Live), f.clock)
+			reader := cluster.NewFenceReader(cephFencing, f.r.Live, f.Client, f.r.Live)
+			f.r.Facts = func(ctx context.Context, node string) (fence.Facts, error) {
+				view, err := reader.Facts(ctx, node, f.clock.Now())
+				if err != nil {
+					return fence.Facts{}, err
+				}
+				return view.Facts, nil
+			}
 			f.reconcile()
 			if c.want == "" {
 				f.mustTaint("node-1")
