@@ -212,6 +212,9 @@ func TestHoldingJoinsWhatThereIs(t *testing.T) {
 		fencedPV("shared", cephfsDriver, "one", mode(corev1.ReadWriteMany)), attachedAt("shared", cephfsDriver, "node-1", fenceNoon),
 		fencedPV("read", cephfsDriver, "one", mode(corev1.ReadOnlyMany)), attachedAt("read", cephfsDriver, "node-1", fenceNoon),
 		fencedPV("files", cephfsDriver, "two"), pod,
+		fencedPV("files-before", cephfsDriver, "two", func(pv *corev1.PersistentVolume) {
+			pv.Spec.ClaimRef.Name, pv.Status.Phase = "claim-files", corev1.VolumeReleased
+		}),
 		fencedPV("nfs", "", "", notCSI), attachedAt("nfs", rbdDriver, "node-1", fenceNoon),
 		attachedAt("deleted", rbdDriver, "node-1", fenceNoon), inline,
 		fencedPV("lh", "driver.longhorn.io", ""), attachedAt("lh", "driver.longhorn.io", "node-1", fenceNoon),

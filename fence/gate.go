@@ -43,8 +43,8 @@ func Attach(volume Volume, node string, holders []Holder, policy Policy) *Held {
 			// Its attachment was taken by force while nobody heard of it, and it came
 			// back with the mount: it writes until its kubelet has unmounted it.
 			if h.InUse && !volume.Shared() {
-				return &Held{Node: h.Node.Name, Soon: true, Refusal: *refuse(ReasonStillMounted, "volume %s is still mounted on node %s, from which it was detached by force: attached to %s now, it could have two writers. Kubernetes tries again by itself; see: kubectl get node %s -o jsonpath='{.status.volumesInUse}'",
-					volume.Name, h.Node.Name, node, h.Node.Name)}
+				return &Held{Node: h.Node.Name, Soon: true, Refusal: *refuse(ReasonStillMounted, "volume %s is still mounted on node %s, from which it was detached by force: %s now, it could have two writers. Kubernetes tries again by itself; see: kubectl get node %s -o jsonpath='{.status.volumesInUse}'",
+					volume.Name, h.Node.Name, used(node), h.Node.Name)}
 			}
 			continue
 		}
@@ -52,11 +52,19 @@ func Attach(volume Volume, node string, holders []Holder, policy Policy) *Held {
 			continue
 		}
 		held := &Held{Node: h.Node.Name, Soon: h.Status.Phase == v1alpha1.NodeFencing && h.Status.Reason == ReasonFencing}
-		held.Refusal = *refuse(h.reason(), "volume %s was last on node %s, which is lost and not fenced: attached to %s now, it could have two writers. %sKubernetes tries again by itself; see: kubectl describe nodefence %s",
-			volume.Name, h.Node.Name, node, h.says(), h.Node.Name)
+		held.Refusal = *refuse(h.reason(), "volume %s was last on node %s, which is lost and not fenced: %s now, it could have two writers. %sKubernetes tries again by itself; see: kubectl describe nodefence %s",
+			volume.Name, h.Node.Name, used(node), h.says(), h.Node.Name)
 		return held
 	}
 	return nil
+}
+
+// used says where; a pod that is not scheduled yet may get anywhere.
+func used(node string) string {
+	if node == "" {
+		return "used elsewhere"
+	}
+	return "attached to " + node
 }
 
 // lost tells whether the node may still write without anybody hearing of it.
