@@ -160,7 +160,7 @@ func (r *HolderReader) Holders(ctx context.Context, v fence.Volume) ([]fence.Hol
 	group.SetLimit(atOnce)
 	for i, name := range names {
 		group.Go(func() (err error) {
-			holders[i], err = r.holder(ctx, name, fence.UniqueName(v.Driver, v.Handle))
+			holders[i], err = r.HolderOf(ctx, v, name)
 			return err
 		})
 	}
@@ -227,6 +227,11 @@ func (r *HolderReader) unhealthy(ctx context.Context) ([]v1alpha1.NodeFence, err
 // Holder reads one node, and what is on record of it.
 func (r *HolderReader) Holder(ctx context.Context, name string) (fence.Holder, error) {
 	return r.holder(ctx, name, "")
+}
+
+// HolderOf reads one node that has or had a volume.
+func (r *HolderReader) HolderOf(ctx context.Context, v fence.Volume, name string) (fence.Holder, error) {
+	return r.holder(ctx, name, fence.UniqueName(v.Driver, v.Handle))
 }
 
 func (r *HolderReader) holder(ctx context.Context, name, volume string) (fence.Holder, error) {

@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	config "github.com/fairlead-io/fairlead/api/config/v1alpha1"
@@ -90,7 +89,7 @@ func (r *FenceReader) Facts(ctx context.Context, name string, now time.Time) (*F
 	if err != nil {
 		return nil, err
 	}
-	v.NoCSIAddons, f.NoCSIAddons = addons.missing, addons.missing
+	v.NoCSIAddons = addons.missing
 	if f.Node.Ready {
 		if f.Ledger, err = r.ledger(ctx, v, addons); err != nil {
 			return nil, err
@@ -102,22 +101,12 @@ func (r *FenceReader) Facts(ctx context.Context, name string, now time.Time) (*F
 	return v, r.addOthers(ctx, f)
 }
 
-// FenceFacts gathers just the facts of one node, as they are at that time.
-func (r *FenceReader) FenceFacts(c clock.PassiveClock) func(ctx context.Context, node string) (fence.Facts, error) {
-	return func(ctx context.Context, node string) (fence.Facts, error) {
-		view, err := r.Facts(ctx, node, c.Now())
-		if err != nil {
-			return fence.Facts{}, err
-		}
-		return view.Facts, nil
-	}
-}
-
-// Quiet tells whether the node is healthy and was: then nothing but its own
-// record is of interest.
+// Quiet tells whether the node is healthy and was, and is the same machine: then
+// nothing but its own record is of interest.
 func (v *FenceView) Quiet() bool {
 	n, s := v.Facts.Node, v.Facts.Status
-	return n.Ready && !n.OutOfService && len(s.Fences) == 0 && (s.Phase == "" || s.Phase == v1alpha1.NodeHealthy)
+	same := s.Node.SystemUUID == "" || s.Node.SystemUUID == n.Machine.SystemUUID
+	return n.Ready && !n.OutOfService && same && len(s.Fences) == 0 && (s.Phase == "" || s.Phase == v1alpha1.NodeHealthy)
 }
 
 // get reads a cluster-scoped object that may not be there.

@@ -3,6 +3,8 @@ package cluster
 import (
 	"context"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
@@ -10,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -94,5 +97,26 @@ func TestTheToolboxIsAPodThatIsReady(t *testing.T) {
 		if test.want == "" && !errors.Is(err, errNoToolbox) || test.want != "" && (err != nil || pod.Name != test.want) {
 			t.Errorf("%s: got %v, %v", name, pod, err)
 		}
+	}
+}
+
+// The command goes to the API server as it is, word by word; one that refuses the
+// WebSocket is asked the old way, and who is not let is told so.
+func TestACommandInTheToolboxIsAskedForWordByWord(t *testing.T) {
+	var asked []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.Method+" "+r.URL.Path+" "+strings.Join(r.URL.Query()["command"], "|")+" in "+r.URL.Query().Get("container"))
+		http.Error(w, "not you", http.StatusForbidden)
+	}))
+	defer server.Close()
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "rook-ceph", Name: "tools", Labels: map[string]string{"app": "rook-ceph-tools"}},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "tools"}}},
+		Status:     corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}},
+	}
+	_, err := NewToolboxRunner(&rest.Config{Host: server.URL}, fake.NewClientBuilder().WithObjects(pod).Build(), fence.RookCeph()).Run(t.Context(), "rbd", "status", "--image=a; b")
+	const what = " /api/v1/namespaces/rook-ceph/pods/tools/exec rbd|status|--image=a; b in tools"
+	if err == nil || len(asked) == 0 || asked[0] != "GET"+what || asked[len(asked)-1] != "POST"+what {
+		t.Errorf("asked %q, %v", asked, err)
 	}
 }

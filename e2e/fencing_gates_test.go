@@ -71,7 +71,7 @@ func TestFencingGatesAreNarrow(t *testing.T) {
 	passes("another driver, without Fairlead", "ebs-a", otherDriver, "node-1")
 	passes("a protected driver, without Fairlead", "rbd-a", rbdDriver, "node-1")
 	if err := c.create(&storagev1.VolumeAttachment{
-		ObjectMeta: metav1.ObjectMeta{Name: "made-up", Annotations: map[string]string{fence.JudgedAnnotation: "true"}},
+		ObjectMeta: metav1.ObjectMeta{Name: "made-up", Labels: map[string]string{fence.JudgedLabel: "true"}},
 		Spec:       storagev1.VolumeAttachmentSpec{Attacher: rbdDriver, NodeName: "node-2", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: ptr.To("rbd-a")}},
 	}); err == nil {
 		t.Error("a mark that Fairlead did not make was believed")
@@ -115,6 +115,12 @@ func TestFencingGatesAreNarrow(t *testing.T) {
 	})
 	refuses("on record of a node that is gone, without Fairlead", "rbd-a", rbdDriver, "node-2", byPolicy+"volumes'", "volume rbd-a was last on node gone, which is lost and not fenced")
 	passes("on no record, without Fairlead", "rbd-b", rbdDriver, "node-2")
+	inline := attachmentOf("inline", rbdDriver, "node-2")
+	inline.Spec.Source = storagev1.VolumeAttachmentSource{InlineVolumeSpec: &csiVolume("inline", rbdDriver).Spec}
+	inline.Spec.Source.InlineVolumeSpec.Capacity = nil
+	if err := c.create(inline); err != nil {
+		t.Errorf("a volume without PersistentVolume, without Fairlead: %v", err)
+	}
 
 	// Nothing but overrides waits for Fairlead.
 	c.kubectl("taint", "node", "node-3", fence.OutOfServiceTaint+"=x:NoExecute")

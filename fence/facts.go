@@ -63,7 +63,10 @@ func (p Policy) mode(driver string) Mode {
 
 // Facts are what is known of one node.
 type Facts struct {
-	Now    time.Time
+	Now time.Time
+	// Live: all of it was read from the API server for this decision, not from
+	// caches, each of which lags for itself.
+	Live   bool
 	Node   Node
 	Status v1alpha1.NodeFenceStatus
 	// Override of a gate that holds for this incident.
@@ -94,8 +97,9 @@ type Facts struct {
 
 // Other is another node.
 type Other struct {
-	Node   Node
-	Status v1alpha1.NodeFenceStatus
+	Node     Node
+	Status   v1alpha1.NodeFenceStatus
+	Override Override
 	// ClientAddresses are those of its client pods.
 	ClientAddresses []netip.Addr
 }

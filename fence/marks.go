@@ -1,6 +1,6 @@
 package fence
 
-// JudgedAnnotation on a new VolumeAttachment, with the value "true", says that
-// Fairlead is there and judges it. Where it is missing the API server judges by
-// itself, from less.
-const JudgedAnnotation = "fairlead.io/judged"
+// JudgedLabel on a new VolumeAttachment, with the value "true", says that Fairlead
+// is there and judges it. Where it is missing the API server judges by itself,
+// from less.
+const JudgedLabel = "fairlead.io/judged"

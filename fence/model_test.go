@@ -115,6 +115,7 @@ type world struct {
 	attachments []attachment
 	records     map[string]record
 	fences      map[string]networkFence
+	cached      bool            // in part
 	silent      map[string]bool // nodes whose CSIAddonsNodes are gone
 
 	nodesGate bool // the webhook for nodes is up; it is fail-open
@@ -127,8 +128,8 @@ type world struct {
 	// forgiven: what somebody has taken upon himself; by machine, boot and volume.
 	forgiven map[string]bool
 	// tampered: somebody has let an address in behind Fairlead's back, and it has
-	// not had the chance to see that. By storage cluster and CIDR: the NetworkFence
-	// that did it.
+	// not had the chance to see that. By node, storage cluster and CIDR: the
+	// NetworkFence that did it.
 	tampered map[string]string
 	// noticed: mounts, as in forgiven, that Fairlead has had the chance to record.
 	noticed map[string]bool
@@ -405,7 +406,9 @@ func (w *world) execute(t *rapid.T, f *networkFence) {
 
 // tamper: an address is let in behind Fairlead's back.
 func (w *world) tamper(by, cluster, cidr string) {
-	w.tampered[cluster+" "+cidr] = by
+	for name := range w.records {
+		w.tampered[name+" "+cluster+" "+cidr] = by
+	}
 	for _, m := range w.machines {
 		if HostPrefix(m.address[cluster]).String() != cidr {
 			continue
@@ -541,6 +544,7 @@ type view struct {
 	attachments []attachment
 	records     map[string]record
 	fences      map[string]networkFence
+	cached      bool // in part
 	silent      map[string]bool
 }
 
@@ -587,7 +591,7 @@ func (w *world) facts(v view, name string, now time.Time) Facts {
 	r := v.records[name]
 	n := w.node(name, v.nodes[name])
 	f := Facts{
-		Now: now, Node: n, Status: *r.status.DeepCopy(), Override: ReadOverride(r.annotations, r.status), Policy: w.policy(),
+		Now: now, Live: !v.cached, Node: n, Status: *r.status.DeepCopy(), Override: ReadOverride(r.annotations, r.status), Policy: w.policy(),
 		Ledger: v.sources(name),
 	}
 	use := Use{InUse: v.nodes[name].inUse}
@@ -613,7 +617,7 @@ func (w *world) facts(v view, name string, now time.Time) Facts {
 	}
 	delete(names, name)
 	for _, o := range slices.Sorted(maps.Keys(names)) {
-		f.Others = append(f.Others, Other{Node: w.node(o, v.nodes[o]), Status: v.records[o].status, ClientAddresses: slices.Collect(maps.Values(v.nodes[o].clients))})
+		f.Others = append(f.Others, Other{Node: w.node(o, v.nodes[o]), Status: v.records[o].status, Override: ReadOverride(v.records[o].annotations, v.records[o].status), ClientAddresses: slices.Collect(maps.Values(v.nodes[o].clients))})
 	}
 	return f
 }
@@ -633,6 +637,13 @@ func (w *world) act(t *rapid.T, v view, name string, now time.Time, writes int) 
 	}
 	f := w.facts(v, name, now)
 	step := Next(f)
+	if step.ReadLive {
+		if v = w.view(); w.records[name].version != v.records[name].version {
+			return step
+		}
+		f = w.facts(v, name, now)
+		step = Next(f)
+	}
 	current, there := w.records[name]
 	if !equality.Semantic.DeepEqual(step.Status, f.Status) {
 		if writes > 0 && there && current.version == v.records[name].version {
@@ -729,12 +740,12 @@ func (w *world) seen(name string) {
 			continue // nobody can tell, until csi-addons has looked at it again
 		}
 		for _, cidr := range r.CIDRs {
-			at := r.ClusterID + " " + cidr
+			at := name + " " + r.ClusterID + " " + cidr
 			by := w.fences[w.tampered[at]]
 			_, blocked := w.blocks[r.ClusterID][cidr]
 			alone := 1 == count(w.records[name].status.Fences, func(o v1alpha1.Fence) bool { return o.ClusterID == r.ClusterID && slices.Contains(o.CIDRs, cidr) })
-			// Else it left no trace: a stranger's object is gone again, or ours is flipped back.
-			if blocked || w.tampered[at] == r.Name && alone || by.Unfenced {
+			// Else it left no trace: a stranger's object is gone or changed, or ours is flipped back.
+			if blocked || w.tampered[at] == r.Name && alone || by.Unfenced && slices.Contains(by.CIDRs, cidr) {
 				delete(w.tampered, at)
 			}
 		}
@@ -767,7 +778,7 @@ func (w *world) mustNotBeWritable(t *rapid.T, v Volume, node string) {
 			continue // it may have many writers
 		}
 		r := w.records[m.node]
-		if ReadOverride(r.annotations, r.status).Gate == GateAttach || w.tampered[v.ClusterID+" "+HostPrefix(m.address[v.ClusterID]).String()] != "" {
+		if ReadOverride(r.annotations, r.status).Gate == GateAttach || w.tampered[m.node+" "+v.ClusterID+" "+HostPrefix(m.address[v.ClusterID]).String()] != "" {
 			w.forgive(m, v.Name)
 			continue
 		}
@@ -850,7 +861,7 @@ func (w *world) fencedMustBeFenced(t *rapid.T) {
 		}
 		for _, f := range r.status.Fences {
 			for _, cidr := range f.CIDRs {
-				if _, blocked := w.blocks[f.ClusterID][cidr]; !blocked && f.State == v1alpha1.FenceFenced && f.Incident == r.status.Incident && w.tampered[f.ClusterID+" "+cidr] == "" {
+				if _, blocked := w.blocks[f.ClusterID][cidr]; !blocked && f.State == v1alpha1.FenceFenced && f.Incident == r.status.Incident && w.tampered[name+" "+f.ClusterID+" "+cidr] == "" {
 					t.Fatalf("invariant 10: %s is recorded as fenced by %s, and %s is not blocked\n%s", name, f.Name, cidr, w)
 				}
 			}

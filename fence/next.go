@@ -11,8 +11,27 @@ import (
 )
 
 // Next is the whole state machine of one node. It is level-triggered: whatever
-// happened before, it goes by what is recorded and what is there.
+// happened before, it goes by what is recorded and what is there. What caches say
+// is enough to remember and to hold, not to forget, to fence or to let in.
 func Next(f Facts) Step {
+	step := f.next()
+	if !f.Live && step.needsLive(f.Status) {
+		return Step{Status: *f.Status.DeepCopy(), ReadLive: true}
+	}
+	return step
+}
+
+// needsLive: a node in a cache may be Ready still, and not yet have a volume that
+// it has lost by force meanwhile.
+func (s Step) needsLive(before v1alpha1.NodeFenceStatus) bool {
+	if s.Status.Phase != v1alpha1.NodeHealthy && s.Status.Phase != v1alpha1.NodeLost {
+		return true
+	}
+	return s.Forget || s.RemoveTaint || before.Phase != "" && before.Phase != v1alpha1.NodeHealthy && s.Status.Phase == v1alpha1.NodeHealthy ||
+		len(union(before.Volumes, s.Status.Volumes)) > len(s.Status.Volumes)
+}
+
+func (f Facts) next() Step {
 	step := Step{Status: *f.Status.DeepCopy()}
 	switch f.Status.Phase {
 	case v1alpha1.NodeFencing, v1alpha1.NodeFenced, v1alpha1.NodeDrained:

@@ -26,7 +26,7 @@ func (f Facts) fencing(step *Step) {
 	s := &step.Status
 	s.Volumes = union(s.Volumes, f.Holding)
 	switch {
-	case f.Override.Gate == GateUnfence:
+	case f.Override.Gate == GateUnfence && f.sharedWith() == "":
 		f.letIn(step)
 		return
 	case f.rebooted() && f.Node.Ready && len(s.Fences) > 0:
@@ -42,6 +42,8 @@ func (f Facts) fencing(step *Step) {
 	waiting := f.waiting(s)
 	reason, what := f.how()
 	switch {
+	case f.Override.Gate == GateUnfence:
+		step.warn(s.Phase, ReasonSharedAddress, f.sharedWith())
 	case f.Override.Gate == GateAttach && (len(refused) > 0 || len(waiting) > 0):
 		step.warn(v1alpha1.NodeFencing, ReasonOverridden, fmt.Sprintf("its volumes may be attached elsewhere although it is not fenced: %s says %q", f.Override.By, f.Override.Reason))
 	case len(refused) > 0:

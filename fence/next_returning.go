@@ -55,6 +55,8 @@ func (f Facts) withdraw(step *Step) {
 func (f Facts) mayComeIn(step *Step) {
 	ready := f.Now.Sub(f.Node.ReadyChanged)
 	switch {
+	case f.sharedWith() != "":
+		step.say(v1alpha1.NodeReturned, ReasonSharedAddress, f.sharedWith())
 	case f.Override.Gate == GateUnfence:
 		f.letIn(step)
 	case f.Node.OutOfService && !f.Policy.Automatic && !f.Node.OwnTaint:
@@ -64,24 +66,26 @@ func (f Facts) mayComeIn(step *Step) {
 		step.lookAgain(f.Policy.ReadyFor - ready)
 	case len(f.OldAttachments) > 0:
 		step.warn(v1alpha1.NodeReturned, ReasonOldAttachments, fmt.Sprintf("attachments of before it booted are left: %s", list(f.OldAttachments)))
-	case f.sharedWith() != "":
-		step.say(v1alpha1.NodeReturned, ReasonSharedAddress, f.sharedWith())
 	default:
 		f.letIn(step)
 	}
 }
 
 // sharedWith finds another node that is kept out by the same address: letting
-// this one in would let in that one too. References are counted by storage and address.
+// this one in would let in that one too, also if an operator wants this one in.
+// References are counted by storage and address.
 func (f Facts) sharedWith() string {
 	for _, o := range f.Others {
-		if o.Status.Phase == v1alpha1.NodeReturned || o.Status.Phase == v1alpha1.NodeUnfencing {
-			continue // it has booted anew too: two that waited for one another would wait for ever
+		if o.Status.Phase == v1alpha1.NodeReturned || o.Status.Phase == v1alpha1.NodeUnfencing || o.Override.Gate == GateUnfence {
+			continue // it has booted anew, or is to be let in too: two that waited for one another would wait for ever
 		}
 		for _, theirs := range o.Status.Fences {
+			if _, there := f.object(theirs.Name); !there && theirs.State != v1alpha1.FenceFenced {
+				continue // asked for, and not made: nothing was let go for it
+			}
 			for _, mine := range f.Status.Fences {
 				if i := slices.IndexFunc(mine.CIDRs, func(c string) bool { return slices.Contains(theirs.CIDRs, c) }); i >= 0 && sameStorage(mine, theirs) {
-					return fmt.Sprintf("its address %s also keeps out node %s, which is not back", mine.CIDRs[i], o.Node.Name)
+					return fmt.Sprintf("its address %s also keeps out node %s, which is not back; if that is known to be off: kubectl annotate nodefence %s '%s=%s: <why>'", mine.CIDRs[i], o.Node.Name, o.Node.Name, OverrideAnnotation, GateUnfence)
 				}
 			}
 		}
@@ -136,6 +140,7 @@ func (f Facts) letIn(step *Step) {
 func (f Facts) unfencing(step *Step) {
 	s := &step.Status
 	var left []v1alpha1.Fence
+	shared := f.sharedWith() // it may have come up since this one began to come in
 	for _, r := range s.Fences {
 		n, there := f.object(r.Name)
 		switch {
@@ -145,6 +150,8 @@ func (f Facts) unfencing(step *Step) {
 			if !n.Deleting {
 				step.Delete = append(step.Delete, n)
 			}
+		case shared != "" && !(there && n.Unfenced):
+			// what is Unfenced already is brought to its end: the other waits for that
 		case !there: // somebody deleted it, and it is blocked still
 			step.Create = append(step.Create, object(f.Node.Name, s.Node.BootID, r, true))
 		case n.Deleting:
@@ -165,7 +172,9 @@ func (f Facts) unfencing(step *Step) {
 	s.Fences = left
 	if len(left) > 0 {
 		step.Status.Phase = v1alpha1.NodeUnfencing
-		if i := slices.IndexFunc(left, func(r v1alpha1.Fence) bool { return r.Message != "" }); i >= 0 {
+		if i := slices.IndexFunc(left, func(r v1alpha1.Fence) bool { return r.Message != "" }); shared != "" {
+			step.say(v1alpha1.NodeUnfencing, ReasonSharedAddress, shared)
+		} else if i >= 0 {
 			step.warn(v1alpha1.NodeUnfencing, ReasonDriverFailed, name(left[i].Driver, left[i].ClusterID)+": "+left[i].Message)
 		}
 		step.lookAgain(refusedAgain)

@@ -139,6 +139,9 @@ func (o Other) has(a netip.Addr) bool {
 	if slices.Contains(o.Node.Addresses, a) || slices.Contains(o.ClientAddresses, a) {
 		return true
 	}
+	if o.Node.replaces(o.Status) {
+		return false // what is recorded is of the machine before, which is lost
+	}
 	return slices.ContainsFunc(o.Status.Identities, func(i v1alpha1.StorageIdentity) bool {
 		return slices.ContainsFunc(i.Addresses, func(c v1alpha1.ClientAddress) bool { return c.CIDR == HostPrefix(a).String() })
 	})

@@ -8,6 +8,9 @@ import (
 
 // Step is what to do next for a node.
 type Step struct {
+	// ReadLive: there is something to do that is not done on what caches say; decide
+	// again on live facts. Nothing else is set then.
+	ReadLive bool
 	// Status to record. If it differs from the one that was read, it is written,
 	// and nothing else is done: what is done next follows from what is recorded.
 	Status v1alpha1.NodeFenceStatus

@@ -5,7 +5,7 @@ import "github.com/fairlead-io/fairlead/fence"
 // Attachment is what is read of a VolumeAttachment to mark it.
 type Attachment struct {
 	Metadata struct {
-		Annotations map[string]string `json:"annotations"`
+		Labels map[string]string `json:"labels"`
 	} `json:"metadata"`
 }
 
@@ -14,8 +14,8 @@ type Attachment struct {
 //
 // Objects: new VolumeAttachments of protected drivers.
 func MarkAttachment(a Attachment) Result {
-	if a.Metadata.Annotations[fence.JudgedAnnotation] == "true" {
+	if a.Metadata.Labels[fence.JudgedLabel] == "true" {
 		return unchanged(ReasonAsItShouldBe, "")
 	}
-	return mutated(ReasonMarked, "", annotate("/metadata", a.Metadata.Annotations != nil, fence.JudgedAnnotation, "true"))
+	return mutated(ReasonMarked, "", label("/metadata", a.Metadata.Labels != nil, fence.JudgedLabel, "true"))
 }

@@ -121,4 +121,12 @@ func annotate(path string, hasAnnotations bool, key, value string) jsonpatch.Ope
 	return jsonpatch.NewOperation("add", path+annotationPath(key), value)
 }
 
+// label sets a label likewise.
+func label(path string, hasLabels bool, key, value string) jsonpatch.Operation {
+	if !hasLabels {
+		return jsonpatch.NewOperation("add", path+"/labels", map[string]string{key: value})
+	}
+	return jsonpatch.NewOperation("add", path+"/labels/"+pointer.Replace(key), value)
+}
+
 func annotationPath(key string) string { return "/annotations/" + pointer.Replace(key) }

@@ -78,12 +78,8 @@ func GateWorkloadPod(pod WorkloadPod, held []HeldClaim) Result {
 	default:
 		patch = append(patch, jsonpatch.NewOperation("add", "/spec/schedulingGates/-", gate))
 	}
-	switch {
-	case pod.Metadata.Labels[fence.GatedLabel] == "true":
-	case pod.Metadata.Labels == nil:
-		patch = append(patch, jsonpatch.NewOperation("add", "/metadata/labels", map[string]string{fence.GatedLabel: "true"}))
-	default:
-		patch = append(patch, jsonpatch.NewOperation("add", "/metadata/labels/"+pointer.Replace(fence.GatedLabel), "true"))
+	if pod.Metadata.Labels[fence.GatedLabel] != "true" {
+		patch = append(patch, label("/metadata", pod.Metadata.Labels != nil, fence.GatedLabel, "true"))
 	}
 	if len(patch) == 0 {
 		return unchanged(ReasonAsItShouldBe, "")

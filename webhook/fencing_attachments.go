@@ -151,7 +151,7 @@ func (f *Fencing) await(ctx context.Context, v fence.Volume, node string, policy
 		case <-ticker.C:
 		}
 		// Only the node that it is held by is looked at, until that has something new to say.
-		holder, err := f.Live.Holder(waiting, held.Node)
+		holder, err := f.Live.HolderOf(waiting, v, held.Node)
 		if err != nil {
 			continue // what was last read still holds
 		}

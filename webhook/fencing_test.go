@@ -214,15 +214,15 @@ func TestAnAttachmentIsNotJudgedByGuess(t *testing.T) {
 }
 
 func TestAnAttachmentIsMarkedWhetherOrNotFencingIsOn(t *testing.T) {
-	const plain, annotated = `{"metadata":{"name":"x"}}`, `{"metadata":{"annotations":{"a":"b"}}}`
+	const plain, labelled = `{"metadata":{"name":"x"}}`, `{"metadata":{"labels":{"a":"b"}}}`
 	review := func(object string) string {
 		return reviewOf(attachmentKind, `"operation":"CREATE","object":`+object)
 	}
 	h := newRig(t, fakeClient(t))
 	for object, want := range map[string]string{
-		plain:     `[{"op":"add","path":"/metadata/annotations","value":{"fairlead.io/judged":"true"}}]`,
-		annotated: `[{"op":"add","path":"/metadata/annotations/fairlead.io~1judged","value":"true"}]`,
-		`{"metadata":{"annotations":{"fairlead.io/judged":"true"}}}`: "",
+		plain:    `[{"op":"add","path":"/metadata/labels","value":{"fairlead.io/judged":"true"}}]`,
+		labelled: `[{"op":"add","path":"/metadata/labels/fairlead.io~1judged","value":"true"}]`,
+		`{"metadata":{"labels":{"fairlead.io/judged":"true"}}}`: "",
 	} {
 		if got := string(h.ask(t, attachmentMarksPath, review(object)).Patch); got != want {
 			t.Errorf("%s: got %s, want %s", object, got, want)

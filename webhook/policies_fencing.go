@@ -28,6 +28,10 @@ type Policy struct {
 // held. They know less than Fairlead and hold more: any volume of a driver that a
 // lost node has volumes of.
 //
+// The first is looked at once for each node, by any attachment that is not marked:
+// measured, 40 ms of the API server's time with 500 nodes. What Fairlead has
+// marked costs nothing.
+//
 // The second holds what was on nodes whose objects are gone, as far as Fairlead
 // has recorded it. It fails open: the API server can't look up its kind for some
 // seconds after that is defined, and would refuse every attachment of the cluster
@@ -82,13 +86,14 @@ func unwatched(name string, storages []fence.Storage, failure admissionregistrat
 				MatchConstraints: &admissionregistrationv1.MatchResources{
 					ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: rule}},
 					MatchPolicy:   ptr.To(admissionregistrationv1.Equivalent),
+					// What Fairlead has marked, by label: conditions would be looked at once for each node.
+					ObjectSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+						{Key: fence.JudgedLabel, Operator: metav1.LabelSelectorOpNotIn, Values: []string{"true"}},
+					}},
 				},
-				MatchConditions: []admissionregistrationv1.MatchCondition{
-					condition("of-a-protected-driver", protectedAttacher(storages)),
-					condition("not-marked", "!("+marked+")"),
-				},
-				Validations:   []admissionregistrationv1.Validation{validation},
-				FailurePolicy: &failure,
+				MatchConditions: []admissionregistrationv1.MatchCondition{condition("of-a-protected-driver", protectedAttacher(storages))},
+				Validations:     []admissionregistrationv1.Validation{validation},
+				FailurePolicy:   &failure,
 			},
 		},
 		Binding: &admissionregistrationv1.ValidatingAdmissionPolicyBinding{

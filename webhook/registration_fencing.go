@@ -154,7 +154,7 @@ var unhealthy = []v1alpha1.NodeFencePhase{
 var gateOverrideChanged = noteChanged(fence.OverrideAnnotation) + " || " + noteChanged(fence.OverriddenAnnotation)
 
 // marked, in CEL: Fairlead has said that it judges the attachment.
-var marked = fmt.Sprintf("object.metadata.?annotations[?'%s'].orValue('') == 'true'", fence.JudgedAnnotation)
+var marked = fmt.Sprintf("object.metadata.?labels[?'%s'].orValue('') == 'true'", fence.JudgedLabel)
 
 // protectedAttacher, in CEL, is fence.Storage.Serves.
 func protectedAttacher(storages []fence.Storage) string {

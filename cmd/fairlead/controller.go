@@ -188,7 +188,7 @@ func setupFencing(ctx context.Context, mgr manager.Manager, c config.Fencing, lo
 		&fencing.Reconciler{Client: objects, Cached: cached, Live: live, API: api, Watchers: watchers, Events: recorder, Clock: clock.RealClock{}, Log: log},
 		&fencing.Gates{Client: objects, Facts: live, Holders: cluster.NewHolderReader(api, objects), API: api, Events: recorder, Log: log},
 		&tainting.Reconciler{
-			Tainting: c.Tainting.Rules(), Policy: live.Policy, Facts: live.FenceFacts(clock.RealClock{}),
+			Tainting: c.Tainting.Rules(), Policy: live.Policy, Unfenceable: tainting.Asks(live, clock.RealClock{}),
 			Client: objects, Live: api, Events: recorder, Clock: clock.RealClock{}, Log: log,
 		},
 	} {

@@ -50,6 +50,8 @@ type world struct {
 	// driver says what becomes of a NetworkFence; nil is success.
 	driver func(*csiaddons.NetworkFence) error
 	config config.Fencing
+	// registry of the metrics since the last restart.
+	registry *prometheus.Registry
 }
 
 type recorder struct{ *world }
@@ -155,7 +157,8 @@ func (w *world) restart() {
 			return c.SubResource(sub).Update(ctx, o, opts...)
 		},
 	})
-	m, err := newMetrics(prometheus.NewRegistry())
+	w.registry = prometheus.NewRegistry()
+	m, err := newMetrics(w.registry)
 	w.must(err)
 	w.r = &Reconciler{
 		Client: api, Cached: cluster.NewFenceReader(w.config, api, api, api), Live: cluster.NewFenceReader(w.config, api, api, api), API: api,

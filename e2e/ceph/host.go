@@ -3,6 +3,7 @@ package ceph
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -85,7 +86,12 @@ func (h *Host) command(ctx context.Context, name string, args ...string) *exec.C
 // Run runs a program on this host to its end, and returns its standard output,
 // also if it fails.
 func (h *Host) Run(ctx context.Context, name string, args ...string) ([]byte, error) {
-	return output(h.command(ctx, name, args...))
+	out, err := output(h.command(ctx, name, args...))
+	var failed *CommandError
+	if errors.As(err, &failed) {
+		failed.Command = h.Name + ": " + strings.Join(append([]string{name}, args...), " ")
+	}
+	return out, err
 }
 
 // output waits for a program, but not for one that a file system doesn't let go

@@ -1,0 +1,99 @@
+package fencing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	config "github.com/fairlead-io/fairlead/api/config/v1alpha1"
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/cluster"
+	"github.com/fairlead-io/fairlead/fence"
+)
+
+// openFrom answers every rbd status with one watcher; "" does not answer.
+type openFrom string
+
+func (o openFrom) Run(context.Context, string, ...string) ([]byte, error) {
+	if o == "" {
+		return nil, errors.New("no answer")
+	}
+	return fmt.Appendf(nil, `{"watchers":[{"address":"%s:0/1","client":1,"cookie":1}]}`, string(o)), nil
+}
+
+// What the storage sees must not contradict the ledger; that it does not answer is
+// no reason to fence nobody, nor to fence somebody else.
+func TestTheStoragesOwnViewMustNotContradict(t *testing.T) {
+	for watcher, want := range map[openFrom]string{"192.168.1.1": fence.ReasonFencing, "192.168.1.9": fence.ReasonContradicted, "": fence.ReasonFencing} {
+		pv := volume("pvc-a", rbd, "rook-ceph")
+		w := newWorld(t)
+		pv.ResourceVersion = ""
+		w.must(w.Delete(t.Context(), volume("pvc-a", rbd, "rook-ceph")))
+		pv.Spec.CSI.VolumeAttributes["pool"], pv.Spec.CSI.VolumeAttributes["imageName"] = "pool", "image"
+		w.must(w.Create(t.Context(), pv))
+		w.config.Profiles[0].Watchers = config.WatchersCrossCheck
+		w.restart()
+		w.r.Watchers = cluster.NewWatchers(map[string]cluster.Runner{"rook-ceph": watcher}, w.clock.Now)
+		w.gone("node-1")
+		w.look("node-1")
+		w.expect("node-1", v1alpha1.NodeFencing, want)
+		if fenced := len(w.fences()) == 1; fenced != (want == fence.ReasonFencing) {
+			t.Errorf("%q: fenced: %v", watcher, w.cidrs())
+		}
+		told := w.metric("fairlead_fence_refusals_total", fence.ReasonContradicted)
+		if told != 0 != (want == fence.ReasonContradicted) {
+			t.Errorf("%q: counted %v refusals", watcher, told)
+		}
+	}
+}
+
+// metric is the value of one with a label, or how often it was observed.
+func (w *world) metric(name, label string) float64 {
+	w.Helper()
+	families, err := w.registry.Gather()
+	w.must(err)
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			if f.GetName() != name || len(m.GetLabel()) > 0 && m.GetLabel()[0].GetValue() != label {
+				continue
+			}
+			return m.GetGauge().GetValue() + m.GetCounter().GetValue() + float64(m.GetHistogram().GetSampleCount())
+		}
+	}
+	return 0
+}
+
+func TestMetricsOfAnIncident(t *testing.T) {
+	w := newWorld(t)
+	tell := func(when string, healthy, fencing, fenced, took float64) {
+		t.Helper()
+		for phase, want := range map[v1alpha1.NodeFencePhase]float64{v1alpha1.NodeHealthy: healthy, v1alpha1.NodeFencing: fencing, v1alpha1.NodeFenced: fenced, v1alpha1.NodeUnfencing: 0} {
+			if got := w.metric("fairlead_node_fences", string(phase)); got != want {
+				t.Errorf("%s: %v nodes are %s, want %v", when, got, phase, want)
+			}
+		}
+		if got := w.metric("fairlead_fence_duration_seconds", ""); got != took {
+			t.Errorf("%s: %v fences were timed, want %v", when, got, took)
+		}
+	}
+	w.look("node-2")
+	w.gone("node-1")
+	w.look("node-1")
+	tell("lost", 1, 1, 0, 0)
+	w.csi()
+	w.look("node-1")
+	tell("fenced", 1, 0, 1, 1)
+	w.detach("pvc-a", "node-1")
+	w.boot("node-1")
+	w.untaint("node-1")
+	w.step(2 * fence.DefaultReadyFor)
+	for range 4 {
+		w.look("node-1")
+		w.csi()
+	}
+	tell("back", 2, 0, 0, 1)
+	if got := w.metric("fairlead_unfence_duration_seconds", ""); got != 1 {
+		t.Errorf("%v were timed", got)
+	}
+}
