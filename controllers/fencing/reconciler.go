@@ -172,7 +172,7 @@ func decide(view *cluster.FenceView) decision {
 
 // withoutCSIAddons says that there is nobody to ask.
 func (d *decision) withoutCSIAddons() {
-	if !d.NoCSIAddons || len(d.Create)+len(d.Unfence)+len(d.Delete) == 0 {
+	if !d.Facts.NoCSIAddons || len(d.Create)+len(d.Unfence)+len(d.Delete) == 0 {
 		return
 	}
 	d.Create, d.Unfence, d.Delete = nil, nil, nil
