@@ -36,8 +36,11 @@ func Attach(volume Volume, node string, holders []Holder, policy Policy) *Held {
 		return nil
 	}
 	for _, h := range holders {
-		if h.Node.Name == node && !h.Node.replaces(h.Status) || h.Override.Gate == GateAttach {
-			continue // a machine that replaces the holder is not the holder
+		if h.Node.Name == node && !h.Node.replaces(h.Status) { // a machine that replaces the holder is not the holder
+			continue
+		}
+		if h.Override.Gate == GateAttach || h.Status.Phase == v1alpha1.NodeLost && h.Override.givesUp(h.Node) {
+			continue // known to be off; or given up, and let in
 		}
 		if !h.lost(volume.Shared()) {
 			// Its attachment was taken by force while nobody heard of it, and it came
@@ -52,8 +55,13 @@ func Attach(volume Volume, node string, holders []Holder, policy Policy) *Held {
 			continue
 		}
 		held := &Held{Node: h.Node.Name, Soon: h.Status.Phase == v1alpha1.NodeFencing && h.Status.Reason == ReasonFencing}
+<<<<<<< HEAD
 		held.Refusal = *refuse(h.reason(), "volume %s was last on node %s, which is lost and not fenced: %s now, it could have two writers. %sKubernetes tries again by itself; see: kubectl describe nodefence %s",
 			volume.Name, h.Node.Name, used(node), h.says(), h.Node.Name)
+=======
+		held.Refusal = *refuse(h.reason(), "volume %s was last on %s, which is lost and not fenced: attached to %s now, it could have two writers. %sKubernetes tries again by itself; see: kubectl describe nodefence %s",
+			volume.Name, h.who(), node, h.says(), h.Node.Name)
+>>>>>>> wt-fencetest
 		return held
 	}
 	return nil
@@ -101,6 +109,13 @@ func (h Holder) reason() string {
 		return h.Status.Reason
 	}
 	return ReasonNotReady
+}
+
+func (h Holder) who() string {
+	if h.Node.replaces(h.Status) {
+		return "the machine that was node " + h.Node.Name + " before"
+	}
+	return "node " + h.Node.Name
 }
 
 func (h Holder) says() string {

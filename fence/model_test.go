@@ -593,7 +593,9 @@ func (w *world) facts(v view, name string, now time.Time) Facts {
 	n := w.node(name, v.nodes[name])
 	f := Facts{
 		Now: now, Node: n, Status: *r.status.DeepCopy(), Override: ReadOverride(r.annotations, r.status), Policy: w.policy(),
-		Ledger: v.sources(name),
+	}
+	if n.Ready {
+		f.Ledger = v.sources(name)
 	}
 	use := Use{InUse: v.nodes[name].inUse}
 	for _, a := range v.attachments {

@@ -103,10 +103,9 @@ const (
 	DryRun Switch = "dryRun"
 )
 
-// On tells whether any storage system is protected.
-func (f Fencing) On() bool {
-	return slices.ContainsFunc(f.Profiles, func(p FencingProfile) bool { return p.Mode != Off })
-}
+// On tells whether there is anything to look after: a profile that is off may
+// have fences that stand, which are taken back when their nodes return.
+func (f Fencing) On() bool { return len(f.Profiles) > 0 }
 
 func (f *Fencing) setDefaults() {
 	orDuration(&f.MaxAge, fence.DefaultMaxAge)
