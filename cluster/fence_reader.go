@@ -94,7 +94,12 @@ func (r *FenceReader) Facts(ctx context.Context, name string, now time.Time) (*F
 			return nil, err
 		}
 	}
-	if v.Quiet() {
+	if !addons.missing {
+		if f.Fences, err = r.networkFences(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if v.Quiet() && !f.HasStrays() {
 		return v, nil
 	}
 	return v, r.addOthers(ctx, f)

@@ -332,8 +332,10 @@ func (w *world) goWell(t *rapid.T) {
 		w.detachAll(n)
 	}
 	for _, n := range w.everyName() {
-		w.act(t, w.view(), n, w.now, 100)
-		w.check(t)
+		for range 3 {
+			w.act(t, w.view(), n, w.now, 100)
+			w.check(t)
+		}
 	}
 	w.csiAddonsRound(t)
 	w.step++
