@@ -270,8 +270,9 @@ func TestWhatAFenceCouldHurt(t *testing.T) {
 		p.Status.HostIPs = []corev1.HostIP{{IP: "192.168.1.2"}}
 	})
 	stray := &csiaddons.NetworkFence{ObjectMeta: metav1.ObjectMeta{Name: "stray"}, Spec: csiaddons.NetworkFenceSpec{FenceState: csiaddons.Unfenced, CIDRs: []string{"192.168.1.1/32"}}}
-	override := fence.Override{Gate: fence.GateUnfence, By: "eve", Reason: "scrapped", Scope: "boot "}
+	override := fence.Override{Gate: fence.GateUnfence, By: "eve", Reason: "scrapped", Scope: "x-1"}
 	record := recordOf("node-2", "x")
+	record.Status.Incident = "x-1"
 	record.Annotations = map[string]string{fence.OverrideAnnotation: "unfence: scrapped", fence.OverriddenAnnotation: override.Text()}
 	view := fenceWorld{objects: []client.Object{lost, fencedNodeObject("node-2", "192.168.1.2"), record, osd, stray, fencedClient("csi-rbdplugin", "node-2", onNetwork("10.244.2.7", "rook-ceph/public@net1=192.168.20.2"))}}.facts(t, "node-1")
 	f := view.Facts
