@@ -59,7 +59,8 @@ func TestAnOverrideHoldsForOneIncident(t *testing.T) {
 		"an empty record":                  {of("attach: it burns", "{}"), lost, false},
 		"a record of nothing":              {of("attach: it burns", "null"), lost, false},
 		"no gate of ours":                  {of("all: it burns", Override{Gate: "all", By: "alice", Reason: "it burns", Scope: "1234"}.Text()), lost, false},
-		"in no incident, in this boot":     {of("attach: it burns", scoped("boot b").Text()), healthy, true},
+		"in no incident":                   {of("attach: it burns", scoped("boot b").Text()), healthy, false},
+		"the taint, in this boot":          {of("taint: a drill", Override{Gate: GateTaint, By: "alice", Reason: "a drill", Scope: "boot b"}.Text()), healthy, true},
 		"in no incident, in another boot":  {of("attach: it burns", scoped("boot a").Text()), healthy, false},
 		"after the incident":               {of("attach: it burns", o.Text()), healthy, false},
 		"no incident is not any incident":  {of("attach: it burns", scoped("").Text()), healthy, false},
@@ -91,7 +92,7 @@ func FuzzOverride(f *testing.F) {
 		written := Override{Gate: gate, By: "alice", Reason: reason, Scope: Scope(s), At: time.Unix(1_000_000, 0).UTC()}
 		annotations[OverriddenAnnotation] = written.Text()
 		got := ReadOverride(annotations, s)
-		asked = asked && (incident != "" || gate == GateTaint) // there is nothing else to override yet
+		asked = asked && (incident != "" || gate == GateTaint)            // there is nothing else to override yet
 		isText := utf8.ValidString(request) && utf8.ValidString(incident) // as all that the API has is
 		if got != (Override{}) && got != written || isText && asked != (got == written) {
 			t.Fatalf("wrote %+v, read %+v", written, got)
