@@ -94,10 +94,10 @@ func ofController(n *csiaddons.CSIAddonsNode) bool {
 	return slices.ContainsFunc(n.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == "Pod" })
 }
 
-// networkFences are all of the cluster, Fairlead's and others'.
-func (r *FenceReader) networkFences(ctx context.Context) ([]fence.NetworkFence, error) {
+// networkFences are all of the cluster, Fairlead's and others', or some of them.
+func (r *FenceReader) networkFences(ctx context.Context, which ...client.ListOption) ([]fence.NetworkFence, error) {
 	var list csiaddons.NetworkFenceList
-	if err := r.objects.List(ctx, &list); notInstalled(err) {
+	if err := r.objects.List(ctx, &list, which...); notInstalled(err) {
 		return nil, nil
 	} else if err != nil {
 		return nil, fmt.Errorf("listing NetworkFences: %w", err)
