@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	config "github.com/fairlead-io/fairlead/api/config/v1alpha1"
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/cluster/csiaddons"
 	"github.com/fairlead-io/fairlead/fence"
 )
@@ -252,14 +253,23 @@ func TestPodsOfHealthyNodesAreReadOnlyWhereNothingElseTells(t *testing.T) {
 	}
 }
 
-func TestAttachmentsFromBeforeTheNodeCameBack(t *testing.T) {
+// Kubernetes may attach to a node that is not Ready, and a kubelet may flap after
+// the boot: only what was there when the fence was asked for is of before.
+func TestAttachmentsFromBeforeTheNodeWasFenced(t *testing.T) {
 	back := fenceNoon.Add(-time.Hour) // the node's condition
-	view := fenceWorld{objects: []client.Object{
+	asked := back.Add(-time.Hour)
+	record := recordOf("node-1")
+	record.Status.Phase = v1alpha1.NodeReturned
+	record.Status.Fences = []v1alpha1.Fence{{Name: "second", Since: metav1.NewTime(back)}, {Name: "first", Since: metav1.NewTime(asked)}}
+	objects := []client.Object{
 		fencedNodeObject("node-1", "192.168.1.1"), fencedPV("old", rbdDriver, "one"), fencedPV("new", rbdDriver, "one"),
-		attachedAt("old", rbdDriver, "node-1", back.Add(-time.Second)), attachedAt("new", rbdDriver, "node-1", back.Add(time.Second)),
-	}}.facts(t, "node-1")
-	if got := view.Facts.OldAttachments; !slices.Equal(got, []string{"VolumeAttachment va-old-node-1 of old"}) {
-		t.Fatalf("got %q", got)
+		attachedAt("old", rbdDriver, "node-1", asked), attachedAt("new", rbdDriver, "node-1", asked.Add(time.Second)),
+	}
+	if got := (fenceWorld{objects: append(objects, record)}).facts(t, "node-1").Facts.OldAttachments; !slices.Equal(got, []string{"VolumeAttachment va-old-node-1 of old"}) {
+		t.Errorf("got %q", got)
+	}
+	if got := (fenceWorld{objects: objects}).facts(t, "node-1").Facts.OldAttachments; len(got) != 0 {
+		t.Errorf("old although nothing was fenced: %q", got)
 	}
 }
 
