@@ -64,11 +64,15 @@ func classIdentity(c *csiaddons.NetworkFenceClass) identityKey {
 	return identityKey{c.Spec.Provisioner, c.Spec.Parameters[clusterIDAttribute]}
 }
 
+// connected is the state of a CSIAddonsNode that csi-addons can ask now. While it
+// can't, the list of clients stays as it was, and so may be of before a restart.
+const connected = "Connected"
+
 // clients that csi-addons reports of a driver on the node that the driver calls nodeID.
 func (a csiAddons) clients(id identityKey, nodeID string) (clientID string, cidrs []string) {
 	for i := range a.nodes {
 		n := &a.nodes[i]
-		if n.Spec.Driver.Name != id.driver || n.Spec.Driver.NodeID != nodeID || ofController(n) {
+		if n.Spec.Driver.Name != id.driver || n.Spec.Driver.NodeID != nodeID || n.Status.State != connected || ofController(n) {
 			continue
 		}
 		for _, s := range n.Status.NetworkFenceClientStatus {

@@ -54,6 +54,14 @@ func TestSourcesOfTheLedger(t *testing.T) {
 			}()},
 			want: []string{"rbd/one: Node 192.168.1.1/32 class fast secret rook-ceph/provisioner"},
 		},
+		"a list that csi-addons has not asked for again is of before": {
+			objects: []client.Object{node, class, host, fenceClass("fast", rbdDriver, "one"), func() client.Object {
+				n := addonsNode("a", rbdDriver, "node-1", "fast", "192.168.20.1/32")
+				n.Status.State = "Retrying"
+				return n
+			}()},
+			want: []string{"rbd/one: Node 192.168.1.1/32 class fast secret rook-ceph/provisioner"},
+		},
 		"another driver of the same node": {
 			objects: []client.Object{node, class, host, fenceClass("fast", rbdDriver, "one"), addonsNode("a", cephfsDriver, "node-1", "fast", "192.168.20.1/32")},
 			want:    []string{"rbd/one: Node 192.168.1.1/32 class fast secret rook-ceph/provisioner"},
