@@ -86,7 +86,7 @@ func (r *FenceReader) Facts(ctx context.Context, name string, now time.Time) (*F
 	if err := r.addHolding(ctx, v); err != nil {
 		return nil, err
 	}
-	addons, err := r.addons(ctx)
+	addons, err := r.addons(ctx, f.Node.Ready)
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +101,7 @@ func (r *FenceReader) Facts(ctx context.Context, name string, now time.Time) (*F
 	if err != nil {
 		return nil, err
 	}
-	if v.named = len(named) > 0; v.Quiet() {
+	if v.named = len(named) > 0; v.alone() {
 		return v, nil
 	}
 	return v, r.addOthers(ctx, f)
@@ -124,6 +124,15 @@ func (v *FenceView) Quiet() bool {
 	n, s := v.Facts.Node, v.Facts.Status
 	same := s.Node.SystemUUID == "" || s.Node.SystemUUID == n.Machine.SystemUUID
 	return n.Ready && !n.OutOfService && same && !v.named && len(s.Fences) == 0 && (s.Phase == "" || s.Phase == v1alpha1.NodeHealthy)
+}
+
+// alone tells whether other nodes and their fences have no part in what becomes of
+// this one: nothing was fenced yet, and all there is to say is that it is lost, or
+// not, or to be fenced.
+func (v *FenceView) alone() bool {
+	n, s := v.Facts.Node, v.Facts.Status
+	watched := s.Phase == "" || s.Phase == v1alpha1.NodeHealthy || s.Phase == v1alpha1.NodeLost
+	return watched && len(s.Fences) == 0 && !(n.Ready && v.named)
 }
 
 // get reads a cluster-scoped object that may not be there.
