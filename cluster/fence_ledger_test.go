@@ -371,3 +371,15 @@ func TestCopiesForFencing(t *testing.T) {
 		t.Errorf("got %+v (%v)", slim, err)
 	}
 }
+
+// A pod of a storage system's own namespace may wait for a fence, too.
+func TestCopiesOfPodsKeepTheirGates(t *testing.T) {
+	for name, transform := range map[string]func(any) (any, error){"storage": storagePod, "components": slimPods(nil), "gated": gatedPod} {
+		pod := fencedClient("x", "node-1", func(p *corev1.Pod) {
+			p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: fence.SchedulingGate}}
+		})
+		if slim, err := transform(pod); err != nil || len(slim.(*corev1.Pod).Spec.SchedulingGates) != 1 {
+			t.Errorf("%s: got %+v (%v)", name, slim, err)
+		}
+	}
+}
