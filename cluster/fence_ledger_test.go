@@ -292,7 +292,9 @@ func TestWhatAFenceCouldHurt(t *testing.T) {
 	record := recordOf("node-2", "x")
 	record.Status.Incident = "x-1"
 	record.Annotations = map[string]string{fence.OverrideAnnotation: "unfence: scrapped", fence.OverriddenAnnotation: override.Text()}
-	view := fenceWorld{objects: []client.Object{lost, fencedNodeObject("node-2", "192.168.1.2"), record, osd, stray, fencedClient("csi-rbdplugin", "node-2", onNetwork("10.244.2.7", "rook-ceph/public@net1=192.168.20.2"))}}.facts(t, "node-1")
+	incident := recordOf("node-1")
+	incident.Status.Phase = v1alpha1.NodeFencing
+	view := fenceWorld{objects: []client.Object{lost, incident, fencedNodeObject("node-2", "192.168.1.2"), record, osd, stray, fencedClient("csi-rbdplugin", "node-2", onNetwork("10.244.2.7", "rook-ceph/public@net1=192.168.20.2"))}}.facts(t, "node-1")
 	f := view.Facts
 	if len(f.Others) != 1 || len(f.Servers) != 1 || len(f.Fences) != 1 || !f.Fences[0].Unfenced {
 		t.Fatalf("got %+v, %+v, %+v", f.Others, f.Servers, f.Fences)
