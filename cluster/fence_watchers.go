@@ -11,7 +11,6 @@ import (
 	"time"
 
 	config "github.com/fairlead-io/fairlead/api/config/v1alpha1"
-	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/fence"
 	"github.com/fairlead-io/fairlead/fence/watchers"
 )
@@ -157,7 +156,7 @@ func (c *cephClients) ask(ctx context.Context) error {
 // not found out is not checked.
 func (r *FenceReader) Watching(ctx context.Context, w *Watchers, v *FenceView) ([]fence.Watching, error) {
 	held := slices.Concat(v.Facts.Status.Volumes, v.Facts.Holding)
-	byProfile, err := r.exclusive(ctx, v, func(fence.Volume) bool { return true }, volumeNames(held)...)
+	byProfile, err := r.exclusive(ctx, v, func(fence.Volume) bool { return true }, fence.VolumeNames(held)...)
 	if err != nil {
 		return nil, err
 	}
@@ -221,12 +220,4 @@ func spread(volumes []fence.Volume, most int) []fence.Volume {
 		}
 	}
 	return some
-}
-
-func volumeNames(held []v1alpha1.HeldVolume) []string {
-	var all []string
-	for _, h := range held {
-		all = append(all, h.PersistentVolume)
-	}
-	return all
 }
