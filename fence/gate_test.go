@@ -73,7 +73,7 @@ func TestAttach(t *testing.T) {
 		"Ready without a boot, and not fenced": {volume: rwo, holder: []func(*Holder){in(v1alpha1.NodeFencing, ReasonFencing, ""), func(h *Holder) { h.Node.Ready, h.Node.OutOfService = true, false }, fence("now", rbd, "a", v1alpha1.FenceRequested)},
 			want: "Fencing: " + last + again, soon: true},
 		"still mounted on a healthy node": {volume: rwo, holder: []func(*Holder){func(h *Holder) { h.InUse = true }}, soon: true,
-			want: "StillMounted: volume pv-1 is still mounted on node node-1, from which it was detached by force: attached to node-2 now, it could have two writers. Kubernetes tries again by itself; see: kubectl get node node-1 -o jsonpath='{.status.volumesInUse}'"},
+			want: "StillMounted: volume pv-1 is or was still mounted on node node-1, from which it was detached: attached to node-2 now, it could have two writers. Kubernetes tries again by itself; see: kubectl get nodefence node-1 -o yaml"},
 		"still mounted on the node itself":          {volume: rwo, to: "node-1", holder: []func(*Holder){func(h *Holder) { h.InUse = true }}},
 		"shared, mounted on a healthy node":         {volume: rwx, holder: []func(*Holder){func(h *Holder) { h.InUse = true }}},
 		"shared, on a node that is not Ready":       {volume: rwx, holder: []func(*Holder){notReady}},
