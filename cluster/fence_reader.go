@@ -90,7 +90,7 @@ func (r *FenceReader) Facts(ctx context.Context, name string, now time.Time) (*F
 	if err != nil {
 		return nil, err
 	}
-	v.NoCSIAddons = addons.missing
+	v.NoCSIAddons, f.NoCSIAddons = addons.missing, addons.missing
 	if f.Node.Ready {
 		if f.Ledger, err = r.ledger(ctx, v, addons); err != nil {
 			return nil, err
