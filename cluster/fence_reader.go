@@ -49,11 +49,11 @@ type FenceView struct {
 	// Record and Node are nil where there is none.
 	Record *v1alpha1.NodeFence
 	Node   *corev1.Node
-	// NoCSIAddons: the kinds of csi-addons are not installed.
-	NoCSIAddons bool
 	// volumes that are on the node, and what of them is attached.
 	volumes  []fence.Volume
 	attached []attachedVolume
+	// named: there are NetworkFences that were made for the node.
+	named bool
 }
 
 // Facts gathers what is known of one node. Its record is read first: if it is
@@ -86,17 +86,22 @@ func (r *FenceReader) Facts(ctx context.Context, name string, now time.Time) (*F
 	if err := r.addHolding(ctx, v); err != nil {
 		return nil, err
 	}
-	addons, err := r.addons(ctx)
+	addons, err := r.addons(ctx, f.Node.Ready)
 	if err != nil {
 		return nil, err
 	}
-	v.NoCSIAddons, f.NoCSIAddons = addons.missing, addons.missing
+	f.NoCSIAddons = addons.missing
 	if f.Node.Ready {
 		if f.Ledger, err = r.ledger(ctx, v, addons); err != nil {
 			return nil, err
 		}
 	}
-	if v.Quiet() {
+	// A leader that hung may have made one after all was over, or a record was lost.
+	named, err := r.networkFences(ctx, client.MatchingLabels{fence.NodeLabel: fence.LabelValue(name)})
+	if err != nil {
+		return nil, err
+	}
+	if v.named = len(named) > 0; v.alone() {
 		return v, nil
 	}
 	return v, r.addOthers(ctx, f)
@@ -113,12 +118,21 @@ func (r *FenceReader) FenceFacts(c clock.PassiveClock) func(ctx context.Context,
 	}
 }
 
-// Quiet tells whether the node is healthy and was, and is the same machine: then
-// nothing but its own record is of interest.
+// Quiet tells whether the node is healthy and was, and is the same machine, and
+// there is no NetworkFence for it: then nothing but its own record is of interest.
 func (v *FenceView) Quiet() bool {
 	n, s := v.Facts.Node, v.Facts.Status
 	same := s.Node.SystemUUID == "" || s.Node.SystemUUID == n.Machine.SystemUUID
-	return n.Ready && !n.OutOfService && same && len(s.Fences) == 0 && (s.Phase == "" || s.Phase == v1alpha1.NodeHealthy)
+	return n.Ready && !n.OutOfService && same && !v.named && len(s.Fences) == 0 && (s.Phase == "" || s.Phase == v1alpha1.NodeHealthy)
+}
+
+// alone tells whether other nodes and their fences have no part in what becomes of
+// this one: nothing was fenced yet, and all there is to say is that it is lost, or
+// not, or to be fenced.
+func (v *FenceView) alone() bool {
+	n, s := v.Facts.Node, v.Facts.Status
+	watched := s.Phase == "" || s.Phase == v1alpha1.NodeHealthy || s.Phase == v1alpha1.NodeLost
+	return watched && len(s.Fences) == 0 && !(n.Ready && v.named)
 }
 
 // get reads a cluster-scoped object that may not be there.

@@ -593,7 +593,9 @@ func (w *world) facts(v view, name string, now time.Time) Facts {
 	n := w.node(name, v.nodes[name])
 	f := Facts{
 		Now: now, Node: n, Status: *r.status.DeepCopy(), Override: ReadOverride(r.annotations, r.status), Policy: w.policy(),
-		Ledger: v.sources(name),
+	}
+	if n.Ready {
+		f.Ledger = v.sources(name)
 	}
 	use := Use{InUse: v.nodes[name].inUse}
 	for _, a := range v.attachments {
@@ -724,7 +726,7 @@ func (w *world) write(_ *rapid.T, name string, s v1alpha1.NodeFenceStatus) {
 	w.records[name] = r
 	for _, m := range w.machines {
 		for v := range m.mounts {
-			if m.node == name && s.Node.BootID == m.bootID() && slices.ContainsFunc(s.Volumes, func(h v1alpha1.HeldVolume) bool { return h.PersistentVolume == v }) {
+			if m.node == name && s.Node.BootID == m.bootID() && slices.ContainsFunc(s.Volumes, func(h v1alpha1.HeldVolume) bool { return h.PersistentVolume == v && !h.Waiting }) {
 				w.noticed[forgivenKey(m, v)] = true
 			}
 		}

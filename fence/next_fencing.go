@@ -43,11 +43,16 @@ func (f Facts) fencing(step *Step) {
 	reason, what := f.how()
 	switch {
 	case f.Override.Gate == GateUnfence:
-		step.warn(s.Phase, ReasonSharedAddress, f.sharedWith())
+		phase := v1alpha1.NodeFenced
+		if len(refused) > 0 || len(waiting) > 0 {
+			phase = v1alpha1.NodeFencing
+		}
+		step.warn(phase, ReasonSharedAddress, f.sharedWith())
 	case f.Override.Gate == GateAttach && (len(refused) > 0 || len(waiting) > 0):
 		step.warn(v1alpha1.NodeFencing, ReasonOverridden, fmt.Sprintf("its volumes may be attached elsewhere although it is not fenced: %s says %q", f.Override.By, f.Override.Reason))
 	case len(refused) > 0:
 		step.warn(v1alpha1.NodeFencing, refused[0].Reason, messages(refused))
+		step.Refused = step.After == 0
 		step.lookAgain(refusedAgain)
 	case len(waiting) > 0:
 		f.sayWaiting(step, waiting)
@@ -70,6 +75,10 @@ func (f Facts) asked() bool {
 
 func (f Facts) sayWaiting(step *Step, waiting []v1alpha1.Fence) {
 	for _, w := range waiting {
+		if w.Message == changedMessage {
+			step.warn(v1alpha1.NodeFencing, ReasonFencing, name(w.Driver, w.ClusterID)+": "+w.Message)
+			return
+		}
 		if w.Message != "" {
 			step.warn(v1alpha1.NodeFencing, ReasonDriverFailed, fmt.Sprintf("%s: %s (asked %d times; it is asked again)", name(w.Driver, w.ClusterID), w.Message, w.Failures+1))
 			return

@@ -54,18 +54,17 @@ func (f Facts) withdraw(step *Step) {
 // mayComeIn says what a node that is back waits for, or lets it in.
 func (f Facts) mayComeIn(step *Step) {
 	ready := f.Now.Sub(f.Node.ReadyChanged)
+	forced := f.Override.Gate == GateUnfence
 	switch {
-	case f.sharedWith() != "":
-		step.say(v1alpha1.NodeReturned, ReasonSharedAddress, f.sharedWith())
-	case f.Override.Gate == GateUnfence:
-		f.letIn(step)
-	case f.Node.OutOfService && !f.Policy.Automatic && !f.Node.OwnTaint:
+	case !forced && f.Node.OutOfService && !f.Policy.Automatic && !f.Node.OwnTaint:
 		step.say(v1alpha1.NodeReturned, ReasonTainted, fmt.Sprintf("the node has booted anew; let it in with: kubectl taint nodes %s %s-", f.Node.Name, OutOfServiceTaint))
-	case ready < f.Policy.ReadyFor:
+	case !forced && ready < f.Policy.ReadyFor:
 		step.say(v1alpha1.NodeReturned, ReasonSettling, fmt.Sprintf("the node has booted anew; it is let in when it has been Ready for %s", f.Policy.ReadyFor))
 		step.lookAgain(f.Policy.ReadyFor - ready)
-	case len(f.OldAttachments) > 0:
+	case !forced && len(f.OldAttachments) > 0:
 		step.warn(v1alpha1.NodeReturned, ReasonOldAttachments, fmt.Sprintf("attachments of before it booted are left: %s", list(f.OldAttachments)))
+	case f.sharedWith() != "":
+		step.say(v1alpha1.NodeReturned, ReasonSharedAddress, f.sharedWith())
 	default:
 		f.letIn(step)
 	}
@@ -73,19 +72,20 @@ func (f Facts) mayComeIn(step *Step) {
 
 // sharedWith finds another node that is kept out by the same address: letting
 // this one in would let in that one too, also if an operator wants this one in.
-// References are counted by storage and address.
+// References are counted by address alone: two clusterIDs may be one storage cluster, with one block list.
 func (f Facts) sharedWith() string {
 	for _, o := range f.Others {
-		if o.Status.Phase == v1alpha1.NodeReturned || o.Status.Phase == v1alpha1.NodeUnfencing || o.Override.Gate == GateUnfence {
-			continue // it has booted anew, or is to be let in too: two that waited for one another would wait for ever
+		waits := o.Status.Phase == v1alpha1.NodeReturned && o.Status.Reason == ReasonSharedAddress
+		if waits || o.Status.Phase == v1alpha1.NodeUnfencing || o.Override.Gate == GateUnfence {
+			continue // it is to be let in too: two that waited for one another would wait for ever
 		}
 		for _, theirs := range o.Status.Fences {
 			if _, there := f.object(theirs.Name); !there && theirs.State != v1alpha1.FenceFenced {
 				continue // asked for, and not made: nothing was let go for it
 			}
 			for _, mine := range f.Status.Fences {
-				if i := slices.IndexFunc(mine.CIDRs, func(c string) bool { return slices.Contains(theirs.CIDRs, c) }); i >= 0 && sameStorage(mine, theirs) {
-					return fmt.Sprintf("its address %s also keeps out node %s, which is not back; if that is known to be off: kubectl annotate nodefence %s '%s=%s: <why>'", mine.CIDRs[i], o.Node.Name, o.Node.Name, OverrideAnnotation, GateUnfence)
+				if i := slices.IndexFunc(mine.CIDRs, func(c string) bool { return slices.Contains(theirs.CIDRs, c) }); i >= 0 {
+					return fmt.Sprintf("its address %s also keeps out node %s, which may not be let in yet; if that is known to be off: kubectl annotate nodefence %s '%s=%s: <why>'", mine.CIDRs[i], o.Node.Name, o.Node.Name, OverrideAnnotation, GateUnfence)
 				}
 			}
 		}
@@ -100,7 +100,7 @@ func (f Facts) strays() []v1alpha1.Fence {
 	var strays []v1alpha1.Fence
 	for _, n := range f.Fences {
 		boot := n.Labels[BootLabel]
-		if n.Labels[NodeLabel] != labelValue(f.Node.Name) || boot == "" || boot == labelValue(f.Node.Machine.BootID) && !n.Unfenced || f.ours(n) {
+		if n.Labels[NodeLabel] != LabelValue(f.Node.Name) || boot == "" || boot == LabelValue(f.Node.Machine.BootID) && !n.Unfenced || f.ours(n) {
 			continue
 		}
 		r := v1alpha1.Fence{
@@ -120,6 +120,9 @@ func (f Facts) strays() []v1alpha1.Fence {
 	}
 	return strays
 }
+
+// HasStrays tells whether a node that seems healthy may be shut out.
+func (f Facts) HasStrays() bool { return len(f.strays()) > 0 }
 
 // letIn begins to unfence.
 func (f Facts) letIn(step *Step) {
@@ -181,10 +184,16 @@ func (f Facts) unfencing(step *Step) {
 		return
 	}
 	// Nothing is fenced any more: what is there now is looked at like any node.
-	s.Incident, s.LostSince, s.Phase = "", nil, v1alpha1.NodeLost
+	s.Phase = v1alpha1.NodeLost
 	if f.Override.Gate == GateUnfence {
-		s.Volumes, s.Node = f.Holding, f.Node.Machine // what was lost is given up
+		s.Volumes = f.Holding // what was lost is given up
+		if s.Node != f.Node.Machine {
+			s.Node, s.Identities, s.Incident = f.Node.Machine, nil, "" // the addresses were those of what was lost
+		}
 	}
-	f.Status, f.Override = *s.DeepCopy(), Override{}
+	if s.Incident == "" || !f.Override.givesUp(f.Node) {
+		s.Incident, s.LostSince = "", nil
+	}
+	f.Status = *s.DeepCopy()
 	f.watch(step)
 }

@@ -27,7 +27,7 @@ const (
 	// elsewhere although it is not fenced.
 	GateAttach = "attach"
 	// GateUnfence: what was lost does not come back, or is known to be clean, so it
-	// is let in although it has not booted anew.
+	// is let in although it has not booted anew, and holds nothing any more.
 	GateUnfence = "unfence"
 	// GateTaint: the out-of-service taint may come or go although it should not.
 	GateTaint = "taint"
@@ -43,6 +43,12 @@ type Override struct {
 	Reason string    `json:"reason"`
 	Scope  string    `json:"scope"`
 	At     time.Time `json:"at"`
+}
+
+// givesUp tells whether a node that is let in by override is lost still: not fenced
+// again, nor held. It holds until the node is back; lost anew, it is another matter.
+func (o Override) givesUp(n Node) bool {
+	return o.Gate == GateUnfence && n.Exists && !n.Ready && !n.ReadyChanged.After(o.At)
 }
 
 // ParseOverride reads a request: "<gate>: <reason>".
@@ -69,6 +75,9 @@ func ReadOverride(annotations map[string]string, s v1alpha1.NodeFenceStatus) Ove
 	var o Override
 	if !asked || json.Unmarshal([]byte(annotations[OverriddenAnnotation]), &o) != nil {
 		return Override{}
+	}
+	if s.Incident == "" && gate != GateTaint {
+		return Override{} // given in an incident that is over, or before there was one
 	}
 	if o.Gate != gate || o.Reason != reason || o.Scope != Scope(s) || o.By == "" {
 		return Override{}

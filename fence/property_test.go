@@ -332,8 +332,10 @@ func (w *world) goWell(t *rapid.T) {
 		w.detachAll(n)
 	}
 	for _, n := range w.everyName() {
-		w.act(t, w.view(), n, w.now, 100)
-		w.check(t)
+		for range 3 {
+			w.act(t, w.view(), n, w.now, 100)
+			w.check(t)
+		}
 	}
 	w.csiAddonsRound(t)
 	w.step++
@@ -385,6 +387,10 @@ func (w *world) mustFinish(t *rapid.T) {
 				t.Fatalf("%s stays blocked at %s\n%s", cidr, cluster, w)
 			}
 		}
+	}
+	w.now = w.now.Add(endsWithin) // what was detached by force is given the time to end
+	for range 3 {
+		w.goWell(t)
 	}
 	for _, v := range worldVolumes {
 		for _, n := range w.nodeNames() {

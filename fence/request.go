@@ -77,7 +77,7 @@ func (f Facts) address(k key, a netip.Addr) *Refusal {
 	if ranges := f.ranges(k.driver); len(ranges) > 0 && !slices.ContainsFunc(ranges, func(p netip.Prefix) bool { return p.Contains(a) }) {
 		return refuse(ReasonOutsideRange, "%s: %s is outside this cluster's clientRanges: it may be another cluster's", k, a)
 	}
-	if f.replaced() && slices.Contains(f.Node.Addresses, a) {
+	if f.replaced() && (slices.Contains(f.Node.Addresses, a) || listed(f.Ledger, a)) {
 		return refuse(ReasonAddressInUse, "%s: %s belongs to the machine that has taken the node's name", k, a)
 	}
 	for _, o := range f.Others {
@@ -142,7 +142,12 @@ func (o Other) has(a netip.Addr) bool {
 	if o.Node.replaces(o.Status) {
 		return false // what is recorded is of the machine before, which is lost
 	}
-	return slices.ContainsFunc(o.Status.Identities, func(i v1alpha1.StorageIdentity) bool {
+	return listed(o.Status.Identities, a)
+}
+
+// listed tells whether a ledger has an address.
+func listed(ledger []v1alpha1.StorageIdentity, a netip.Addr) bool {
+	return slices.ContainsFunc(ledger, func(i v1alpha1.StorageIdentity) bool {
 		return slices.ContainsFunc(i.Addresses, func(c v1alpha1.ClientAddress) bool { return c.CIDR == HostPrefix(a).String() })
 	})
 }

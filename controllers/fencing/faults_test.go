@@ -427,3 +427,35 @@ func TestACrashAtAnyWriteResumes(t *testing.T) {
 	}
 	t.Fatal("there were more writes than that")
 }
+
+// A leader that hung while it made a NetworkFence makes it when all is over.
+func TestAFenceThatComesTooLateIsTakenBack(t *testing.T) {
+	w := newWorld(t)
+	w.gone("node-1")
+	w.look("node-1")
+	late := w.fences()[0].DeepCopy()
+	w.detach("pvc-a", "node-1")
+	w.csi()
+	w.look("node-1")
+	w.boot("node-1")
+	w.untaint("node-1")
+	for range 6 {
+		w.step(time.Minute)
+		w.look("node-1")
+		w.csi()
+	}
+	w.expect("node-1", v1alpha1.NodeHealthy, fence.ReasonReady)
+	late.ResourceVersion, late.UID = "", ""
+	w.must(w.r.Client.Create(t.Context(), late))
+	w.csi()
+	w.look("node-1")
+	w.expect("node-1", v1alpha1.NodeUnfencing, fence.ReasonUnfencing)
+	for range 4 {
+		w.csi()
+		w.look("node-1")
+	}
+	w.expect("node-1", v1alpha1.NodeHealthy, fence.ReasonReady)
+	if got := w.cidrs(); len(got) != 0 {
+		t.Fatalf("left: %v", got)
+	}
+}

@@ -1,0 +1,84 @@
+package fencing
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/cluster"
+	"github.com/fairlead-io/fairlead/fence"
+)
+
+// counted counts lists of all there is, which the API server answers for a fence.
+type counted struct {
+	client.Reader
+	lists *int
+}
+
+func (c counted) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	*c.lists++
+	return c.Reader.List(ctx, list, opts...)
+}
+
+// liveLists counts what is listed to decide on live reads.
+func (w *world) liveLists() *int {
+	lists := new(int)
+	api := w.r.Client
+	w.r.Live = cluster.NewFenceReader(w.config, counted{api, lists}, api, api)
+	return lists
+}
+
+// A whole zone may be not Ready: none of its nodes makes one wait that is to be
+// fenced, or costs the API server a list.
+func TestANodeThatIsOnlyLostMakesNobodyWait(t *testing.T) {
+	w := newWorld(t)
+	w.look("node-1")
+	w.lose("node-1")
+	lists := w.liveLists()
+	w.r.deciding.Lock()
+	for range 2 {
+		w.look("node-1")
+	}
+	w.r.deciding.Unlock()
+	s := w.expect("node-1", v1alpha1.NodeLost, fence.ReasonNotReady)
+	if len(s.Volumes) != 1 || *lists != 0 {
+		t.Fatalf("listed %d times for %+v", *lists, s)
+	}
+	w.taint("node-1", "nodeshutdown")
+	w.look("node-1")
+	if w.expect("node-1", v1alpha1.NodeFencing, fence.ReasonFencing); *lists == 0 {
+		t.Fatal("fenced on the cache")
+	}
+}
+
+// What is refused stays refused until somebody does something, which is an event.
+func TestARefusalIsLookedAtLessAndLessOften(t *testing.T) {
+	w := newWorld(t)
+	w.lose("node-1")
+	w.taint("node-1", "nodeshutdown")
+	w.look("node-1")
+	w.expect("node-1", v1alpha1.NodeFencing, fence.ReasonNoIdentity)
+	lists := w.liveLists()
+	var last time.Duration
+	for waited := time.Duration(0); waited < time.Hour; waited += last {
+		after := w.look("node-1").RequeueAfter
+		if after < last || after > refused || after < 15*time.Second {
+			t.Fatalf("looks again after %v, and before that after %v", after, last)
+		}
+		last = after
+		w.step(after)
+	}
+	if last != refused || *lists != 0 {
+		t.Fatalf("looks again after %v; listed %d times", last, *lists)
+	}
+	w.untaint("node-1")
+	w.look("node-1")
+	w.expect("node-1", v1alpha1.NodeLost, fence.ReasonNotReady)
+	w.taint("node-1", "nodeshutdown")
+	if w.look("node-1"); w.look("node-1").RequeueAfter >= refused {
+		t.Fatal("waits as if it were the same refusal")
+	}
+}

@@ -1,0 +1,204 @@
+package fence
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+)
+
+var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+func at(t time.Time) *metav1.Time { m := metav1.NewTime(t); return &m }
+
+func addr(text string) netip.Addr { return netip.MustParseAddr(text) }
+
+// allFenced is a configuration that protects the drivers of the tests.
+func allFenced() Policy {
+	return Policy{MaxAge: DefaultMaxAge, ReadyFor: DefaultReadyFor, Storages: func(driver string) (StoragePolicy, bool) {
+		return StoragePolicy{Mode: ModeFence}, slices.Contains([]string{rbd, cephFS, other}, driver)
+	}}
+}
+
+func with(p Policy, s StoragePolicy) Policy {
+	p.Storages = func(string) (StoragePolicy, bool) { return s, true }
+	return p
+}
+
+func readyNamed(name, boot string) Node {
+	return Node{
+		Name: name, Exists: true, Ready: true, ReadyChanged: noon.Add(-time.Hour), Addresses: []netip.Addr{addr("192.168.1.1")},
+		Machine: v1alpha1.MachineIdentity{UID: "uid-1", BootID: boot, SystemUUID: "machine-1"},
+	}
+}
+
+func identity(driver, clusterID string, cidrs ...string) v1alpha1.StorageIdentity {
+	i := v1alpha1.StorageIdentity{Driver: driver, ClusterID: clusterID, Class: "fence-" + driver}
+	for _, c := range cidrs {
+		i.Addresses = append(i.Addresses, v1alpha1.ClientAddress{CIDR: c, Source: SourceCSIAddonsNode, LastSeen: metav1.NewTime(noon)})
+	}
+	return i
+}
+
+// story is one node, its record and its NetworkFences, told by a test.
+type story struct {
+	*testing.T
+	Facts
+	step Step
+	// created, unfenced and deleted at the last look.
+	created, unfenced, deleted []string
+}
+
+// healthy is a node with a volume of RBD, whose ledger has been recorded.
+func healthy(t *testing.T) *story {
+	s := &story{T: t, Facts: Facts{
+		Now: noon, Node: readyNamed("node-1", "boot-1"), Policy: allFenced(),
+		Ledger:  []v1alpha1.StorageIdentity{identity(rbd, "a", "10.0.0.1/32")},
+		Holding: []v1alpha1.HeldVolume{held("pv-1", rbd, "a")},
+	}}
+	s.look()
+	s.want(v1alpha1.NodeHealthy, ReasonReady, "")
+	return s
+}
+
+// lost is that node, lost a minute later.
+func lostStory(t *testing.T) *story {
+	s := healthy(t)
+	s.lose()
+	return s
+}
+
+// fenced is that node, fenced.
+func fenced(t *testing.T) *story {
+	s := lostStory(t)
+	s.Node.OutOfService = true
+	s.look()
+	s.csi()
+	s.look()
+	s.want(v1alpha1.NodeDrained, ReasonDrained, "fenced, and nothing is left on it; reboot it to bring it back")
+	return s
+}
+
+func (s *story) lose() {
+	s.Now = s.Now.Add(time.Minute)
+	s.Node.Ready, s.Node.ReadyChanged = false, s.Now
+	s.Ledger = nil
+}
+
+func (s *story) boot(id string) {
+	s.Now = s.Now.Add(time.Minute)
+	s.Node.Ready, s.Node.ReadyChanged, s.Node.Machine.BootID = true, s.Now, id
+	s.Ledger = []v1alpha1.StorageIdentity{identity(rbd, "a", "10.0.0.1/32")}
+}
+
+func (s *story) pass(d time.Duration) { s.Now = s.Now.Add(d) }
+
+// look until there is nothing to do, as the controller does: what is recorded
+// first, then what follows from it.
+func (s *story) look() {
+	s.Helper()
+	s.created, s.unfenced, s.deleted = nil, nil, nil
+	for range 20 {
+		s.step = Next(s.Facts)
+		if !equality.Semantic.DeepEqual(s.step.Status, s.Status) {
+			s.Status = s.step.Status
+			continue
+		}
+		for _, n := range s.step.Create {
+			if _, there := s.object(n.Name); there {
+				s.Fatalf("%s is there already", n.Name)
+			}
+			n.Created, n.ResourceVersion = s.Now, "1"
+			s.Fences, s.created = append(s.Fences, n), append(s.created, n.Name)
+		}
+		for _, n := range s.step.Unfence {
+			s.change(n.Name, func(n *NetworkFence) { n.Unfenced = true })
+			s.unfenced = append(s.unfenced, n.Name)
+		}
+		for _, n := range s.step.Delete {
+			s.change(n.Name, func(n *NetworkFence) { n.Deleting = true })
+			s.deleted = append(s.deleted, n.Name)
+		}
+		if len(s.step.Create)+len(s.step.Unfence)+len(s.step.Delete) == 0 {
+			return
+		}
+	}
+	s.Fatalf("it goes on for ever, at %+v", s.step)
+}
+
+func (s *story) change(name string, how func(*NetworkFence)) {
+	s.Helper()
+	i := slices.IndexFunc(s.Fences, func(n NetworkFence) bool { return n.Name == name })
+	if i < 0 {
+		s.Fatalf("there is no %s", name)
+	}
+	s.Fences = slices.Clone(s.Fences)
+	how(&s.Fences[i])
+}
+
+// csi is csi-addons having done all that it is asked for.
+func (s *story) csi() {
+	s.Fences = slices.DeleteFunc(slices.Clone(s.Fences), func(n NetworkFence) bool { return n.Deleting })
+	for i := range s.Fences {
+		s.Fences[i].Result, s.Fences[i].Message = resultSucceeded, fencedMessage
+		if s.Fences[i].Unfenced {
+			s.Fences[i].Message = unfencedMessage
+		}
+	}
+}
+
+// csiFails is the driver saying no.
+func (s *story) csiFails(message string) {
+	s.Fences = slices.DeleteFunc(slices.Clone(s.Fences), func(n NetworkFence) bool { return n.Deleting })
+	for i := range s.Fences {
+		s.Fences[i].Result, s.Fences[i].Message = resultFailed, message
+	}
+}
+
+func (s *story) override(gate string) {
+	s.Override = Override{Gate: gate, By: "alice", Reason: "it is off", Scope: Scope(s.Status), At: s.Now}
+}
+
+func (s *story) want(phase v1alpha1.NodeFencePhase, reason, message string) {
+	s.Helper()
+	if got := s.Status; got.Phase != phase || got.Reason != reason || got.Message != message {
+		s.Fatalf("the node is\n%s (%s): %s\nand should be\n%s (%s): %s", got.Phase, got.Reason, got.Message, phase, reason, message)
+	}
+}
+
+func (s *story) wantObjects(want ...string) {
+	s.Helper()
+	var got []string
+	for _, n := range s.Fences {
+		state := "Fenced"
+		if n.Unfenced {
+			state = "Unfenced"
+		}
+		if n.Deleting {
+			state = "Deleting"
+		}
+		got = append(got, fmt.Sprintf("%s %v %s", state, n.CIDRs, n.Class))
+	}
+	if !slices.Equal(got, want) {
+		s.Fatalf("there are %q, and should be %q", got, want)
+	}
+}
+
+// attach asks the gate for the volume of the story, on another node.
+func (s *story) attach() *Held {
+	v := pv("pv-1", rbd, "h-1", "a", "ReadWriteOnce")
+	return Attach(v, "node-2", []Holder{{Node: s.Node, Status: s.Status, Override: s.Override}, {Node: readyNamed("node-2", "boot-2")}}, s.Policy)
+}
+
+func (s *story) wantHeld(held bool) {
+	s.Helper()
+	if got := s.attach(); (got != nil) != held {
+		s.Fatalf("in phase %s (%s), the gate says %+v", s.Status.Phase, s.Status.Reason, got)
+	}
+}

@@ -1,0 +1,178 @@
+package fence
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+)
+
+func TestAttach(t *testing.T) {
+	rwo := pv("pv-1", rbd, "h-1", "a", "ReadWriteOnce")
+	rwx := pv("pv-1", rbd, "h-1", "a", "ReadWriteMany")
+	rox := pv("pv-1", rbd, "h-1", "a", "ReadOnlyMany")
+	healthy := func() Holder {
+		return Holder{Node: readyNamed("node-1", "boot-1"), Status: v1alpha1.NodeFenceStatus{
+			Phase: v1alpha1.NodeHealthy, Reason: ReasonReady, Node: v1alpha1.MachineIdentity{UID: "uid-1", BootID: "boot-1", SystemUUID: "machine-1"},
+		}}
+	}
+	notReady := func(h *Holder) { h.Node.Ready, h.Node.ReadyChanged = false, noon }
+	tainted := func(h *Holder) { notReady(h); h.Node.OutOfService = true }
+	in := func(phase v1alpha1.NodeFencePhase, reason, message string) func(*Holder) {
+		return func(h *Holder) {
+			tainted(h)
+			h.Status.Phase, h.Status.Reason, h.Status.Message, h.Status.Incident = phase, reason, message, "now"
+		}
+	}
+	fence := func(incident, driver, clusterID, state string) func(*Holder) {
+		return func(h *Holder) {
+			h.Status.Fences = append(h.Status.Fences, v1alpha1.Fence{Incident: incident, Driver: driver, ClusterID: clusterID, State: state})
+		}
+	}
+	overridden := func(gate string) func(*Holder) {
+		return func(h *Holder) { h.Override = Override{Gate: gate, At: noon.Add(time.Minute)} }
+	}
+	const last = "volume pv-1 was last on node node-1, which is lost and not fenced: attached to node-2 now, it could have two writers. "
+	const again = "Kubernetes tries again by itself; see: kubectl describe nodefence node-1"
+	for name, test := range map[string]struct {
+		volume Volume
+		holder []func(*Holder)
+		policy func(*Policy)
+		to     string
+		want   string // reason: message; "" is let go
+		soon   bool
+	}{
+		"a healthy holder":           {volume: rwo},
+		"a holder that is not Ready": {volume: rwo, holder: []func(*Holder){notReady}, want: "NotReady: " + last + again},
+		"a lost holder": {volume: rwo, holder: []func(*Holder){in(v1alpha1.NodeLost, ReasonNotReady, "the node is not Ready")},
+			want: "NotReady: " + last + "Fairlead says of it: the node is not Ready. " + again},
+		"a holder whose record is healthy yet, and tainted": {volume: rwo, holder: []func(*Holder){tainted}, want: "NotReady: " + last + again},
+		"what a healthy record warns of": {volume: rwo, holder: []func(*Holder){in(v1alpha1.NodeHealthy, ReasonTaintedButReady, "take the taint away")},
+			want: "NotReady: " + last + "Fairlead says of it: take the taint away. " + again},
+		"a tainted Ready holder":                 {volume: rwo, holder: []func(*Holder){func(h *Holder) { h.Node.OutOfService = true }}, want: "NotReady: " + last + again},
+		"a holder whose object is gone":          {volume: rwo, holder: []func(*Holder){func(h *Holder) { h.Node = Node{Name: "node-1"} }}, want: "NotReady: " + last + again},
+		"a holder that nothing is known of":      {volume: rwo, holder: []func(*Holder){func(h *Holder) { *h = Holder{Node: Node{Name: "node-1"}} }}, want: "NotReady: " + last + again},
+		"a machine that has taken its name":      {volume: rwo, holder: []func(*Holder){func(h *Holder) { h.Node.Machine.SystemUUID = "machine-2" }}, want: "NotReady: " + strings.Replace(last, "node node-1", "the machine that was node node-1 before", 1) + again},
+		"to the machine that has taken its name": {volume: rwo, to: "node-1", holder: []func(*Holder){func(h *Holder) { h.Node.Machine.SystemUUID = "machine-2" }}, want: "NotReady: " + strings.NewReplacer("node node-1", "the machine that was node node-1 before", "node-2", "node-1").Replace(last) + again},
+		"an unknown machine is the same":         {volume: rwo, holder: []func(*Holder){func(h *Holder) { h.Node.Machine.SystemUUID = "" }}},
+		"to the holder itself":                   {volume: rwo, to: "node-1", holder: []func(*Holder){tainted}},
+		"fencing": {volume: rwo, holder: []func(*Holder){in(v1alpha1.NodeFencing, ReasonFencing, "waiting for NetworkFence x")},
+			want: "Fencing: " + last + "Fairlead says of it: waiting for NetworkFence x. " + again, soon: true},
+		"fencing, refused": {volume: rwo, holder: []func(*Holder){in(v1alpha1.NodeFencing, ReasonAddressInUse, "not fenced: x")},
+			want: "AddressInUse: " + last + "Fairlead says of it: not fenced: x. " + again},
+		"fenced":  {volume: rwo, holder: []func(*Holder){in(v1alpha1.NodeFenced, ReasonFenced, "fenced"), fence("now", rbd, "a", v1alpha1.FenceFenced)}},
+		"drained": {volume: rwo, holder: []func(*Holder){in(v1alpha1.NodeDrained, ReasonDrained, "fenced"), fence("now", rbd, "a", v1alpha1.FenceFenced)}},
+		"fenced for this storage, not yet for others": {volume: rwo, holder: []func(*Holder){in(v1alpha1.NodeFencing, ReasonFencing, "x"), fence("now", other, "b", v1alpha1.FenceRequested), fence("now", rbd, "a", v1alpha1.FenceFenced)}},
+		"fenced for another storage":                  {volume: rwo, holder: []func(*Holder){in(v1alpha1.NodeFencing, ReasonFencing, ""), fence("now", rbd, "b", v1alpha1.FenceFenced), fence("now", cephFS, "a", v1alpha1.FenceFenced)}, want: "Fencing: " + last + again, soon: true},
+		"asked for":                                   {volume: rwo, holder: []func(*Holder){in(v1alpha1.NodeFencing, ReasonFencing, ""), fence("now", rbd, "a", v1alpha1.FenceRequested)}, want: "Fencing: " + last + again, soon: true},
+		"fenced in another incident":                  {volume: rwo, holder: []func(*Holder){in(v1alpha1.NodeFencing, ReasonFencing, ""), fence("before", rbd, "a", v1alpha1.FenceFenced)}, want: "Fencing: " + last + again, soon: true},
+		"being let in":                                {volume: rwo, holder: []func(*Holder){in(v1alpha1.NodeUnfencing, ReasonUnfencing, ""), fence("now", rbd, "a", v1alpha1.FenceFenced)}, want: "Unfencing: " + last + again},
+		"back from a boot":                            {volume: rwo, holder: []func(*Holder){in(v1alpha1.NodeReturned, ReasonTainted, ""), func(h *Holder) { h.Node = readyNamed("node-1", "boot-2") }}},
+		"Ready without a boot, and fenced":            {volume: rwo, holder: []func(*Holder){in(v1alpha1.NodeFenced, ReasonNotRebooted, ""), func(h *Holder) { h.Node.Ready, h.InUse = true, true }, fence("now", rbd, "a", v1alpha1.FenceFenced)}},
+		"Ready without a boot, and not fenced": {volume: rwo, holder: []func(*Holder){in(v1alpha1.NodeFencing, ReasonFencing, ""), func(h *Holder) { h.Node.Ready, h.Node.OutOfService = true, false }, fence("now", rbd, "a", v1alpha1.FenceRequested)},
+			want: "Fencing: " + last + again, soon: true},
+		"still mounted on a healthy node": {volume: rwo, holder: []func(*Holder){func(h *Holder) { h.InUse = true }}, soon: true,
+			want: "StillMounted: volume pv-1 is still mounted on node node-1, from which it was detached by force: attached to node-2 now, it could have two writers. Kubernetes tries again by itself; see: kubectl get node node-1 -o jsonpath='{.status.volumesInUse}'"},
+		"still mounted on the node itself":          {volume: rwo, to: "node-1", holder: []func(*Holder){func(h *Holder) { h.InUse = true }}},
+		"shared, mounted on a healthy node":         {volume: rwx, holder: []func(*Holder){func(h *Holder) { h.InUse = true }}},
+		"shared, on a node that is not Ready":       {volume: rwx, holder: []func(*Holder){notReady}},
+		"shared, on a node that is out of service":  {volume: rwx, holder: []func(*Holder){tainted}, want: "NotReady: " + last + again},
+		"shared, on a node that is gone":            {volume: rwx, holder: []func(*Holder){func(h *Holder) { h.Node = Node{Name: "node-1"} }}, want: "NotReady: " + last + again},
+		"shared, fenced":                            {volume: rwx, holder: []func(*Holder){in(v1alpha1.NodeFenced, ReasonFenced, ""), fence("now", rbd, "a", v1alpha1.FenceFenced)}},
+		"read only":                                 {volume: rox, holder: []func(*Holder){tainted}},
+		"not CSI":                                   {volume: Volume{Name: "pv-1"}, holder: []func(*Holder){tainted}},
+		"an unprotected driver":                     {volume: pv("pv-1", "ebs.csi.aws.com", "h", ""), holder: []func(*Holder){tainted}},
+		"switched off":                              {volume: rwo, holder: []func(*Holder){tainted}, policy: func(p *Policy) { *p = with(*p, StoragePolicy{Mode: ModeFence, SwitchedOff: true}) }},
+		"off":                                       {volume: rwo, holder: []func(*Holder){tainted}, policy: func(p *Policy) { *p = with(*p, StoragePolicy{Mode: ModeOff}) }},
+		"guard only":                                {volume: rwo, holder: []func(*Holder){tainted}, policy: func(p *Policy) { *p = with(*p, StoragePolicy{Mode: ModeGuard}) }, want: "NotReady: " + last + again},
+		"overridden":                                {volume: rwo, holder: []func(*Holder){tainted, overridden(GateAttach)}},
+		"overridden though it is mounted":           {volume: rwo, holder: []func(*Holder){func(h *Holder) { h.InUse = true }, overridden(GateAttach)}},
+		"the taint overridden, not this":            {volume: rwo, holder: []func(*Holder){tainted, overridden(GateTaint)}, want: "NotReady: " + last + again},
+		"to be let in by override":                  {volume: rwo, holder: []func(*Holder){in(v1alpha1.NodeUnfencing, ReasonOverridden, ""), overridden(GateUnfence)}, want: "Overridden: " + last + again},
+		"let in by override, and lost still":        {volume: rwo, holder: []func(*Holder){in(v1alpha1.NodeLost, ReasonOverridden, ""), overridden(GateUnfence)}},
+		"let in by override, and lost another time": {volume: rwo, holder: []func(*Holder){in(v1alpha1.NodeLost, ReasonOverridden, ""), overridden(GateUnfence), func(h *Holder) { h.Node.ReadyChanged = noon.Add(time.Hour) }}, want: "Overridden: " + last + again},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h, policy, to := healthy(), allFenced(), test.to
+			for _, how := range test.holder {
+				how(&h)
+			}
+			if test.policy != nil {
+				test.policy(&policy)
+			}
+			if to == "" {
+				to = "node-2"
+			}
+			held := Attach(test.volume, to, []Holder{{Node: readyNamed("node-3", "boot-3")}, h}, policy)
+			got := ""
+			if held != nil {
+				got = held.Reason + ": " + held.Message
+				if held.Node != "node-1" || held.Soon != test.soon {
+					t.Errorf("held by %s, soon %t", held.Node, held.Soon)
+				}
+			}
+			if got != test.want {
+				t.Errorf("got\n%s\nwant\n%s", got, test.want)
+			}
+		})
+	}
+	if Attach(rwo, "node-2", nil, allFenced()) != nil {
+		t.Error("held by nobody")
+	}
+}
+
+func TestAddTaint(t *testing.T) {
+	n := readyNamed("node-1", "boot-1")
+	want := "node node-1 is Ready: with this taint Kubernetes takes its volumes away while they are written to. Shut it down first, and wait until it is not Ready; or, if you must: kubectl annotate nodefence node-1 'fairlead.io/override-gate=taint: <why>'"
+	if r := AddTaint(n, Override{}); r == nil || r.Reason != ReasonTaintedButReady || r.Message != want {
+		t.Errorf("got %+v", r)
+	}
+	if r := AddTaint(n, Override{Gate: GateAttach}); r == nil {
+		t.Error("another gate's override lets pass")
+	}
+	if r := AddTaint(n, Override{Gate: GateTaint}); r != nil {
+		t.Errorf("overridden: %+v", r)
+	}
+	n.Ready = false
+	if r := AddTaint(n, Override{}); r != nil {
+		t.Errorf("not Ready: %+v", r)
+	}
+}
+
+func TestRemoveTaint(t *testing.T) {
+	for name, test := range map[string]struct {
+		tell func(*testing.T) *story
+		then func(*story)
+		may  bool
+	}{
+		"of a healthy node":                      {tell: healthy, may: true},
+		"of a lost node that is not fenced":      {tell: lostStory, may: true},
+		"of a node that is to be fenced":         {tell: lostStory, then: func(s *story) { s.Node.OutOfService = true; s.look() }},
+		"of a fenced node":                       {tell: fenced},
+		"of a fenced node that is Ready":         {tell: fenced, then: func(s *story) { s.Node.Ready = true; s.look() }},
+		"of a fenced node that has booted":       {tell: fenced, then: func(s *story) { s.boot("boot-2") }, may: true},
+		"of one that is back":                    {tell: fenced, then: func(s *story) { s.boot("boot-2"); s.look() }, may: true},
+		"of a node whose boot is not known":      {tell: fenced, then: func(s *story) { s.boot("") }},
+		"of another machine of the name":         {tell: fenced, then: func(s *story) { s.boot("boot-2"); s.Node.Machine.SystemUUID = "machine-2" }},
+		"overridden":                             {tell: fenced, then: func(s *story) { s.override(GateTaint) }, may: true},
+		"of a node that is let in by override":   {tell: fenced, then: func(s *story) { s.override(GateUnfence) }, may: true},
+		"of one whose volumes are to be let go":  {tell: fenced, then: func(s *story) { s.override(GateAttach) }},
+		"of a node that nothing can be asked of": {tell: lostStory, then: func(s *story) { s.Status.Identities = nil; s.Node.OutOfService = true; s.look() }, may: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := test.tell(t)
+			if test.then != nil {
+				test.then(s)
+			}
+			r := RemoveTaint(s.Node, s.Status, s.Override)
+			if (r == nil) != test.may {
+				t.Fatalf("got %+v", r)
+			}
+			want := `node node-1 is being fenced or is fenced, and has not booted since (boot "boot-1"): reboot it first; or, if you must: kubectl annotate nodefence node-1 'fairlead.io/override-gate=taint: <why>'`
+			if r != nil && (r.Reason != ReasonNotRebooted || r.Message != want) {
+				t.Fatalf("got %+v", r)
+			}
+		})
+	}
+}

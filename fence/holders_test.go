@@ -1,0 +1,127 @@
+package fence
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+)
+
+func pv(name, driver, handle, clusterID string, modes ...string) Volume {
+	return Volume{Name: name, Driver: driver, Handle: handle, ClusterID: clusterID, AccessModes: modes}
+}
+
+func held(name, driver, clusterID string) v1alpha1.HeldVolume {
+	return v1alpha1.HeldVolume{PersistentVolume: name, Driver: driver, ClusterID: clusterID}
+}
+
+func names(volumes []v1alpha1.HeldVolume) string { return strings.Join(volumeNames(volumes), " ") }
+
+func TestHolding(t *testing.T) {
+	volumes := []Volume{
+		pv("static", rbd, "static-image", "a"), // made by hand: no access modes that say much, no annotations
+		pv("rwo", rbd, "0001-a", "a", "ReadWriteOnce"),
+		pv("rwop", rbd, "0001-p", "a", "ReadWriteOncePod"),
+		pv("rwx", cephFS, "0001-x", "a", "ReadWriteMany"),
+		pv("rox", cephFS, "0001-r", "a", "ReadOnlyMany"),
+		pv("rwo-and-rox", rbd, "0001-b", "a", "ReadWriteOnce", "ReadOnlyMany"),
+		pv("caret", rbd, "a^b", "a", "ReadWriteOnce"),
+		pv("elsewhere", "ebs.csi.aws.com", "vol-1", "", "ReadWriteOnce"),
+		{Name: "nfs", AccessModes: []string{"ReadWriteMany"}}, // not a CSI volume
+		{Name: "local"},
+	}
+	protected := func(driver string) bool { return driver == rbd || driver == cephFS }
+	for name, test := range map[string]struct {
+		use  Use
+		want string
+	}{
+		"nothing":                              {Use{}, ""},
+		"attached":                             {Use{Attached: []string{"rwo"}}, "rwo"},
+		"in use":                               {Use{InUse: []string{UniqueName(rbd, "0001-a")}}, "rwo"},
+		"both, once":                           {Use{Attached: []string{"rwo", "rwo"}, InUse: []string{UniqueName(rbd, "0001-a"), UniqueName(rbd, "0001-a")}}, "rwo"},
+		"one here, one there":                  {Use{Attached: []string{"rwop"}, InUse: []string{UniqueName(rbd, "0001-a")}}, "rwo rwop"},
+		"static":                               {Use{InUse: []string{UniqueName(rbd, "static-image")}}, "static"},
+		"shared":                               {Use{Attached: []string{"rwx"}}, "rwx"},
+		"read only":                            {Use{Attached: []string{"rox"}}, ""},
+		"read only too":                        {Use{Attached: []string{"rwo-and-rox"}}, "rwo-and-rox"},
+		"a handle with a caret":                {Use{InUse: []string{UniqueName(rbd, "a^b")}}, "caret"},
+		"half of a handle":                     {Use{InUse: []string{UniqueName(rbd, "a")}}, ""},
+		"a handle that begins alike":           {Use{InUse: []string{UniqueName(rbd, "0001-ab")}}, ""},
+		"the handle of another driver":         {Use{InUse: []string{UniqueName(cephFS, "0001-a")}}, ""},
+		"another driver's":                     {Use{Attached: []string{"elsewhere"}, InUse: []string{UniqueName("ebs.csi.aws.com", "vol-1")}}, ""},
+		"not CSI":                              {Use{Attached: []string{"nfs", "local"}, InUse: []string{"kubernetes.io/nfs/nfs", "kubernetes.io/csi/", "kubernetes.io/csi/^", ""}}, ""},
+		"unknown":                              {Use{Attached: []string{"gone"}, InUse: []string{UniqueName(rbd, "gone")}}, ""},
+		"a volume is not named by its handle":  {Use{Attached: []string{"0001-a"}}, ""},
+		"nor does its name look like a handle": {Use{Attached: []string{rbd + "^0001-b"}}, "rwo-and-rox"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := names(Holding(test.use, volumes, protected)); got != test.want {
+				t.Fatalf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestParseUniqueName(t *testing.T) {
+	for text, want := range map[string][2]string{
+		"kubernetes.io/csi/d.example.com^handle": {"d.example.com", "handle"},
+		"kubernetes.io/csi/d^a^b^":               {"d", "a^b^"},
+		"kubernetes.io/csi/d^^":                  {"d", "^"},
+		"kubernetes.io/csi/d^/a/b c":             {"d", "/a/b c"},
+		"kubernetes.io/csi/d^":                   {},
+		"kubernetes.io/csi/^h":                   {},
+		"kubernetes.io/csi/d":                    {},
+		"kubernetes.io/csi/":                     {},
+		"kubernetes.io/rbd/pool:image":           {},
+		"d^h":                                    {},
+		"":                                       {},
+	} {
+		driver, handle, ok := ParseUniqueName(text)
+		if !ok {
+			driver, handle = "", ""
+		}
+		if got := [2]string{driver, handle}; got != want || ok != (want != [2]string{}) {
+			t.Errorf("%q: got %q, %t", text, got, ok)
+		}
+	}
+}
+
+func TestVolumeIsHeldAs(t *testing.T) {
+	got := pv("v", cephFS, "h", "a", "ReadWriteOnce", "ReadWriteMany").Held()
+	if want := (v1alpha1.HeldVolume{PersistentVolume: "v", Driver: cephFS, ClusterID: "a", Shared: true}); got != want {
+		t.Fatalf("got %+v", got)
+	}
+	if pv("v", rbd, "h", "a").ReadOnly() || !pv("v", rbd, "h", "a", "ReadOnlyMany").ReadOnly() {
+		t.Fatal("a volume without access modes may be written to, one that is only read may not")
+	}
+}
+
+func TestUnion(t *testing.T) {
+	before := []v1alpha1.HeldVolume{held("a", rbd, "old"), held("b", rbd, "a")}
+	now := []v1alpha1.HeldVolume{held("c", rbd, "a"), held("a", rbd, "new")}
+	want := []v1alpha1.HeldVolume{held("a", rbd, "new"), held("b", rbd, "a"), held("c", rbd, "a")}
+	if got := union(before, now); !reflect.DeepEqual(got, want) {
+		t.Fatalf("got %v", got)
+	}
+	if now[0].PersistentVolume != "c" {
+		t.Fatal("what is read is not changed")
+	}
+}
+
+// A handle, and a driver, may be anything.
+func FuzzParseUniqueName(f *testing.F) {
+	for _, text := range []string{"kubernetes.io/csi/d.example.com^h", "kubernetes.io/csi/d^a^b", "kubernetes.io/csi/^", "kubernetes.io/nfs/x", "\xff^"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		driver, handle, ok := ParseUniqueName(text)
+		if ok && (driver == "" || handle == "" || strings.Contains(driver, "^") || UniqueName(driver, handle) != text) {
+			t.Fatalf("%q is %q and %q", text, driver, handle)
+		}
+		if d, h, ok := ParseUniqueName(UniqueName("d.example.com", text)); ok != (text != "") || ok && (d != "d.example.com" || h != text) {
+			t.Fatalf("%q reads back as %q and %q, %t", text, d, h, ok)
+		}
+		Holding(Use{Attached: []string{text}, InUse: []string{text}}, []Volume{{Name: text}, {Name: "v", Driver: driver, Handle: handle}}, func(string) bool { return true })
+	})
+}

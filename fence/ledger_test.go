@@ -1,0 +1,146 @@
+package fence
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+)
+
+func from(source string, i v1alpha1.StorageIdentity) v1alpha1.StorageIdentity {
+	i = *i.DeepCopy()
+	for n := range i.Addresses {
+		i.Addresses[n].Source = source
+	}
+	return i
+}
+
+// textOf a ledger: identity, addresses with source and the minute they were seen, problem.
+func textOfLedger(ledger []v1alpha1.StorageIdentity) string {
+	var lines []string
+	for _, i := range ledger {
+		line := i.Driver + "/" + i.ClusterID
+		for _, a := range i.Addresses {
+			line += fmt.Sprintf(" %s %s %s", a.CIDR, a.Source, a.LastSeen.UTC().Format("15:04"))
+		}
+		lines = append(lines, strings.TrimSpace(line+" "+i.Problem))
+	}
+	return strings.Join(lines, "; ")
+}
+
+func TestMergeOfLedgers(t *testing.T) {
+	later := noon.Add(time.Minute)
+	one, two := identity(rbd, "a", "10.0.0.1/32"), identity(rbd, "a", "10.0.0.2/32")
+	problem := v1alpha1.StorageIdentity{Driver: rbd, ClusterID: "a", Problem: "no address"}
+	for name, test := range map[string]struct {
+		before, now []v1alpha1.StorageIdentity
+		want        string
+	}{
+		"nothing":                     {nil, nil, ""},
+		"the first":                   {nil, []v1alpha1.StorageIdentity{one}, rbd + "/a 10.0.0.1/32 CSIAddonsNode 12:01"},
+		"the same, seen again":        {[]v1alpha1.StorageIdentity{one}, []v1alpha1.StorageIdentity{one}, rbd + "/a 10.0.0.1/32 CSIAddonsNode 12:01"},
+		"another address":             {[]v1alpha1.StorageIdentity{one}, []v1alpha1.StorageIdentity{two}, rbd + "/a 10.0.0.2/32 CSIAddonsNode 12:01"},
+		"reported no more":            {[]v1alpha1.StorageIdentity{one}, nil, rbd + "/a 10.0.0.1/32 CSIAddonsNode 12:00"},
+		"by a less sure source":       {[]v1alpha1.StorageIdentity{one}, []v1alpha1.StorageIdentity{from(SourceNode, two)}, rbd + "/a 10.0.0.1/32 CSIAddonsNode 12:00"},
+		"by a surer source":           {[]v1alpha1.StorageIdentity{from(SourceWatchers, one)}, []v1alpha1.StorageIdentity{from(SourceMultus, two)}, rbd + "/a 10.0.0.2/32 Multus 12:01"},
+		"a problem after an address":  {[]v1alpha1.StorageIdentity{one}, []v1alpha1.StorageIdentity{problem}, rbd + "/a 10.0.0.1/32 CSIAddonsNode 12:00"},
+		"an address after a problem":  {[]v1alpha1.StorageIdentity{problem}, []v1alpha1.StorageIdentity{from(SourceWatchers, one)}, rbd + "/a 10.0.0.1/32 Watchers 12:01"},
+		"another storage beside it":   {[]v1alpha1.StorageIdentity{one}, []v1alpha1.StorageIdentity{identity(rbd, "", "10.0.0.3/32")}, rbd + "/ 10.0.0.3/32 CSIAddonsNode 12:01; " + rbd + "/a 10.0.0.1/32 CSIAddonsNode 12:00"},
+		"one storage falls silent":    {[]v1alpha1.StorageIdentity{one, identity(other, "b", "10.0.0.3/32")}, []v1alpha1.StorageIdentity{two}, other + "/b 10.0.0.3/32 CSIAddonsNode 12:00; " + rbd + "/a 10.0.0.2/32 CSIAddonsNode 12:01"},
+		"what is read is not changed": {nil, []v1alpha1.StorageIdentity{one}, rbd + "/a 10.0.0.1/32 CSIAddonsNode 12:01"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := textOfLedger(merge(test.before, test.now, later)); got != test.want {
+				t.Fatalf("got  %s\nwant %s", got, test.want)
+			}
+		})
+	}
+	if got := textOfLedger([]v1alpha1.StorageIdentity{one}); got != rbd+"/a 10.0.0.1/32 CSIAddonsNode 12:00" {
+		t.Fatalf("what is read has become %s", got)
+	}
+}
+
+// The CSIAddonsNode is deleted soon after its node is lost, and may be just before.
+func TestALedgerSurvivesItsSource(t *testing.T) {
+	s := healthy(t)
+	s.pass(time.Minute)
+	s.Ledger = nil
+	s.look()
+	s.lose()
+	s.Node.OutOfService = true
+	s.look()
+	s.wantObjects("Fenced [10.0.0.1/32] fence-" + rbd)
+}
+
+func TestALedgerIsOfOneBoot(t *testing.T) {
+	s := healthy(t)
+	s.boot("boot-2")
+	s.Ledger = []v1alpha1.StorageIdentity{identity(other, "b", "10.0.0.9/32")}
+	s.look()
+	if got, want := textOfLedger(s.Status.Identities), other+"/b 10.0.0.9/32 CSIAddonsNode 12:01"; got != want {
+		t.Fatalf("got %s, want %s", got, want)
+	}
+	if s.Status.Node.BootID != "boot-2" {
+		t.Fatalf("recorded of %+v", s.Status.Node)
+	}
+}
+
+// Every node's record would else be written all the time.
+func TestTimesAloneAreWrittenSeldom(t *testing.T) {
+	s := healthy(t)
+	first := s.Status
+	s.pass(RefreshEvery - time.Second)
+	s.look()
+	if s.Status.LastHealthy.Time != first.LastHealthy.Time {
+		t.Fatal("written for the time alone")
+	}
+	s.pass(time.Second)
+	s.look()
+	if s.Status.LastHealthy.Time.Equal(first.LastHealthy.Time) || textOfLedger(s.Status.Identities) != rbd+"/a 10.0.0.1/32 CSIAddonsNode 12:05" {
+		t.Fatalf("not seen since %s: %s", s.Status.LastHealthy, textOfLedger(s.Status.Identities))
+	}
+	s.pass(time.Second)
+	s.Ledger = []v1alpha1.StorageIdentity{identity(rbd, "a", "10.0.0.2/32")}
+	s.look()
+	if got := textOfLedger(s.Status.Identities); got != rbd+"/a 10.0.0.2/32 CSIAddonsNode 12:05" || s.Status.Addresses != "10.0.0.2/32" {
+		t.Fatalf("another address is not written at once: %s", got)
+	}
+}
+
+func TestSameLedger(t *testing.T) {
+	of := func(how func(*v1alpha1.StorageIdentity)) []v1alpha1.StorageIdentity {
+		i := identity(rbd, "a", "10.0.0.1/32")
+		i.Secret = &v1alpha1.SecretReference{Name: "s", Namespace: "n"}
+		how(&i)
+		return []v1alpha1.StorageIdentity{i}
+	}
+	same := of(func(*v1alpha1.StorageIdentity) {})
+	for name, test := range map[string]struct {
+		how  func(*v1alpha1.StorageIdentity)
+		same bool
+	}{
+		"the same":        {func(*v1alpha1.StorageIdentity) {}, true},
+		"another time":    {func(i *v1alpha1.StorageIdentity) { i.Addresses[0].LastSeen = metav1.NewTime(noon.Add(time.Hour)) }, true},
+		"another address": {func(i *v1alpha1.StorageIdentity) { i.Addresses[0].CIDR = "10.0.0.2/32" }, false},
+		"another source":  {func(i *v1alpha1.StorageIdentity) { i.Addresses[0].Source = SourceNode }, false},
+		"no address":      {func(i *v1alpha1.StorageIdentity) { i.Addresses = nil }, false},
+		"another class":   {func(i *v1alpha1.StorageIdentity) { i.Class = "x" }, false},
+		"another secret":  {func(i *v1alpha1.StorageIdentity) { i.Secret.Name = "x" }, false},
+		"no secret":       {func(i *v1alpha1.StorageIdentity) { i.Secret = nil }, false},
+		"another client":  {func(i *v1alpha1.StorageIdentity) { i.ClientID = "x" }, false},
+		"another driver":  {func(i *v1alpha1.StorageIdentity) { i.Driver = "x" }, false},
+		"another storage": {func(i *v1alpha1.StorageIdentity) { i.ClusterID = "x" }, false},
+		"a problem":       {func(i *v1alpha1.StorageIdentity) { i.Problem = "x" }, false},
+	} {
+		if got := sameLedger(same, of(test.how)); got != test.same {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+	if sameLedger(same, nil) || !sameLedger(nil, nil) {
+		t.Error("none is not one")
+	}
+}

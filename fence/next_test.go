@@ -1,0 +1,658 @@
+package fence
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+)
+
+const (
+	tellsHowToTaint = "; its volumes are held (pv-1). If it does not come back, shut it down and say so: kubectl taint nodes node-1 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
+	stayingFenced   = "the node is gone and stays fenced; when you know that it never comes back: kubectl annotate nodefence node-1 'fairlead.io/override-gate=unfence: <why>'"
+	fencedOf1       = "Fenced [10.0.0.1/32] fence-" + rbd
+	unfencedOf1     = "Unfenced [10.0.0.1/32] fence-" + rbd
+	deletingOf1     = "Deleting [10.0.0.1/32] fence-" + rbd
+)
+
+// From healthy to healthy, as an operator sees it.
+func TestANodeIsLostAndComesBack(t *testing.T) {
+	s := healthy(t)
+	s.wantHeld(false)
+
+	s.lose()
+	s.look()
+	s.want(v1alpha1.NodeLost, ReasonNotReady, "the node is not Ready"+tellsHowToTaint)
+	s.wantHeld(true)
+	s.wantObjects()
+
+	s.Node.OutOfService = true
+	s.Left = []string{"Pod default/db-0", "VolumeAttachment csi-1 of pv-1"}
+	s.look()
+	s.want(v1alpha1.NodeFencing, ReasonFencing, "waiting for NetworkFence "+s.Fences[0].Name)
+	s.wantObjects(fencedOf1)
+	s.wantHeld(true)
+	if !s.attach().Soon || s.step.Warning {
+		t.Fatalf("all is well, and yet %+v", s.step)
+	}
+
+	s.csi()
+	s.look()
+	s.want(v1alpha1.NodeFenced, ReasonFenced, "the node is not Ready; fenced; still on it: Pod default/db-0, VolumeAttachment csi-1 of pv-1")
+	s.wantHeld(false)
+
+	s.Left, s.Holding = nil, nil
+	s.look()
+	s.want(v1alpha1.NodeDrained, ReasonDrained, "fenced, and nothing is left on it; reboot it to bring it back")
+	s.wantHeld(false)
+	if s.Status.VolumeCount != 1 {
+		t.Fatal("what was on it is forgotten before it is back")
+	}
+
+	s.boot("boot-2")
+	s.look()
+	s.want(v1alpha1.NodeReturned, ReasonTainted, "the node has booted anew; let it in with: kubectl taint nodes node-1 node.kubernetes.io/out-of-service-")
+
+	s.Node.OutOfService = false
+	s.look()
+	s.want(v1alpha1.NodeReturned, ReasonSettling, "the node has booted anew; it is let in when it has been Ready for 1m0s")
+	if s.step.After != time.Minute {
+		t.Fatalf("it is looked at again in %s", s.step.After)
+	}
+
+	s.pass(time.Minute)
+	s.OldAttachments = []string{"csi-1"}
+	s.look()
+	s.want(v1alpha1.NodeReturned, ReasonOldAttachments, "attachments of before it booted are left: csi-1")
+
+	s.OldAttachments = nil
+	s.look()
+	s.want(v1alpha1.NodeUnfencing, ReasonUnfencing, "letting the node in again")
+	s.wantObjects(unfencedOf1)
+
+	s.csi()
+	s.look()
+	s.wantObjects(deletingOf1)
+	s.csi()
+	s.look()
+	s.want(v1alpha1.NodeHealthy, ReasonReady, "")
+	s.wantObjects()
+	if s.Status.Incident != "" || s.Status.LostSince != nil || len(s.Status.Fences) > 0 || s.Status.Node.BootID != "boot-2" {
+		t.Fatalf("something is left: %+v", s.Status)
+	}
+}
+
+func TestANodeThatComesBackBeforeAnythingWasAsked(t *testing.T) {
+	s := lostStory(t)
+	s.look()
+	s.Node.Ready = true
+	s.look()
+	s.want(v1alpha1.NodeHealthy, ReasonReady, "")
+	s.wantHeld(false)
+}
+
+func TestALostNodeWithoutVolumesIsNotFenced(t *testing.T) {
+	for name, volumes := range map[string][]v1alpha1.HeldVolume{"none": nil, "not ours": {held("pv", "ebs.csi.aws.com", "")}} {
+		s := lostStory(t)
+		s.Holding, s.Status.Volumes = volumes, nil
+		s.Node.OutOfService = true
+		s.look()
+		s.want(v1alpha1.NodeLost, ReasonNothingHeld, "the node is not Ready; no protected volume is on it")
+		if len(s.created) > 0 {
+			t.Errorf("%s: fenced", name)
+		}
+	}
+}
+
+func TestATaintedNodeThatIsReadyIsNotFenced(t *testing.T) {
+	s := healthy(t)
+	s.Node.OutOfService = true
+	s.Holding = nil // Kubernetes has taken them by force
+	s.look()
+	s.want(v1alpha1.NodeHealthy, ReasonTaintedButReady, "the node has the taint node.kubernetes.io/out-of-service but is Ready: a healthy node is not fenced, and its volumes are attached nowhere else; take the taint away, or shut the node down")
+	s.wantHeld(true)
+	s.wantObjects()
+	if s.step.RemoveTaint || !s.step.Warning || s.Status.VolumeCount != 1 {
+		t.Fatalf("got %+v", s.step)
+	}
+	s.lose()
+	s.look()
+	s.want(v1alpha1.NodeFencing, ReasonFencing, "waiting for NetworkFence "+s.Fences[0].Name)
+}
+
+// What Fairlead tainted, and came back before it was fenced.
+func TestAnOwnTaintIsTakenBack(t *testing.T) {
+	s := lostStory(t)
+	s.look()
+	s.Node.OutOfService, s.Node.OwnTaint, s.Node.Ready = true, true, true
+	s.look()
+	if !s.step.RemoveTaint {
+		t.Fatalf("got %+v", s.step)
+	}
+	s = fenced(t)
+	s.Node.OwnTaint = true
+	s.boot("boot-2")
+	s.pass(time.Minute)
+	s.look()
+	s.want(v1alpha1.NodeUnfencing, ReasonUnfencing, "letting the node in again")
+	s.csi()
+	s.look()
+	s.csi()
+	s.look()
+	if !s.step.RemoveTaint {
+		t.Fatalf("got %+v", s.step)
+	}
+	s.Node.OutOfService, s.Node.OwnTaint = false, false
+	s.look()
+	s.want(v1alpha1.NodeHealthy, ReasonReady, "")
+}
+
+func TestAutomaticallyLetIn(t *testing.T) {
+	s := fenced(t)
+	s.Policy.Automatic = true
+	s.boot("boot-2")
+	s.look()
+	s.want(v1alpha1.NodeReturned, ReasonSettling, "the node has booted anew; it is let in when it has been Ready for 1m0s")
+	s.pass(time.Minute)
+	s.look()
+	s.want(v1alpha1.NodeUnfencing, ReasonUnfencing, "letting the node in again")
+}
+
+func TestADriverThatSaysNoIsAskedAnew(t *testing.T) {
+	s := lostStory(t)
+	s.Node.OutOfService = true
+	s.look()
+	first := s.Fences[0].Name
+	s.pass(time.Second)
+	s.csiFails("no such pool")
+	s.look()
+	s.want(v1alpha1.NodeFencing, ReasonDriverFailed, rbd+" of a: no such pool (asked 1 times; it is asked again)")
+	s.wantHeld(true)
+	s.wantObjects(fencedOf1)
+	if s.attach().Soon || s.step.After != 4*time.Second {
+		t.Fatalf("it is looked at again in %s", s.step.After)
+	}
+	s.pass(4 * time.Second)
+	s.look()
+	s.wantObjects(deletingOf1)
+	s.csiFails("")
+	s.look()
+	s.wantObjects(fencedOf1)
+	if s.Fences[0].Name != first {
+		t.Fatalf("asked as %s, and as %s", first, s.Fences[0].Name)
+	}
+	s.csiFails("still no such pool")
+	s.look()
+	s.want(v1alpha1.NodeFencing, ReasonDriverFailed, rbd+" of a: still no such pool (asked 2 times; it is asked again)")
+	if s.step.After != 10*time.Second {
+		t.Fatalf("it is looked at again in %s", s.step.After)
+	}
+	s.csi()
+	s.look()
+	s.want(v1alpha1.NodeDrained, ReasonDrained, "fenced, and nothing is left on it; reboot it to bring it back")
+	s.wantHeld(false)
+}
+
+func TestBackoff(t *testing.T) {
+	for failures, want := range map[int]time.Duration{0: 5 * time.Second, 1: 10 * time.Second, 4: 80 * time.Second, 5: 2 * time.Minute, 1000: 2 * time.Minute} {
+		if got := backoff(failures); got != want {
+			t.Errorf("%d: %s", failures, got)
+		}
+	}
+}
+
+func TestNoAnswerIsSaid(t *testing.T) {
+	s := lostStory(t)
+	s.Node.OutOfService = true
+	s.look()
+	name := s.Fences[0].Name
+	if s.step.After != 31*time.Second {
+		t.Fatalf("it is looked at again in %s", s.step.After)
+	}
+	s.pass(31 * time.Second)
+	s.look()
+	s.want(v1alpha1.NodeFencing, ReasonFencing, "waiting for NetworkFence "+name+": csi-addons has not answered; is its controller manager running, and is the driver's leader connected?")
+	if !s.step.Warning {
+		t.Fatal("no warning")
+	}
+}
+
+// What somebody made of the object is not what was asked for.
+func TestAChangedFenceIsMadeAnew(t *testing.T) {
+	for name, how := range map[string]func(*NetworkFence){
+		"flipped":       func(n *NetworkFence) { n.Unfenced = true },
+		"other address": func(n *NetworkFence) { n.CIDRs = []string{"10.0.0.9/32"} },
+		"one more":      func(n *NetworkFence) { n.CIDRs = []string{"10.0.0.1/32", "10.0.0.9/32"} },
+		"none":          func(n *NetworkFence) { n.CIDRs = nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := fenced(t)
+			s.change(s.Fences[0].Name, how)
+			s.look()
+			s.want(v1alpha1.NodeFencing, ReasonFencing, rbd+" of a: the NetworkFence was changed by somebody; it is made anew")
+			s.wantHeld(true)
+			if len(s.deleted) != 1 {
+				t.Fatalf("deleted %v", s.deleted)
+			}
+			s.csi()
+			s.look()
+			s.wantObjects(fencedOf1)
+			s.csi()
+			s.look()
+			s.wantHeld(false)
+		})
+	}
+}
+
+func TestADeletedFenceIsMadeAnew(t *testing.T) {
+	s := fenced(t)
+	s.change(s.Fences[0].Name, func(n *NetworkFence) { n.Deleting = true })
+	s.look()
+	s.wantHeld(true)
+	s.csi()
+	s.look()
+	s.wantObjects(fencedOf1)
+	s.csi()
+	s.look()
+	s.want(v1alpha1.NodeDrained, ReasonDrained, "fenced, and nothing is left on it; reboot it to bring it back")
+}
+
+func TestADeletedNode(t *testing.T) {
+	s := healthy(t)
+	s.Node = Node{Name: "node-1"}
+	s.Ledger, s.Holding = nil, nil
+	s.look()
+	s.want(v1alpha1.NodeFencing, ReasonFencing, "waiting for NetworkFence "+s.Fences[0].Name)
+	s.csi()
+	s.look()
+	s.want(v1alpha1.NodeDrained, ReasonNodeDeleted, stayingFenced)
+	s.wantHeld(false)
+	s.pass(240 * time.Hour)
+	s.look()
+	s.want(v1alpha1.NodeDrained, ReasonNodeDeleted, stayingFenced)
+
+	s.override(GateUnfence)
+	s.look()
+	s.want(v1alpha1.NodeUnfencing, ReasonOverridden, `letting the node in again: alice says "it is off"`)
+	s.wantObjects(unfencedOf1)
+	s.csi()
+	s.look()
+	s.csi()
+	s.look()
+	if !s.step.Forget {
+		t.Fatalf("not forgotten: %+v", s.step)
+	}
+}
+
+func TestADeletedNodeWithoutVolumesIsForgotten(t *testing.T) {
+	s := healthy(t)
+	s.Holding = nil
+	s.look()
+	s.Node = Node{Name: "node-1"}
+	s.look()
+	if !s.step.Forget {
+		t.Fatalf("got %+v", s.step)
+	}
+}
+
+func TestAReplacedMachine(t *testing.T) {
+	s := healthy(t)
+	s.Node.Machine = v1alpha1.MachineIdentity{UID: "uid-2", BootID: "boot-9", SystemUUID: "machine-2"}
+	s.Node.Addresses = []netip.Addr{addr("192.168.1.2")}
+	s.Ledger = []v1alpha1.StorageIdentity{identity(rbd, "a", "10.0.0.2/32")}
+	s.look()
+	s.want(v1alpha1.NodeFencing, ReasonFencing, "waiting for NetworkFence "+s.Fences[0].Name)
+	s.wantObjects(fencedOf1)
+	s.csi()
+	s.look()
+	s.want(v1alpha1.NodeDrained, ReasonReplaced, stayingFenced)
+	s.wantHeld(false)
+
+	s.override(GateUnfence)
+	s.look()
+	s.csi()
+	s.look()
+	s.csi()
+	s.look()
+	s.want(v1alpha1.NodeHealthy, ReasonReady, "")
+	if got := s.Status.Addresses; got != "10.0.0.2/32" {
+		t.Fatalf("the addresses of the old machine are left: %s", got)
+	}
+}
+
+// An operator answers for it: the volumes go though nothing is fenced.
+func TestOverriddenAttach(t *testing.T) {
+	s := lostStory(t)
+	s.Status.Identities = nil
+	s.Node.OutOfService = true
+	s.look()
+	s.wantHeld(true)
+	s.override(GateAttach)
+	s.look()
+	s.want(v1alpha1.NodeFencing, ReasonOverridden, `its volumes may be attached elsewhere although it is not fenced: alice says "it is off"`)
+	s.wantHeld(false)
+	s.Override = Override{}
+	s.look()
+	s.wantHeld(true)
+}
+
+// What is let in by override and stays lost is not fenced again, nor held.
+func TestOverriddenUnfenceEnds(t *testing.T) {
+	s := fenced(t)
+	s.override(GateUnfence)
+	s.look()
+	s.csi()
+	s.look()
+	s.csi()
+	s.look()
+	s.want(v1alpha1.NodeLost, ReasonOverridden, `the node is not Ready; it is not fenced, and its volumes are not held: alice says "it is off"`)
+	s.wantObjects()
+	s.wantHeld(false)
+	s.pass(time.Hour)
+	s.look()
+	s.want(v1alpha1.NodeLost, ReasonOverridden, `the node is not Ready; it is not fenced, and its volumes are not held: alice says "it is off"`)
+	// It comes back, and is lost another time: that was not meant.
+	s.Node.OutOfService = false
+	s.boot("boot-1")
+	s.look()
+	s.want(v1alpha1.NodeHealthy, ReasonReady, "")
+	s.lose()
+	s.Override = Override{} // it was of another incident
+	s.Node.OutOfService = true
+	s.look()
+	s.wantObjects(fencedOf1)
+	s.wantHeld(true)
+}
+
+func TestLostAgainWhileReturned(t *testing.T) {
+	s := fenced(t)
+	first := s.Fences[0].Name
+	s.boot("boot-2")
+	s.look()
+	s.want(v1alpha1.NodeReturned, ReasonTainted, "the node has booted anew; let it in with: kubectl taint nodes node-1 node.kubernetes.io/out-of-service-")
+	s.lose()
+	s.look()
+	s.wantHeld(true) // the fence of before was of before
+	if len(s.Fences) != 2 || s.Fences[1].Name == first {
+		t.Fatalf("not fenced anew: %+v", s.Fences)
+	}
+	s.csi()
+	s.look()
+	s.wantHeld(false)
+	s.boot("boot-3")
+	s.Node.OutOfService = false
+	s.pass(time.Minute)
+	s.look()
+	s.wantObjects(unfencedOf1, unfencedOf1)
+	s.csi()
+	s.look()
+	s.csi()
+	s.look()
+	s.want(v1alpha1.NodeHealthy, ReasonReady, "")
+	s.wantObjects()
+}
+
+// What lets it in must be gone before it is fenced again: csi-addons could do it afterwards.
+func TestLostAgainWhileItIsLetIn(t *testing.T) {
+	s := fenced(t)
+	s.boot("boot-2")
+	s.Node.OutOfService = false
+	s.pass(time.Minute)
+	s.look()
+	s.wantObjects(unfencedOf1)
+	s.Holding = []v1alpha1.HeldVolume{held("pv-1", rbd, "a")}
+	s.look()
+	s.lose()
+	s.Node.OutOfService = true
+	s.look()
+	s.wantObjects(deletingOf1)
+	s.wantHeld(true)
+	if s.Status.Reason != ReasonFencing {
+		t.Fatalf("%s: %s", s.Status.Reason, s.Status.Message)
+	}
+	s.csi()
+	s.look()
+	s.wantObjects(fencedOf1)
+	s.csi()
+	s.look()
+	s.wantHeld(false)
+	s.boot("boot-3")
+	s.Node.OutOfService = false
+	s.pass(time.Minute)
+	s.look()
+	for range 3 {
+		s.csi()
+		s.look()
+	}
+	s.want(v1alpha1.NodeHealthy, ReasonReady, "")
+	s.wantObjects()
+}
+
+func TestLettingInIsTriedUntilItIsConfirmed(t *testing.T) {
+	s := fenced(t)
+	s.boot("boot-2")
+	s.Node.OutOfService = false
+	s.pass(time.Minute)
+	s.look()
+	s.wantObjects(unfencedOf1)
+	s.look()
+	s.want(v1alpha1.NodeUnfencing, ReasonUnfencing, "letting the node in again") // the message is of before
+	s.csiFails("no route")
+	s.look()
+	s.want(v1alpha1.NodeUnfencing, ReasonDriverFailed, rbd+" of a: no route")
+	s.pass(5 * time.Second)
+	s.look()
+	s.wantObjects(deletingOf1)
+	s.csiFails("")
+	s.look()
+	s.wantObjects(unfencedOf1)
+	s.csi()
+	s.look()
+	s.csi()
+	s.look()
+	s.want(v1alpha1.NodeHealthy, ReasonReady, "")
+}
+
+// A NetworkFence that somebody deleted leaves the address blocked.
+func TestADeletedFenceIsTakenBackAllTheSame(t *testing.T) {
+	s := fenced(t)
+	s.Fences = nil
+	s.boot("boot-2")
+	s.Node.OutOfService = false
+	s.pass(time.Minute)
+	s.look()
+	s.wantObjects(unfencedOf1)
+}
+
+func TestWhatIsChangedWhileItIsLetInIsMadeAnew(t *testing.T) {
+	s := fenced(t)
+	s.boot("boot-2")
+	s.Node.OutOfService = false
+	s.pass(time.Minute)
+	s.look()
+	s.change(s.Fences[0].Name, func(n *NetworkFence) { n.CIDRs = []string{"10.0.0.9/32"} })
+	s.Fences[0].Result, s.Fences[0].Message = resultSucceeded, unfencedMessage
+	s.look()
+	s.want(v1alpha1.NodeUnfencing, ReasonDriverFailed, rbd+" of a: the NetworkFence was changed by somebody; it is made anew")
+	s.csi()
+	s.look()
+	s.wantObjects(unfencedOf1)
+}
+
+func TestWhatWasNotAnsweredIsWithdrawn(t *testing.T) {
+	s := lostStory(t)
+	s.Node.OutOfService = true
+	s.look()
+	s.wantObjects(fencedOf1)
+	s.boot("boot-2")
+	s.look()
+	s.want(v1alpha1.NodeReturned, ReasonTainted, "the node has booted anew; let it in with: kubectl taint nodes node-1 node.kubernetes.io/out-of-service-")
+	s.wantObjects(deletingOf1)
+	s.Fences = nil
+	s.Node.OutOfService = false
+	s.pass(time.Minute)
+	s.look()
+	s.wantObjects(unfencedOf1) // it may have been done
+}
+
+func TestTwoIdentities(t *testing.T) {
+	s := healthy(t)
+	s.Ledger = append(s.Ledger, identity(other, "b", "10.0.0.1/32"))
+	s.Holding = append(s.Holding, held("pv-2", other, "b"))
+	s.look()
+	s.lose()
+	s.Node.OutOfService = true
+	s.look()
+	s.wantObjects(fencedOf1, "Fenced [10.0.0.1/32] fence-"+other)
+	s.change(s.Fences[0].Name, func(n *NetworkFence) { n.Result, n.Message = resultSucceeded, fencedMessage })
+	s.change(s.Fences[1].Name, func(n *NetworkFence) { n.Result, n.Message = resultFailed, "no leader" })
+	s.look()
+	s.want(v1alpha1.NodeFencing, ReasonDriverFailed, other+" of b: no leader (asked 1 times; it is asked again)")
+	s.wantHeld(false) // it is of the other storage
+	holder := []Holder{{Node: s.Node, Status: s.Status}}
+	if Attach(pv("pv-2", other, "h", "b", "ReadWriteOnce"), "node-2", holder, s.Policy) == nil {
+		t.Fatal("let go of, and not fenced")
+	}
+	s.csi()
+	s.look()
+	s.want(v1alpha1.NodeDrained, ReasonDrained, "fenced, and nothing is left on it; reboot it to bring it back")
+	if held := Attach(pv("pv-2", other, "h", "b", "ReadWriteOnce"), "node-2", []Holder{{Node: s.Node, Status: s.Status}}, s.Policy); held != nil {
+		t.Fatalf("held: %+v", held)
+	}
+}
+
+// A volume that comes up while the node is fenced needs its fence too.
+func TestAVolumeThatIsFoundLate(t *testing.T) {
+	s := healthy(t)
+	s.Ledger = append(s.Ledger, identity(other, "b", "10.0.0.3/32"))
+	s.look()
+	s.lose()
+	s.Node.OutOfService = true
+	s.look()
+	s.csi()
+	s.look()
+	s.Holding = []v1alpha1.HeldVolume{held("pv-2", other, "b")}
+	s.look()
+	s.wantObjects(fencedOf1, "Fenced [10.0.0.3/32] fence-"+other)
+	if s.Status.Phase != v1alpha1.NodeFencing || s.Status.VolumeCount != 2 {
+		t.Fatalf("got %+v", s.Status)
+	}
+}
+
+func TestOneAddressOfTwoNodes(t *testing.T) {
+	s := fenced(t)
+	theirs := v1alpha1.Fence{Name: "fairlead-node-2", Incident: "x", Driver: cephFS, ClusterID: "a", CIDRs: []string{"10.0.0.1/32"}, State: v1alpha1.FenceFenced}
+	node2 := Other{Node: Node{Name: "node-2", Exists: true, OutOfService: true}, Status: v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeDrained, Fences: []v1alpha1.Fence{theirs}}}
+	waits := "its address 10.0.0.1/32 also keeps out node node-2, which may not be let in yet; if that is known to be off: kubectl annotate nodefence node-2 'fairlead.io/override-gate=unfence: <why>'"
+	back := func() *story {
+		s := fenced(t)
+		s.boot("boot-2")
+		s.Node.OutOfService = false
+		s.pass(time.Minute)
+		s.Others = []Other{node2}
+		return s
+	}
+	s = back()
+	s.look()
+	s.want(v1alpha1.NodeReturned, ReasonSharedAddress, waits)
+	s.wantObjects(fencedOf1)
+
+	for name, lets := range map[string]func(*Other){
+		"it has another address":             func(o *Other) { o.Status.Fences[0].CIDRs = []string{"10.0.0.11/32"} },
+		"it is let in too":                   func(o *Other) { o.Status.Phase = v1alpha1.NodeUnfencing },
+		"it waits for the same":              func(o *Other) { o.Status.Phase, o.Status.Reason = v1alpha1.NodeReturned, ReasonSharedAddress },
+		"it is to be let in by override":     func(o *Other) { o.Override.Gate = GateUnfence },
+		"it was asked for, and not made yet": func(o *Other) { o.Status.Fences[0].State = v1alpha1.FenceRequested },
+	} {
+		s := back()
+		s.Others = []Other{{Node: node2.Node, Status: *node2.Status.DeepCopy()}}
+		lets(&s.Others[0])
+		s.look()
+		if s.Status.Phase != v1alpha1.NodeUnfencing {
+			t.Errorf("%s: %s: %s", name, s.Status.Phase, s.Status.Message)
+		}
+	}
+	for name, waits := range map[string]func(*Other){
+		"its storage is not named":        func(o *Other) { o.Status.Fences[0].ClusterID = "" },
+		"it is back, and waits for other": func(o *Other) { o.Status.Phase, o.Status.Reason = v1alpha1.NodeReturned, ReasonTainted },
+		"it is lost another time":         func(o *Other) { o.Status.Phase = v1alpha1.NodeLost },
+	} {
+		s := back()
+		s.Others = []Other{{Node: node2.Node, Status: *node2.Status.DeepCopy()}}
+		waits(&s.Others[0])
+		s.look()
+		if s.Status.Reason != ReasonSharedAddress {
+			t.Errorf("%s: %s: %s", name, s.Status.Phase, s.Status.Message)
+		}
+	}
+
+	// An override of this node is none of the other.
+	s = fenced(t)
+	s.Others = []Other{node2}
+	s.override(GateUnfence)
+	s.look()
+	s.want(v1alpha1.NodeFenced, ReasonSharedAddress, waits)
+	s = back()
+	s.Others = nil
+	s.look()
+	s.Fences[0].Unfenced = false
+	s.Others = []Other{node2} // it was lost while this one began to come in
+	s.look()
+	s.want(v1alpha1.NodeUnfencing, ReasonSharedAddress, waits)
+	s.wantObjects(fencedOf1)
+}
+
+func TestSwitchedOffWhileItIsLost(t *testing.T) {
+	s := lostStory(t)
+	s.look()
+	s.Policy = with(s.Policy, StoragePolicy{Mode: ModeFence, SwitchedOff: true})
+	s.Node.OutOfService = true
+	s.look()
+	s.want(v1alpha1.NodeLost, ReasonNothingHeld, "the node is not Ready; no protected volume is on it")
+	s.wantHeld(false)
+	// What stands is taken back all the same.
+	s = fenced(t)
+	s.Policy = with(s.Policy, StoragePolicy{Mode: ModeOff})
+	s.boot("boot-2")
+	s.Node.OutOfService = false
+	s.pass(time.Hour)
+	s.look()
+	s.wantObjects(unfencedOf1)
+}
+
+func TestAStrayFenceOfABootThatIsOver(t *testing.T) {
+	stray := func(how func(*NetworkFence)) *story {
+		s := healthy(t)
+		n := object("node-1", "boot-0", v1alpha1.Fence{
+			Name: fenceName("node-1", "old", rbd, "a"), Incident: "old", Driver: rbd, ClusterID: "a", Class: "fence-" + rbd, CIDRs: []string{"10.0.0.1/32"},
+		}, false)
+		if how != nil {
+			how(&n)
+		}
+		s.Fences = []NetworkFence{n}
+		s.look()
+		return s
+	}
+	s := stray(nil)
+	s.want(v1alpha1.NodeUnfencing, ReasonUnfencing, "a NetworkFence of an incident that is over shuts the node out: letting it in again")
+	s.wantObjects(unfencedOf1)
+	if f := s.Status.Fences[0]; f.Driver != rbd || f.ClusterID != "a" || f.Incident != "old" {
+		t.Fatalf("got %+v", f)
+	}
+	s.csi()
+	s.look()
+	s.csi()
+	s.look()
+	s.want(v1alpha1.NodeHealthy, ReasonReady, "")
+	for name, how := range map[string]func(*NetworkFence){
+		"of this boot":    func(n *NetworkFence) { n.Labels[BootLabel] = "boot-1" },
+		"of no boot":      func(n *NetworkFence) { delete(n.Labels, BootLabel) },
+		"of another node": func(n *NetworkFence) { n.Labels[NodeLabel] = "node-11" },
+		"somebody else's": func(n *NetworkFence) { n.Labels = nil },
+	} {
+		if s := stray(how); s.Status.Phase != v1alpha1.NodeHealthy || s.HasStrays() {
+			t.Errorf("%s: %s", name, s.Status.Message)
+		}
+	}
+}

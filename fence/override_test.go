@@ -1,0 +1,101 @@
+package fence
+
+import (
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+)
+
+func TestParseOverride(t *testing.T) {
+	for text, want := range map[string][2]string{
+		"attach: it burns":           {GateAttach, "it burns"},
+		"unfence:it burns":           {GateUnfence, "it burns"},
+		" taint :  it: burns  ":      {GateTaint, "it: burns"},
+		"attach":                     {},
+		"attach:":                    {},
+		"attach:  ":                  {},
+		": it burns":                 {},
+		"Attach: it burns":           {},
+		"attach,unfence: it burns":   {},
+		"everything: it burns":       {},
+		"it burns, so attach please": {},
+		"":                           {},
+	} {
+		gate, reason, ok := ParseOverride(text)
+		if !ok {
+			gate, reason = "", ""
+		}
+		if got := [2]string{gate, reason}; got != want || ok != (want != [2]string{}) {
+			t.Errorf("%q: got %q, %t", text, got, ok)
+		}
+	}
+}
+
+func TestAnOverrideHoldsForOneIncident(t *testing.T) {
+	lost := v1alpha1.NodeFenceStatus{Incident: "1234", Node: v1alpha1.MachineIdentity{BootID: "b"}}
+	healthy := v1alpha1.NodeFenceStatus{Node: v1alpha1.MachineIdentity{BootID: "b"}}
+	o := Override{Gate: GateAttach, By: "alice", Reason: "it burns", Scope: "1234", At: noon}
+	of := func(request, record string) map[string]string {
+		return map[string]string{OverrideAnnotation: request, OverriddenAnnotation: record}
+	}
+	scoped := func(scope string) Override { o := o; o.Scope = scope; return o }
+	for name, test := range map[string]struct {
+		annotations map[string]string
+		status      v1alpha1.NodeFenceStatus
+		holds       bool
+	}{
+		"asked and let pass":               {of("attach: it burns", o.Text()), lost, true},
+		"another incident":                 {of("attach: it burns", scoped("5678").Text()), lost, false},
+		"of before it was lost":            {of("attach: it burns", scoped("boot b").Text()), lost, false},
+		"another gate":                     {of("unfence: it burns", o.Text()), lost, false},
+		"another reason":                   {of("attach: because", o.Text()), lost, false},
+		"taken back":                       {map[string]string{OverriddenAnnotation: o.Text()}, lost, false},
+		"not let pass":                     {map[string]string{OverrideAnnotation: "attach: it burns"}, lost, false},
+		"let pass by nobody":               {of("attach: it burns", Override{Gate: GateAttach, Reason: "it burns", Scope: "1234"}.Text()), lost, false},
+		"a record nobody can read":         {of("attach: it burns", "{"), lost, false},
+		"a record of another shape":        {of("attach: it burns", `["attach"]`), lost, false},
+		"an empty record":                  {of("attach: it burns", "{}"), lost, false},
+		"a record of nothing":              {of("attach: it burns", "null"), lost, false},
+		"no gate of ours":                  {of("all: it burns", Override{Gate: "all", By: "alice", Reason: "it burns", Scope: "1234"}.Text()), lost, false},
+		"in no incident":                   {of("attach: it burns", scoped("boot b").Text()), healthy, false},
+		"the taint, in this boot":          {of("taint: a drill", Override{Gate: GateTaint, By: "alice", Reason: "a drill", Scope: "boot b"}.Text()), healthy, true},
+		"in no incident, in another boot":  {of("attach: it burns", scoped("boot a").Text()), healthy, false},
+		"after the incident":               {of("attach: it burns", o.Text()), healthy, false},
+		"no incident is not any incident":  {of("attach: it burns", scoped("").Text()), healthy, false},
+		"nothing recorded, nothing scoped": {nil, v1alpha1.NodeFenceStatus{}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := ReadOverride(test.annotations, test.status)
+			if holds := got != (Override{}); holds != test.holds {
+				t.Fatalf("got %+v", got)
+			}
+		})
+	}
+}
+
+// Whatever annotations say: an override that holds was let pass for this gate,
+// reason and incident, by somebody, and reads back as it was written.
+func FuzzOverride(f *testing.F) {
+	f.Add("attach: it burns", `{"gate":"attach","by":"alice","reason":"it burns","scope":"1234","at":"2026-01-01T12:00:00Z"}`, "1234")
+	f.Add("unfence: x", `{"gate":"unfence","BY":"bob","reason":"x","scope":"boot "}`, "")
+	f.Add("taint:\xff", "{}", "5")
+	f.Add("", "", "")
+	f.Fuzz(func(t *testing.T, request, record, incident string) {
+		s := v1alpha1.NodeFenceStatus{Incident: incident}
+		annotations := map[string]string{OverrideAnnotation: request, OverriddenAnnotation: record}
+		gate, reason, asked := ParseOverride(request)
+		if o := ReadOverride(annotations, s); o != (Override{}) && (!asked || o.Gate != gate || o.Reason != reason || o.Scope != Scope(s) || o.By == "") {
+			t.Fatalf("holds: %+v", o)
+		}
+		written := Override{Gate: gate, By: "alice", Reason: reason, Scope: Scope(s), At: time.Unix(1_000_000, 0).UTC()}
+		annotations[OverriddenAnnotation] = written.Text()
+		got := ReadOverride(annotations, s)
+		asked = asked && (incident != "" || gate == GateTaint) // there is nothing else to override yet
+		isText := utf8.ValidString(request) && utf8.ValidString(incident) // as all that the API has is
+		if got != (Override{}) && got != written || isText && asked != (got == written) {
+			t.Fatalf("wrote %+v, read %+v", written, got)
+		}
+	})
+}

@@ -1,0 +1,170 @@
+package fence
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+)
+
+// What speaks against a fence: the node stays lost, and its volumes are held.
+func TestARequestIsRefused(t *testing.T) {
+	const k = rbd + " of a: "
+	live := func(name string) Other { return Other{Node: Node{Name: name, Exists: true, Ready: true}} }
+	for name, test := range map[string]struct {
+		but    func(*story)
+		reason string
+		want   string // of the message, after "not fenced: "
+	}{
+		"nothing was recorded": {func(s *story) { s.Status.Identities = nil }, ReasonNoIdentity,
+			k + `no address of the node was recorded while it was healthy; fence it by hand and let its volumes go: see fairlead.io/override-gate="attach: <why>"`},
+		"another storage was recorded": {func(s *story) { s.Status.Identities[0].ClusterID = "b" }, ReasonNoIdentity,
+			k + `no address of the node was recorded while it was healthy; fence it by hand and let its volumes go: see fairlead.io/override-gate="attach: <why>"`},
+		"a problem was recorded": {func(s *story) { s.Status.Identities[0].Problem = "the plugin is on no network" }, ReasonNoIdentity,
+			k + "the plugin is on no network"},
+		"an empty list": {func(s *story) { s.Status.Identities[0].Addresses = nil }, ReasonBadAddress,
+			k + "the list of addresses is empty"},
+		"a wide mask": {func(s *story) { s.Status.Identities[0].Addresses[0].CIDR = "10.0.0.0/24" }, ReasonBadAddress,
+			k + "10.0.0.0/24 is wider than one address"},
+		"no address": {func(s *story) { s.Status.Identities[0].Addresses[0].CIDR = "node-1" }, ReasonBadAddress,
+			k + `"node-1" is no address`},
+		"a good one and a bad one": {func(s *story) {
+			s.Status.Identities[0].Addresses = append(s.Status.Identities[0].Addresses, v1alpha1.ClientAddress{CIDR: "0.0.0.0/0", LastSeen: metav1.NewTime(noon)})
+		}, ReasonBadAddress, k + "0.0.0.0/0 is wider than one address"},
+		"seen too long ago": {func(s *story) {
+			s.Status.Identities[0].Addresses[0].LastSeen = metav1.NewTime(s.Status.LostSince.Add(-DefaultMaxAge - time.Second))
+		}, ReasonStaleLedger, k + "its address 10.0.0.1/32 was last seen 15m1s before the node was lost (15m0s at most): was Fairlead down? Fence it by hand, and let its volumes go"},
+		"of another boot": {func(s *story) { s.Node.Machine.BootID = "boot-2" }, ReasonStaleLedger,
+			k + "its addresses were recorded before it last booted, and may be others' now"},
+		"a boot that is not known": {func(s *story) { s.Node.Machine.BootID = "" }, ReasonStaleLedger,
+			k + "its addresses were recorded before it last booted, and may be others' now"},
+		"neither class nor secret": {func(s *story) { s.Status.Identities[0].Class = "" }, ReasonNoCredentials,
+			k + "there is neither a NetworkFenceClass nor a provisioner's secret to fence with: create a NetworkFenceClass for " + rbd},
+		"a live node's address": {func(s *story) {
+			o := live("node-11")
+			o.Node.Addresses = []netip.Addr{addr("10.0.0.1")}
+			s.Others = []Other{o}
+		}, ReasonAddressInUse, k + "10.0.0.1 is also an address of node node-11, which is not lost"},
+		"a live node's client's": {func(s *story) {
+			o := live("node-11")
+			o.ClientAddresses = []netip.Addr{addr("10.0.0.1")}
+			s.Others = []Other{o}
+		}, ReasonAddressInUse, k + "10.0.0.1 is also an address of node node-11, which is not lost"},
+		"one that a live node has recorded": {func(s *story) {
+			o := live("node-11")
+			o.Status.Identities = []v1alpha1.StorageIdentity{identity(other, "b", "10.0.0.1/32")}
+			s.Others = []Other{o}
+		}, ReasonAddressInUse, k + "10.0.0.1 is also an address of node node-11, which is not lost"},
+		"one of a node that is not Ready, and not given up": {func(s *story) {
+			o := live("node-11")
+			o.Node.Ready, o.Node.Addresses = false, []netip.Addr{addr("10.0.0.1")}
+			s.Others = []Other{o}
+		}, ReasonAddressInUse, k + "10.0.0.1 is also an address of node node-11, which is not lost"},
+		"one of a tainted node that is Ready": {func(s *story) {
+			o := live("node-11")
+			o.Node.OutOfService, o.Node.Addresses = true, []netip.Addr{addr("10.0.0.1")}
+			s.Others = []Other{o}
+		}, ReasonAddressInUse, k + "10.0.0.1 is also an address of node node-11, which is not lost"},
+		"one of a node that is out of service": {func(s *story) {
+			o := live("node-11")
+			o.Node.Ready, o.Node.OutOfService, o.Node.Addresses = false, true, []netip.Addr{addr("10.0.0.1")}
+			s.Others = []Other{o}
+		}, "", ""},
+		"one of a node that is gone": {func(s *story) {
+			s.Others = []Other{{Node: Node{Name: "node-11"}, Status: v1alpha1.NodeFenceStatus{Identities: []v1alpha1.StorageIdentity{identity(rbd, "a", "10.0.0.1/32")}}}}
+		}, "", ""},
+		"one that the machine before a live one had": {func(s *story) {
+			o := live("node-11")
+			o.Node.Machine.SystemUUID, o.Status.Node.SystemUUID = "new", "old"
+			o.Status.Identities = []v1alpha1.StorageIdentity{identity(rbd, "a", "10.0.0.1/32")}
+			s.Others = []Other{o}
+		}, "", ""},
+		"a server's": {func(s *story) {
+			s.Servers = []Server{{Name: "pod rook-ceph/mon-a", Node: "node-3", Addresses: []netip.Addr{addr("10.0.0.1")}}}
+		}, ReasonAddressInUse, k + "10.0.0.1 is also an address of pod rook-ceph/mon-a, which serves the storage"},
+		"a server's on the lost node": {func(s *story) {
+			s.Servers = []Server{{Name: "pod rook-ceph/mon-a", Node: "node-1", Addresses: []netip.Addr{addr("10.0.0.1")}}}
+		}, "", ""},
+		"outside our ranges": {func(s *story) {
+			s.Policy = with(s.Policy, StoragePolicy{Mode: ModeFence, ClientRanges: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("fd00::/8")}})
+		}, ReasonOutsideRange, k + "10.0.0.1 is outside this cluster's clientRanges: it may be another cluster's"},
+		"within our ranges": {func(s *story) {
+			s.Policy = with(s.Policy, StoragePolicy{Mode: ModeFence, ClientRanges: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("10.0.0.0/16")}})
+		}, "", ""},
+		"seen elsewhere by the storage": {func(s *story) {
+			s.Watching = []Watching{{Volume: held("pv-1", rbd, "a"), Addresses: []netip.Addr{addr("10.0.0.1"), addr("10.0.0.2")}}}
+		}, ReasonContradicted, k + "volume pv-1 is in use from 10.0.0.2, which was not recorded as an address of the node"},
+		"seen by the storage where it was": {func(s *story) {
+			s.Watching = []Watching{{Volume: held("pv-1", rbd, "a"), Addresses: []netip.Addr{addr("::ffff:10.0.0.1")}}, {Volume: held("pv-2", other, "b"), Addresses: []netip.Addr{addr("10.0.0.9")}}}
+		}, "", ""},
+		"another object would let it in": {func(s *story) {
+			s.Fences = []NetworkFence{{Name: "by-hand", Unfenced: true, CIDRs: []string{"10.0.0.9/32", "10.0.0.1/32"}}}
+		}, ReasonLeftoverUnfenced, k + "NetworkFence by-hand is Unfenced for 10.0.0.1: csi-addons would let the node in again; delete it"},
+		"one that is on its way out too": {func(s *story) {
+			s.Fences = []NetworkFence{{Name: "by-hand", Unfenced: true, Deleting: true, CIDRs: []string{"10.0.0.1"}}}
+		}, ReasonLeftoverUnfenced, k + "NetworkFence by-hand is Unfenced for 10.0.0.1: csi-addons would let the node in again; delete it"},
+		"one with a wide mask": {func(s *story) {
+			s.Fences = []NetworkFence{{Name: "by-hand", Unfenced: true, CIDRs: []string{"10.0.0.77/24"}}}
+		}, ReasonLeftoverUnfenced, k + "NetworkFence by-hand is Unfenced for 10.0.0.1: csi-addons would let the node in again; delete it"},
+		"objects about others": {func(s *story) {
+			s.Fences = []NetworkFence{{Name: "x", Unfenced: true, CIDRs: []string{"10.0.0.11/32", "", "node-1", "10.0.0.1/x"}}, {Name: "y", CIDRs: []string{"10.0.0.1/32"}}}
+		}, "", ""},
+		"a namesake's address": {func(s *story) {
+			s.Node.Machine.SystemUUID, s.Node.Addresses = "machine-2", []netip.Addr{addr("10.0.0.1")}
+		}, ReasonAddressInUse, k + "10.0.0.1 belongs to the machine that has taken the node's name"},
+		"a namesake's storage address": {func(s *story) {
+			s.Node.Machine.SystemUUID, s.Ledger = "machine-2", []v1alpha1.StorageIdentity{identity(rbd, "a", "10.0.0.1/32")}
+		}, ReasonAddressInUse, k + "10.0.0.1 belongs to the machine that has taken the node's name"},
+		"a namesake with another address": {func(s *story) {
+			s.Node.Machine.SystemUUID, s.Node.Machine.BootID = "machine-2", "boot-2"
+		}, "", ""},
+		"guard only": {func(s *story) { s.Policy = with(s.Policy, StoragePolicy{Mode: ModeGuard}) }, ReasonGuardOnly,
+			k + "Fairlead is configured to guard only: fence the node by hand, then: kubectl annotate nodefence node-1 'fairlead.io/override-gate=attach: <how>'"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := lostStory(t)
+			s.look()
+			test.but(s)
+			s.Node.OutOfService = true
+			s.look()
+			if test.reason == "" {
+				if s.Status.Reason != ReasonFencing || len(s.created) != 1 {
+					t.Fatalf("refused: %s: %s", s.Status.Reason, s.Status.Message)
+				}
+				return
+			}
+			s.want(v1alpha1.NodeFencing, test.reason, "not fenced: "+test.want)
+			if len(s.created) > 0 || len(s.Status.Fences) > 0 || !s.step.Warning || s.step.After != refusedAgain {
+				t.Fatalf("refused, and yet %+v", s.step)
+			}
+			s.wantHeld(true)
+		})
+	}
+}
+
+// What is asked for.
+func TestWhatIsAskedFor(t *testing.T) {
+	s := lostStory(t)
+	s.Status.Identities = []v1alpha1.StorageIdentity{
+		identity(rbd, "a", "fd00::1", "10.0.0.1/32", "10.0.0.1", "::ffff:10.0.0.1"),
+		{Driver: other, Secret: &v1alpha1.SecretReference{Name: "s", Namespace: "n"}, Addresses: identity(other, "", "10.0.0.7").Addresses},
+		identity(cephFS, "a", "10.0.0.1/32"), // nothing of it was on the node
+	}
+	s.Holding = []v1alpha1.HeldVolume{held("pv-1", rbd, "a"), held("pv-2", other, ""), held("pv-3", rbd, "a")}
+	s.Node.OutOfService = true
+	s.look()
+	s.wantObjects("Fenced [10.0.0.1/32 fd00::1/128] fence-"+rbd, "Fenced [10.0.0.7/32] ")
+	if n := s.Fences[1]; n.Driver != other || *n.Secret != (v1alpha1.SecretReference{Name: "s", Namespace: "n"}) || n.Parameters != nil {
+		t.Errorf("got %+v", n)
+	}
+	if n := s.Fences[0]; n.Driver != "" || n.Secret != nil || n.Labels[NodeLabel] != "node-1" || n.Labels[IncidentLabel] != s.Status.Incident || n.Labels[BootLabel] != "boot-1" {
+		t.Errorf("got %+v", n)
+	}
+	secret := object("n", "b", v1alpha1.Fence{Driver: rbd, ClusterID: "a", Secret: &v1alpha1.SecretReference{Name: "s"}}, false)
+	if secret.Parameters["clusterID"] != "a" {
+		t.Errorf("got %+v", secret)
+	}
+}
