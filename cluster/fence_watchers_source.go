@@ -53,6 +53,9 @@ func (r *FenceReader) watched(ctx context.Context, v *FenceView, id identityKey)
 	if r.watchers == nil || p.Watchers != config.WatchersSource {
 		return nil, "", nil
 	}
+	if id.clusterID != p.Namespace {
+		return nil, "watchers could not be asked: " + errOtherCluster.Error(), nil
+	}
 	key := ledgerKey{v.Facts.Node.Name, v.Facts.Node.Machine.BootID, id}
 	w := r.watchers
 	w.mu.Lock()

@@ -92,7 +92,7 @@ func FuzzOverride(f *testing.F) {
 		written := Override{Gate: gate, By: "alice", Reason: reason, Scope: Scope(s), At: time.Unix(1_000_000, 0).UTC()}
 		annotations[OverriddenAnnotation] = written.Text()
 		got := ReadOverride(annotations, s)
-		asked = asked && (incident != "" || gate == GateTaint) // there is nothing else to override yet
+		asked = asked && (incident != "" || gate == GateTaint)            // there is nothing else to override yet
 		isText := utf8.ValidString(request) && utf8.ValidString(incident) // as all that the API has is
 		if got != (Override{}) && got != written || isText && asked != (got == written) {
 			t.Fatalf("wrote %+v, read %+v", written, got)
