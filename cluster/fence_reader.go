@@ -107,14 +107,19 @@ func (r *FenceReader) Facts(ctx context.Context, name string, now time.Time) (*F
 	return v, r.addOthers(ctx, f)
 }
 
-// FenceFacts gathers just the facts of one node, as they are at that time.
+// FenceFacts gathers the facts of one node as if it were to be fenced at that time:
+// with the other nodes and their fences also while it is only lost, since whoever
+// asks wants to know what would come of it.
 func (r *FenceReader) FenceFacts(c clock.PassiveClock) func(ctx context.Context, node string) (fence.Facts, error) {
 	return func(ctx context.Context, node string) (fence.Facts, error) {
 		view, err := r.Facts(ctx, node, c.Now())
 		if err != nil {
 			return fence.Facts{}, err
 		}
-		return view.Facts, nil
+		if view.alone() {
+			err = r.addOthers(ctx, &view.Facts)
+		}
+		return view.Facts, err
 	}
 }
 
