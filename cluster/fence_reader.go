@@ -21,6 +21,8 @@ type FenceReader struct {
 	config config.Fencing
 	// nodes and objects are a cache or the API server.
 	nodes, objects client.Reader
+	// others is where other nodes and the storage's servers are read.
+	others client.Reader
 	// volumes is the cache with ClaimIndex and HandleIndex: what is read of a
 	// PersistentVolume never changes.
 	volumes client.Reader
@@ -33,7 +35,7 @@ type FenceReader struct {
 // NewFenceReader reads everything from objects, a cache or the API server.
 // volumes is a cache with ClaimIndex and HandleIndex, and live the API server.
 func NewFenceReader(c config.Fencing, objects, volumes, live client.Reader) *FenceReader {
-	return &FenceReader{config: c, nodes: objects, objects: objects, volumes: volumes, live: live}
+	return &FenceReader{config: c, nodes: objects, objects: objects, others: objects, volumes: volumes, live: live}
 }
 
 // WithLiveNode is the same reader, but it asks the API server whether the node is lost.
@@ -41,6 +43,23 @@ func (r *FenceReader) WithLiveNode() *FenceReader {
 	fresh := *r
 	fresh.nodes = r.live
 	return &fresh
+}
+
+// WithOthersOf is the same reader, but it reads other nodes and servers where that one
+// does: a cache is enough to see that they are not asked for.
+func (r *FenceReader) WithOthersOf(cached *FenceReader) *FenceReader {
+	cheap := *r
+	cheap.others = cached.others
+	return &cheap
+}
+
+// AddOthers reads other nodes, servers and NetworkFences anew into a view.
+func (r *FenceReader) AddOthers(ctx context.Context, v *FenceView) error {
+	if v.alone() {
+		return nil
+	}
+	v.Facts.Others, v.Facts.Servers, v.Facts.Fences = nil, nil, nil
+	return r.addOthers(ctx, &v.Facts)
 }
 
 // FenceView is what is seen of one node.

@@ -149,13 +149,20 @@ func (r *Reconciler) incident(ctx context.Context, node string) (ctrl.Result, er
 	}
 	r.deciding.Lock()
 	defer r.deciding.Unlock()
+	live := r.Live.WithOthersOf(r.Cached)
 	for round := range rounds {
-		view, err := r.Live.Facts(ctx, node, r.Clock.Now())
+		view, err := live.Facts(ctx, node, r.Clock.Now())
 		if err != nil {
 			return ctrl.Result{}, err
 		}
 		view.Facts.Watching = watching
 		d := decide(view)
+		if d.weighs() { // upon the others, as they are now
+			if err := r.Live.AddOthers(ctx, view); err != nil {
+				return ctrl.Result{}, err
+			}
+			d = decide(view)
+		}
 		r.seen(d)
 		r.tellKept(d)
 		if !asked && d.asks() {
@@ -235,6 +242,11 @@ func (d decision) routine() bool {
 // rests tells whether there is nothing to record and nothing to do.
 func (d decision) rests() bool {
 	return !d.differs() && !d.Forget && !d.RemoveTaint && len(d.Create)+len(d.Unfence)+len(d.Delete) == 0
+}
+
+// weighs tells whether somebody may be fenced or let in by it.
+func (d decision) weighs() bool {
+	return len(d.Create)+len(d.Unfence)+len(d.Delete) > 0 || d.Status.Phase == v1alpha1.NodeUnfencing || !equality.Semantic.DeepEqual(d.Facts.Status.Fences, d.Status.Fences)
 }
 
 // justLost tells whether all there is to say is that the node is lost: nobody has
