@@ -103,10 +103,12 @@ func (m *taintingModel) setReady(n *taintingMachine, ready, unknown bool) {
 func (m *taintingModel) record() {
 	for _, n := range m.machines {
 		switch s := &n.Status; {
-		case n.Node.Ready && n.Node.OwnTaint:
-			n.Node.OutOfService, n.Node.OwnTaint = false, false
 		case n.Node.Ready:
+			if n.Node.OwnTaint {
+				n.Node.OutOfService, n.Node.OwnTaint = false, false
+			}
 			*s = v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeHealthy, Node: n.Node.Machine}
+			n.Given = false // in an incident that is over
 		case s.Phase == v1alpha1.NodeHealthy:
 			beat := n.beat
 			lost := n.TaintingNode
@@ -273,7 +275,6 @@ func TestTaintingHoldsItsBounds(t *testing.T) {
 					if n.Node.OwnTaint {
 						own++
 					}
-					n.Given = n.Given && !n.Node.Ready // the controller forgets those that are back
 				})
 				if own > m.tainting.Defaulted().MaxNodes {
 					t.Fatalf("%d own taints", own)

@@ -345,6 +345,22 @@ func TestTaintingGoesByWhatFencingGoesBy(t *testing.T) {
 	}
 }
 
+// The cache keeps when a node was made, or nodes that have just been added would seem
+// to be back from a storm.
+func TestNewNodesAreNoStorm(t *testing.T) {
+	f := newFixture(t)
+	f.r.Tainting.StormNodes = 2
+	f.lose("node-1", 6*time.Minute)
+	for _, name := range []string{"new-1", "new-2", "new-3"} {
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(noon.Add(-2 * time.Minute))}}
+		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(noon.Add(-time.Minute))}}
+		f.must(f.Create(f.Context(), node))
+	}
+	f.sync()
+	f.reconcile()
+	f.mustTaint("node-1")
+}
+
 // Nodes of a large cluster change all the time.
 func TestLiveReadsArePaced(t *testing.T) {
 	f := newFixture(t)
