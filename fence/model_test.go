@@ -116,7 +116,6 @@ type world struct {
 	attachments []attachment
 	records     map[string]record
 	fences      map[string]networkFence
-	cached      bool            // in part
 	silent      map[string]bool // nodes whose CSIAddonsNodes are gone
 
 	nodesGate bool // the webhook for nodes is up; it is fail-open
@@ -763,7 +762,7 @@ func (w *world) seen(name string) {
 			at := name + " " + r.ClusterID + " " + cidr
 			by := w.fences[w.tampered[at]]
 			_, blocked := w.blocks[r.ClusterID][cidr]
-			alone := 1 == count(w.records[name].status.Fences, func(o v1alpha1.Fence) bool { return o.ClusterID == r.ClusterID && slices.Contains(o.CIDRs, cidr) })
+			alone := count(w.records[name].status.Fences, func(o v1alpha1.Fence) bool { return o.ClusterID == r.ClusterID && slices.Contains(o.CIDRs, cidr) }) == 1
 			// Else it left no trace: a stranger's object is gone or changed, or ours is flipped back.
 			if blocked || w.tampered[at] == r.Name && alone || by.Unfenced && slices.Contains(by.CIDRs, cidr) {
 				delete(w.tampered, at)

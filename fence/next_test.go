@@ -541,7 +541,6 @@ func TestAVolumeThatIsFoundLate(t *testing.T) {
 }
 
 func TestOneAddressOfTwoNodes(t *testing.T) {
-	s := fenced(t)
 	theirs := v1alpha1.Fence{Name: "fairlead-node-2", Incident: "x", Driver: cephFS, ClusterID: "a", CIDRs: []string{"10.0.0.1/32"}, State: v1alpha1.FenceFenced}
 	node2 := Other{Node: Node{Name: "node-2", Exists: true, OutOfService: true}, Status: v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeDrained, Fences: []v1alpha1.Fence{theirs}}}
 	waits := "its address 10.0.0.1/32 also keeps out node node-2, which may not be let in yet; if that is known to be off: kubectl annotate nodefence node-2 'fairlead.io/override-gate=unfence: <why>'"
@@ -553,7 +552,7 @@ func TestOneAddressOfTwoNodes(t *testing.T) {
 		s.Others = []Other{node2}
 		return s
 	}
-	s = back()
+	s := back()
 	s.look()
 	s.want(v1alpha1.NodeReturned, ReasonSharedAddress, waits)
 	s.wantObjects(fencedOf1)
