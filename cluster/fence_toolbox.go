@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/remotecommand"
-	"k8s.io/streaming/pkg/httpstream"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/fence"
@@ -64,7 +63,7 @@ func (r *ToolboxRunner) pod(ctx context.Context) (*corev1.Pod, error) {
 	return nil, fmt.Errorf("namespace %s, labels %v: %w", r.storage.Namespace, r.storage.ToolboxLabels, errNoToolbox)
 }
 
-// executor speaks WebSocket, or SPDY to what is older.
+// executor speaks WebSocket: API servers have since 1.30, which fencing needs.
 func (r *ToolboxRunner) executor(pod *corev1.Pod, command []string) (remotecommand.Executor, error) {
 	base, _, err := rest.DefaultServerUrlFor(r.config)
 	if err != nil {
@@ -74,15 +73,5 @@ func (r *ToolboxRunner) executor(pod *corev1.Pod, command []string) (remotecomma
 	at.RawQuery = url.Values{
 		"container": {pod.Spec.Containers[0].Name}, "command": command, "stdout": {"true"}, "stderr": {"true"},
 	}.Encode()
-	socket, err := remotecommand.NewWebSocketExecutor(r.config, "GET", at.String())
-	if err != nil {
-		return nil, err
-	}
-	spdy, err := remotecommand.NewSPDYExecutor(r.config, "POST", at)
-	if err != nil {
-		return nil, err
-	}
-	return remotecommand.NewFallbackExecutor(socket, spdy, func(err error) bool {
-		return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
-	})
+	return remotecommand.NewWebSocketExecutor(r.config, "GET", at.String())
 }

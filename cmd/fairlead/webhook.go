@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
 	"runtime/debug"
 	"time"
 
@@ -76,8 +77,13 @@ func (o *webhookOptions) certificates(c *rest.Config) (certs.Source, error) {
 	return certs.SelfSigned(c, certs.Authority{Namespace: secret.Namespace, SecretName: secret.Name}, []string{o.servingName}), nil
 }
 
-// startUp is when caches are filled and certificates made, at the latest mostly.
-const startUp = 2 * time.Second
+// startUp is when caches are filled and certificates made: mostly by the first of
+// these, and on a busy machine by the last.
+var startUp = []time.Duration{2 * time.Second, 2 * time.Second, 10 * time.Second}
+
+// garbage that is let grow, in percent of what is in use: admission makes little,
+// and a webhook rests most of the time.
+const garbage = 50
 
 // run is the composition root of the webhook.
 func (o *webhookOptions) run(ctx context.Context, log *slog.Logger) error {
@@ -147,12 +153,18 @@ func (o *webhookOptions) run(ctx context.Context, log *slog.Logger) error {
 		Draining: server.Draining,
 	}
 	group, background := errgroup.WithContext(background)
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(garbage)
+	}
 	group.Go(func() error {
 		// Starting up leaves several MiB of garbage that nothing would give back for minutes.
-		select {
-		case <-background.Done():
-		case <-time.After(startUp):
-			debug.FreeOSMemory()
+		for _, after := range startUp {
+			select {
+			case <-background.Done():
+				return nil
+			case <-time.After(after):
+				debug.FreeOSMemory()
+			}
 		}
 		return nil
 	})
