@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"os"
 	"runtime/debug"
 	"time"
 
@@ -81,10 +80,6 @@ func (o *webhookOptions) certificates(c *rest.Config) (certs.Source, error) {
 // these, and on a busy machine by the last.
 var startUp = []time.Duration{2 * time.Second, 2 * time.Second, 10 * time.Second}
 
-// garbage that is let grow, in percent of what is in use: admission makes little,
-// and a webhook rests most of the time.
-const garbage = 50
-
 // run is the composition root of the webhook.
 func (o *webhookOptions) run(ctx context.Context, log *slog.Logger) error {
 	configuration, err := config.Load(o.configFile)
@@ -153,9 +148,6 @@ func (o *webhookOptions) run(ctx context.Context, log *slog.Logger) error {
 		Draining: server.Draining,
 	}
 	group, background := errgroup.WithContext(background)
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(garbage)
-	}
 	group.Go(func() error {
 		// Starting up leaves several MiB of garbage that nothing would give back for minutes.
 		for _, after := range startUp {
@@ -164,6 +156,7 @@ func (o *webhookOptions) run(ctx context.Context, log *slog.Logger) error {
 				return nil
 			case <-time.After(after):
 				debug.FreeOSMemory()
+				unmapCode()
 			}
 		}
 		return nil
