@@ -139,15 +139,20 @@ func (c *cluster) deletedForGood(csi *sandbox.CSIAddons, d database) {
 	c.must(c.Client.Get(c.t.Context(), client.ObjectKey{Name: node}, &object))
 	f := c.film(&storagev1.VolumeAttachmentList{}, &csiaddons.NetworkFenceList{})
 	c.lose(node)
-	c.kubectl("delete", "node", node)
+	c.taint(node)
 	attached := f.wait(c, "attached elsewhere", 3*time.Minute, attachedTo(d.volume(), d.other(node)))
 	fenced := f.wait(c, "fenced", time.Second, fencedOn(node))
 	if attached.revision <= fenced.revision {
 		c.t.Error("it was attached before the fence stood")
 	}
-	if record := c.waitPhase(node, v1alpha1.NodeDrained); record.Status.Reason != fence.ReasonNodeDeleted {
-		c.t.Errorf("its record says %s: %s", record.Status.Reason, record.Status.Message)
-	}
+	c.waitPhase(node, v1alpha1.NodeDrained)
+	c.kubectl("delete", "node", node)
+	c.eventually("its record says that it is gone", 30*time.Second, func() error {
+		if record := c.waitPhase(node, v1alpha1.NodeDrained); record.Status.Reason != fence.ReasonNodeDeleted {
+			return fmt.Errorf("it says %s: %s", record.Status.Reason, record.Status.Message)
+		}
+		return nil
+	})
 	c.blockedAre(csi, len(protectedDrivers.Drivers[0].Nodes[node]))
 	if out := c.refused("delete", "nodefence", node); !strings.Contains(out, node) {
 		c.t.Errorf("deleting its record: %s", out)
