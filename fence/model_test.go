@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -552,10 +553,7 @@ type view struct {
 func (w *world) view() view {
 	v := view{
 		step: w.step, now: w.now, nodes: maps.Clone(w.nodes), attachments: slices.Clone(w.attachments),
-		records: map[string]record{}, fences: maps.Clone(w.fences), silent: maps.Clone(w.silent),
-	}
-	for name, r := range w.records {
-		v.records[name] = record{r.version, *r.status.DeepCopy(), r.annotations}
+		records: maps.Clone(w.records), fences: maps.Clone(w.fences), silent: maps.Clone(w.silent),
 	}
 	return v
 }
@@ -592,7 +590,7 @@ func (w *world) facts(v view, name string, now time.Time) Facts {
 	r := v.records[name]
 	n := w.node(name, v.nodes[name])
 	f := Facts{
-		Now: now, Node: n, Status: *r.status.DeepCopy(), Override: ReadOverride(r.annotations, r.status), Policy: w.policy(),
+		Now: now, Node: n, Status: r.status, Override: ReadOverride(r.annotations, r.status), Policy: w.policy(),
 	}
 	if n.Ready {
 		f.Ledger = v.sources(name)
@@ -628,15 +626,17 @@ func (w *world) facts(v view, name string, now time.Time) Facts {
 // --- Fairlead's controller
 
 // act decides on facts and does what Next says: writes carry the version that
-// was read, any of them may fail, and after writes of them it crashes.
-func (w *world) act(t *rapid.T, v view, name string, now time.Time, writes int) Step {
+// was read, any of them may fail, and after writes of them it crashes. It tells
+// whether there was anything to do.
+func (w *world) act(t *rapid.T, v view, name string, now time.Time, writes int) bool {
 	if _, there := v.records[name]; !there {
 		if _, there := v.nodes[name]; there && writes > 0 {
 			if _, exists := w.records[name]; !exists {
 				w.records[name] = record{version: w.id()}
 			}
+			return true
 		}
-		return Step{}
+		return false
 	}
 	f := w.facts(v, name, now)
 	step := Next(f)
@@ -656,11 +656,11 @@ func (w *world) act(t *rapid.T, v view, name string, now time.Time, writes int) 
 		}
 	}
 	current, there := w.records[name]
-	if !equality.Semantic.DeepEqual(step.Status, f.Status) {
+	if !reflect.DeepEqual(step.Status, f.Status) && !equality.Semantic.DeepEqual(step.Status, f.Status) {
 		if writes > 0 && there && current.version == v.records[name].version {
 			w.write(t, name, step.Status)
 		}
-		return step
+		return true
 	}
 	did := func() bool { writes--; return writes >= 0 }
 	if step.Forget && did() && there && current.version == v.records[name].version {
@@ -690,7 +690,7 @@ func (w *world) act(t *rapid.T, v view, name string, now time.Time, writes int) 
 	if v.step == w.step && writes >= 0 {
 		w.seen(name)
 	}
-	return step
+	return step.Forget || step.RemoveTaint || len(step.Create)+len(step.Unfence)+len(step.Delete) > 0
 }
 
 func forgets(was, is v1alpha1.NodeFenceStatus) bool {

@@ -274,7 +274,10 @@ func (w *world) detachAll(node string) {
 // settleDown until a node's record says nothing new.
 func (w *world) settleDown(t *rapid.T, name string) {
 	for range 6 {
-		w.act(t, w.view(), name, w.now, 100)
+		if !w.act(t, w.view(), name, w.now, 100) {
+			return
+		}
+		w.check(t)
 	}
 }
 
@@ -332,10 +335,7 @@ func (w *world) goWell(t *rapid.T) {
 		w.detachAll(n)
 	}
 	for _, n := range w.everyName() {
-		for range 3 {
-			w.act(t, w.view(), n, w.now, 100)
-			w.check(t)
-		}
+		w.settleDown(t, n)
 	}
 	w.csiAddonsRound(t)
 	w.step++
