@@ -80,6 +80,11 @@ func fencedNode(object any) (any, error) {
 		s.Status.Addresses = node.Status.Addresses
 		s.Annotations = kept(node.Annotations, fence.NoTaintAnnotation)
 		s.Status.VolumesInUse, s.Status.VolumesAttached = node.Status.VolumesInUse, node.Status.VolumesAttached
+		for i, c := range s.Status.Conditions {
+			if j := slices.IndexFunc(node.Status.Conditions, func(whole corev1.NodeCondition) bool { return whole.Type == c.Type }); j >= 0 {
+				s.Status.Conditions[i].LastTransitionTime = node.Status.Conditions[j].LastTransitionTime
+			}
+		}
 	}
 	return slim, nil
 }

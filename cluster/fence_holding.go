@@ -57,8 +57,8 @@ func (r *FenceReader) addHolding(ctx context.Context, v *FenceView) error {
 		}
 	}
 	if v.Node != nil {
-		use.InUse = volumesInUse(v.Node)
-		if err := r.findHandles(ctx, use.InUse, found); err != nil {
+		use.InUse, use.AttachedNames = namesInUse(v.Node), namesAttached(v.Node)
+		if err := r.findHandles(ctx, volumesInUse(v.Node), found); err != nil {
 			return err
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	config "github.com/fairlead-io/fairlead/api/config/v1alpha1"
 	"github.com/fairlead-io/fairlead/cluster/csiaddons"
+	"github.com/fairlead-io/fairlead/fence"
 )
 
 // used is a volume of the driver on node-1.
@@ -212,6 +213,9 @@ func TestHoldingJoinsWhatThereIs(t *testing.T) {
 		fencedPV("shared", cephfsDriver, "one", mode(corev1.ReadWriteMany)), attachedAt("shared", cephfsDriver, "node-1", fenceNoon),
 		fencedPV("read", cephfsDriver, "one", mode(corev1.ReadOnlyMany)), attachedAt("read", cephfsDriver, "node-1", fenceNoon),
 		fencedPV("files", cephfsDriver, "two"), pod,
+		fencedPV("files-before", cephfsDriver, "two", func(pv *corev1.PersistentVolume) {
+			pv.Spec.ClaimRef.Name, pv.Status.Phase = "claim-files", corev1.VolumeReleased
+		}),
 		fencedPV("nfs", "", "", notCSI), attachedAt("nfs", rbdDriver, "node-1", fenceNoon),
 		attachedAt("deleted", rbdDriver, "node-1", fenceNoon), inline,
 		fencedPV("lh", "driver.longhorn.io", ""), attachedAt("lh", "driver.longhorn.io", "node-1", fenceNoon),
@@ -266,10 +270,16 @@ func TestWhatAFenceCouldHurt(t *testing.T) {
 		p.Status.HostIPs = []corev1.HostIP{{IP: "192.168.1.2"}}
 	})
 	stray := &csiaddons.NetworkFence{ObjectMeta: metav1.ObjectMeta{Name: "stray"}, Spec: csiaddons.NetworkFenceSpec{FenceState: csiaddons.Unfenced, CIDRs: []string{"192.168.1.1/32"}}}
-	view := fenceWorld{objects: []client.Object{lost, fencedNodeObject("node-2", "192.168.1.2"), osd, stray, fencedClient("csi-rbdplugin", "node-2", onNetwork("10.244.2.7", "rook-ceph/public@net1=192.168.20.2"))}}.facts(t, "node-1")
+	override := fence.Override{Gate: fence.GateUnfence, By: "eve", Reason: "scrapped", Scope: "boot "}
+	record := recordOf("node-2", "x")
+	record.Annotations = map[string]string{fence.OverrideAnnotation: "unfence: scrapped", fence.OverriddenAnnotation: override.Text()}
+	view := fenceWorld{objects: []client.Object{lost, fencedNodeObject("node-2", "192.168.1.2"), record, osd, stray, fencedClient("csi-rbdplugin", "node-2", onNetwork("10.244.2.7", "rook-ceph/public@net1=192.168.20.2"))}}.facts(t, "node-1")
 	f := view.Facts
 	if len(f.Others) != 1 || len(f.Servers) != 1 || len(f.Fences) != 1 || !f.Fences[0].Unfenced {
 		t.Fatalf("got %+v, %+v, %+v", f.Others, f.Servers, f.Fences)
+	}
+	if o := f.Others[0]; o.Override.By != "eve" || len(o.Status.Volumes) != 1 {
+		t.Errorf("got %+v", o)
 	}
 	var addresses []string
 	for _, a := range f.Others[0].ClientAddresses {
@@ -302,7 +312,7 @@ func TestTheStorageSystemsOwnSwitch(t *testing.T) {
 func TestFactsWithoutCSIAddons(t *testing.T) {
 	w := fenceWorld{funcs: notInstalledFuncs(), objects: append(used(rbdDriver, "one"), fencedNodeObject("node-1", "192.168.1.1"), fencedClient("csi-rbdplugin", "node-1"))}
 	view := w.facts(t, "node-1")
-	if !view.NoCSIAddons || len(view.Facts.Ledger) != 1 || len(view.Facts.Ledger[0].Addresses) != 1 {
+	if !view.Facts.NoCSIAddons || len(view.Facts.Ledger) != 1 || len(view.Facts.Ledger[0].Addresses) != 1 {
 		t.Fatalf("got %+v", view.Facts.Ledger)
 	}
 }

@@ -39,17 +39,26 @@ func FenceNode(n *corev1.Node) fence.Node {
 	return node
 }
 
-// volumesInUse of a node, as its kubelet and the attach-detach controller name them.
-func volumesInUse(n *corev1.Node) []string {
+// namesInUse are what a node's kubelet says it uses: also what it waits for.
+func namesInUse(n *corev1.Node) []string {
 	var names []string
 	for _, name := range n.Status.VolumesInUse {
 		names = append(names, string(name))
 	}
+	return names
+}
+
+// namesAttached are what the attach-detach controller has attached to a node.
+func namesAttached(n *corev1.Node) []string {
+	var names []string
 	for _, a := range n.Status.VolumesAttached {
 		names = append(names, string(a.Name))
 	}
 	return names
 }
+
+// volumesInUse are both.
+func volumesInUse(n *corev1.Node) []string { return append(namesInUse(n), namesAttached(n)...) }
 
 // Annotations and attributes by which a volume tells whose it is.
 const (

@@ -49,8 +49,6 @@ type FenceView struct {
 	// Record and Node are nil where there is none.
 	Record *v1alpha1.NodeFence
 	Node   *corev1.Node
-	// NoCSIAddons: the kinds of csi-addons are not installed.
-	NoCSIAddons bool
 	// volumes that are on the node, and what of them is attached.
 	volumes  []fence.Volume
 	attached []attachedVolume
@@ -90,7 +88,7 @@ func (r *FenceReader) Facts(ctx context.Context, name string, now time.Time) (*F
 	if err != nil {
 		return nil, err
 	}
-	v.NoCSIAddons = addons.missing
+	f.NoCSIAddons = addons.missing
 	if f.Node.Ready {
 		if f.Ledger, err = r.ledger(ctx, v, addons); err != nil {
 			return nil, err

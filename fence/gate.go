@@ -2,6 +2,7 @@ package fence
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 )
@@ -39,27 +40,58 @@ func Attach(volume Volume, node string, holders []Holder, policy Policy) *Held {
 		if h.Node.Name == node && !h.Node.replaces(h.Status) { // a machine that replaces the holder is not the holder
 			continue
 		}
-		if h.Override.Gate == GateAttach || h.Status.Phase == v1alpha1.NodeLost && h.Override.givesUp(h.Node) {
-			continue // known to be off; or given up, and let in
+		if held := h.keeps(volume, node); held != nil {
+			return held
 		}
-		if !h.lost(volume.Shared()) {
-			// Its attachment was taken by force while nobody heard of it, and it came
-			// back with the mount: it writes until its kubelet has unmounted it.
-			if h.InUse && !volume.Shared() {
-				return &Held{Node: h.Node.Name, Soon: true, Refusal: *refuse(ReasonStillMounted, "volume %s is still mounted on node %s, from which it was detached by force: attached to %s now, it could have two writers. Kubernetes tries again by itself; see: kubectl get node %s -o jsonpath='{.status.volumesInUse}'",
-					volume.Name, h.Node.Name, node, h.Node.Name)}
-			}
-			continue
-		}
-		if h.fencedFor(volume) {
-			continue
-		}
-		held := &Held{Node: h.Node.Name, Soon: h.Status.Phase == v1alpha1.NodeFencing && h.Status.Reason == ReasonFencing}
-		held.Refusal = *refuse(h.reason(), "volume %s was last on %s, which is lost and not fenced: attached to %s now, it could have two writers. %sKubernetes tries again by itself; see: kubectl describe nodefence %s",
-			volume.Name, h.who(), node, h.says(), h.Node.Name)
-		return held
 	}
 	return nil
+}
+
+// keeps says why a holder keeps a volume from being attached to another node.
+func (h Holder) keeps(volume Volume, node string) *Held {
+	if h.Node.replaces(h.Status) && h.Node.Name != node && h.InUse && (volume.exclusive() || !h.Node.Ready || h.Node.OutOfService) {
+		// What is on record, and a fence that stands, are of the machine that had the name before.
+		return &Held{Node: h.Node.Name, Refusal: *refuse(ReasonReplaced, "volume %s is in use on node %s, where another machine than the one on record runs: %s now, it could have two writers. Kubernetes tries again by itself; see: kubectl describe nodefence %s",
+			volume.Name, h.Node.Name, used(node), h.Node.Name)}
+	}
+	if h.Override.Gate == GateAttach || h.Status.Phase == v1alpha1.NodeLost && h.Override.givesUp(h.Node) {
+		return nil // known to be off; or given up, and let in
+	}
+	if !h.lost(volume.Shared()) {
+		// Its attachment was taken by force while nobody heard of it, and it came
+		// back with the mount: it writes until its kubelet has unmounted it.
+		if volume.exclusive() && h.mayHaveMounted(volume) {
+			return &Held{Node: h.Node.Name, Soon: true, Refusal: *refuse(ReasonStillMounted, "volume %s is or was still mounted on node %s, from which it was detached: %s now, it could have two writers. Kubernetes tries again by itself; see: kubectl get nodefence %s -o yaml",
+				volume.Name, h.Node.Name, used(node), h.Node.Name)}
+		}
+		return nil
+	}
+	if h.fencedFor(volume) {
+		return nil
+	}
+	held := &Held{Node: h.Node.Name, Soon: h.Status.Phase == v1alpha1.NodeFencing && h.Status.Reason == ReasonFencing}
+	held.Refusal = *refuse(h.reason(), "volume %s was last on %s, which is lost and not fenced: %s now, it could have two writers. %sKubernetes tries again by itself; see: kubectl describe nodefence %s",
+		volume.Name, h.who(), used(node), h.says(), h.Node.Name)
+	return held
+}
+
+// used says where; a pod that is not scheduled yet may get anywhere.
+func used(node string) string {
+	if node == "" {
+		return "used elsewhere"
+	}
+	return "attached to " + node
+}
+
+// mayHaveMounted tells whether a node that is not lost may have a volume mounted. A
+// kubelet also says that it uses what it only waits for; what is not on record may
+// be mounted.
+func (h Holder) mayHaveMounted(v Volume) bool {
+	i := slices.IndexFunc(h.Status.Volumes, func(held v1alpha1.HeldVolume) bool { return held.PersistentVolume == v.Name })
+	if i >= 0 && h.Status.Volumes[i].Until != nil {
+		return true
+	}
+	return h.InUse && (i < 0 || !h.Status.Volumes[i].Waiting)
 }
 
 // lost tells whether the node may still write without anybody hearing of it.

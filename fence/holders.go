@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 )
@@ -23,6 +24,12 @@ type Volume struct {
 // Shared volumes may be written to from several nodes at once: that is what they are for.
 func (v Volume) Shared() bool { return slices.Contains(v.AccessModes, "ReadWriteMany") }
 
+// exclusive volumes are attached to one node at a time: Kubernetes sees to it
+// (k8s.io/kubernetes/pkg/volume/util.IsMultiAttachAllowed).
+func (v Volume) exclusive() bool {
+	return !slices.ContainsFunc(v.AccessModes, func(m string) bool { return m == "ReadWriteMany" || m == "ReadOnlyMany" })
+}
+
 // ReadOnly volumes are written to from nowhere, so nobody holds them.
 func (v Volume) ReadOnly() bool {
 	return len(v.AccessModes) > 0 && !slices.ContainsFunc(v.AccessModes, func(m string) bool { return m != "ReadOnlyMany" })
@@ -37,8 +44,9 @@ func (v Volume) Held() v1alpha1.HeldVolume {
 type Use struct {
 	// Attached names PersistentVolumes: of the node's VolumeAttachments, and of its pods' claims.
 	Attached []string
-	// InUse are the node's status.volumesInUse and the names in status.volumesAttached.
-	InUse []string
+	// AttachedNames are the unique names in the node's status.volumesAttached, and
+	// InUse those in its status.volumesInUse.
+	AttachedNames, InUse []string
 }
 
 // Holding joins all of it, since each alone has holes: the kubelet's list is as
@@ -46,22 +54,45 @@ type Use struct {
 // volumes of drivers without attachment are in neither. protected tells whose
 // volumes count.
 func Holding(use Use, volumes []Volume, protected func(driver string) bool) []v1alpha1.HeldVolume {
-	attached := map[string]bool{}
-	for _, name := range use.Attached {
-		attached[name] = true
-	}
-	for _, unique := range use.InUse {
-		if driver, handle, ok := ParseUniqueName(unique); ok {
-			attached[driver+"^"+handle] = true
-		}
-	}
 	var held []v1alpha1.HeldVolume
 	for _, v := range volumes {
-		if v.Driver != "" && protected(v.Driver) && !v.ReadOnly() && (attached[v.Name] || attached[v.Driver+"^"+v.Handle]) {
-			held = append(held, v.Held())
+		if v.Driver == "" || !protected(v.Driver) || v.ReadOnly() {
+			continue
+		}
+		unique := UniqueName(v.Driver, v.Handle)
+		attached := slices.Contains(use.Attached, v.Name) || slices.Contains(use.AttachedNames, unique)
+		if attached || slices.Contains(use.InUse, unique) {
+			h := v.Held()
+			h.Waiting = !attached
+			held = append(held, h)
 		}
 	}
 	return sorted(held)
+}
+
+// remembered is what the cluster shows now, with what is known of the same volumes
+// from before. A volume only waits if it came up in the eyes of somebody who looked
+// all the time, and was not attached: one that was attached and is still in use may
+// be mounted, whatever became of the attachment.
+func (f Facts) remembered() []v1alpha1.HeldVolume {
+	now := slices.Clone(f.Holding)
+	for i := range now {
+		v := &now[i]
+		was := slices.IndexFunc(f.Status.Volumes, func(b v1alpha1.HeldVolume) bool { return b.PersistentVolume == v.PersistentVolume })
+		if was >= 0 {
+			v.Waiting = v.Waiting && f.Status.Volumes[was].Waiting
+		} else {
+			v.Waiting = v.Waiting && f.watched()
+		}
+	}
+	return now
+}
+
+// watched tells whether nothing of the node can have escaped Fairlead lately.
+func (f Facts) watched() bool {
+	const late = RefreshEvery + time.Minute
+	s := f.Status
+	return s.Phase == v1alpha1.NodeHealthy && s.Node == f.Node.Machine && f.Node.Ready && !f.Node.OutOfService && s.LastHealthy != nil && f.Now.Sub(s.LastHealthy.Time) < late
 }
 
 // ParseUniqueName reads an entry of status.volumesInUse of a CSI volume:

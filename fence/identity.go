@@ -42,9 +42,3 @@ func (k key) in(ledger []v1alpha1.StorageIdentity) (v1alpha1.StorageIdentity, bo
 	}
 	return v1alpha1.StorageIdentity{}, false
 }
-
-// sameStorage: what is blocked for one driver of a storage cluster is blocked for
-// the others, and let in for the others. Where a cluster is not named, it may be the same.
-func sameStorage(a, b v1alpha1.Fence) bool {
-	return a.ClusterID == b.ClusterID || a.ClusterID == "" || b.ClusterID == ""
-}

@@ -726,7 +726,7 @@ func (w *world) write(_ *rapid.T, name string, s v1alpha1.NodeFenceStatus) {
 	w.records[name] = r
 	for _, m := range w.machines {
 		for v := range m.mounts {
-			if m.node == name && s.Node.BootID == m.bootID() && slices.ContainsFunc(s.Volumes, func(h v1alpha1.HeldVolume) bool { return h.PersistentVolume == v }) {
+			if m.node == name && s.Node.BootID == m.bootID() && slices.ContainsFunc(s.Volumes, func(h v1alpha1.HeldVolume) bool { return h.PersistentVolume == v && !h.Waiting }) {
 				w.noticed[forgivenKey(m, v)] = true
 			}
 		}

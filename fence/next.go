@@ -16,6 +16,7 @@ import (
 // be read live), nor for anything else (all must be).
 func Next(f Facts) Step {
 	step := Step{Status: *f.Status.DeepCopy()}
+	f.Holding = f.remembered()
 	switch f.Status.Phase {
 	case v1alpha1.NodeFencing, v1alpha1.NodeFenced, v1alpha1.NodeDrained:
 		f.fencing(&step)
@@ -59,7 +60,7 @@ func (f Facts) healthy(step *Step) {
 		}
 		return
 	}
-	s.Volumes, s.Tainted = f.Holding, nil
+	s.Volumes, s.Tainted = union(f.lingering(step), f.Holding), nil
 	if strays := f.strays(); len(strays) > 0 {
 		s.Fences = strays
 		step.warn(v1alpha1.NodeUnfencing, ReasonUnfencing, "a NetworkFence of an incident that is over shuts the node out: letting it in again")
@@ -68,9 +69,37 @@ func (f Facts) healthy(step *Step) {
 	step.say(v1alpha1.NodeHealthy, ReasonReady, "")
 }
 
-// refreshEvery is how often times are written anew that say nothing else: every
+// endsWithin is how long what runs on a node that came back without a boot is given
+// to end: a kubelet that was restarted does not say that it uses a volume that was
+// detached by force, even while a container of before still writes to it.
+const endsWithin = 5 * time.Minute
+
+// lingering are the volumes that a node came back without, in the same boot.
+func (f Facts) lingering(step *Step) []v1alpha1.HeldVolume {
+	if f.Status.Node.BootID != f.Node.Machine.BootID {
+		return nil
+	}
+	back := f.Status.Phase == v1alpha1.NodeLost || f.Status.Phase == v1alpha1.NodeFencing
+	var list []v1alpha1.HeldVolume
+	for _, v := range f.Status.Volumes {
+		if slices.ContainsFunc(f.Holding, func(h v1alpha1.HeldVolume) bool { return h.PersistentVolume == v.PersistentVolume }) {
+			continue
+		}
+		if back && !v.Waiting && !v.Shared && v.Until == nil && f.Override.Gate == "" {
+			until := metav1.NewTime(f.Now.Add(endsWithin).Truncate(time.Second))
+			v.Until = &until
+		}
+		if v.Until != nil && f.Now.Before(v.Until.Time) {
+			step.lookAgain(v.Until.Sub(f.Now))
+			list = append(list, v)
+		}
+	}
+	return list
+}
+
+// RefreshEvery is how often times are written anew that say nothing else: every
 // node's record would else be written all the time.
-const refreshEvery = 5 * time.Minute
+const RefreshEvery = 5 * time.Minute
 
 // record takes what the sources say now.
 func (f Facts) record(s *v1alpha1.NodeFenceStatus) {
@@ -79,7 +108,7 @@ func (f Facts) record(s *v1alpha1.NodeFenceStatus) {
 		before = nil // of another boot, or another machine
 	}
 	merged := merge(before, f.Ledger, f.Now)
-	fresh := before != nil && s.LastHealthy != nil && f.Now.Sub(s.LastHealthy.Time) < refreshEvery
+	fresh := before != nil && s.LastHealthy != nil && f.Now.Sub(s.LastHealthy.Time) < RefreshEvery
 	if fresh && sameLedger(merged, s.Identities) {
 		return
 	}

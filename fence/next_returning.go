@@ -72,7 +72,7 @@ func (f Facts) mayComeIn(step *Step) {
 
 // sharedWith finds another node that is kept out by the same address: letting
 // this one in would let in that one too, also if an operator wants this one in.
-// References are counted by storage and address.
+// References are counted by address alone: two clusterIDs may be one storage cluster, with one block list.
 func (f Facts) sharedWith() string {
 	for _, o := range f.Others {
 		waits := o.Status.Phase == v1alpha1.NodeReturned && o.Status.Reason == ReasonSharedAddress
@@ -84,7 +84,7 @@ func (f Facts) sharedWith() string {
 				continue // asked for, and not made: nothing was let go for it
 			}
 			for _, mine := range f.Status.Fences {
-				if i := slices.IndexFunc(mine.CIDRs, func(c string) bool { return slices.Contains(theirs.CIDRs, c) }); i >= 0 && sameStorage(mine, theirs) {
+				if i := slices.IndexFunc(mine.CIDRs, func(c string) bool { return slices.Contains(theirs.CIDRs, c) }); i >= 0 {
 					return fmt.Sprintf("its address %s also keeps out node %s, which may not be let in yet; if that is known to be off: kubectl annotate nodefence %s '%s=%s: <why>'", mine.CIDRs[i], o.Node.Name, o.Node.Name, OverrideAnnotation, GateUnfence)
 				}
 			}

@@ -76,6 +76,9 @@ func ReadOverride(annotations map[string]string, s v1alpha1.NodeFenceStatus) Ove
 	if !asked || json.Unmarshal([]byte(annotations[OverriddenAnnotation]), &o) != nil {
 		return Override{}
 	}
+	if s.Incident == "" && gate != GateTaint {
+		return Override{} // given in an incident that is over, or before there was one
+	}
 	if o.Gate != gate || o.Reason != reason || o.Scope != Scope(s) || o.By == "" {
 		return Override{}
 	}

@@ -5,7 +5,7 @@ import "github.com/fairlead-io/fairlead/api/v1alpha1"
 // What is on a NodeFence beside its status.
 const (
 	// PhaseLabel has the phase, so that the few nodes in an incident can be listed.
-	// It says Healthy only when the status does: it is written before the status of
+	// It says Healthy of no node in an incident: it is written before the status of
 	// a node that gets lost, and after that of one that is healthy again.
 	PhaseLabel = "fairlead.io/phase"
 	// RecordFinalizer keeps the record while it is the only memory of what a lost

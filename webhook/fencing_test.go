@@ -79,6 +79,13 @@ func fencing(node string, confirmed bool, volumes ...string) *v1alpha1.NodeFence
 	return n
 }
 
+// waitingFor is of a node whose kubelet says that it uses what is not attached to it yet.
+func waitingFor(node, volume string) *v1alpha1.NodeFence {
+	n := nodeFence(node, v1alpha1.NodeHealthy, volume)
+	n.Status.Volumes[0].Waiting = true
+	return n
+}
+
 func attachedOn(volume, node string) *storagev1.VolumeAttachment {
 	return &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: volume + "-" + node}, Spec: storagev1.VolumeAttachmentSpec{
 		Attacher: rbdDriver, NodeName: node, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &volume},
@@ -106,6 +113,7 @@ func TestAttachments(t *testing.T) {
 		"nobody has it":                           {objects: nil},
 		"a healthy node had it":                   {objects: []client.Object{clusterNode("node-1", true), nodeFence("node-1", v1alpha1.NodeHealthy, "pv-a"), attachedOn("pv-a", "node-1")}},
 		"a healthy node has it mounted":           {objects: []client.Object{clusterNode("node-1", true, "pv-a"), nodeFence("node-1", v1alpha1.NodeHealthy, "pv-a")}, held: "node-1", mounted: true},
+		"healthy nodes wait for it":               {objects: []client.Object{clusterNode("node-1", true, "pv-a"), clusterNode("node-3", true, "pv-a"), waitingFor("node-1", "pv-a"), waitingFor("node-3", "pv-a")}},
 		"a healthy node has it, and it is shared": {objects: []client.Object{clusterNode("node-1", true, "pv-s"), nodeFence("node-1", v1alpha1.NodeHealthy, "pv-s")}},
 		"in use on a lost node without record":    {objects: []client.Object{clusterNode("node-1", false, "pv-a")}, held: "node-1"},
 		"attached to a lost node":                 {objects: []client.Object{clusterNode("node-1", false), attachedOn("pv-a", "node-1")}, held: "node-1"},
@@ -145,7 +153,7 @@ func TestAttachments(t *testing.T) {
 			}
 			want := fmt.Sprintf("volume %s was last on node %s, which is lost and not fenced", volume, test.held)
 			if test.mounted {
-				want = fmt.Sprintf("volume %s is still mounted on node %s", volume, test.held)
+				want = fmt.Sprintf("volume %s is or was still mounted on node %s", volume, test.held)
 			}
 			r := response.Result
 			if r.Code != http.StatusForbidden || r.Reason != metav1.StatusReasonForbidden || !strings.HasPrefix(r.Message, want) {

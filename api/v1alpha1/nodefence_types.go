@@ -87,7 +87,7 @@ type NodeFenceStatus struct {
 	//
 	// +optional
 	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:MaxItems=1024
 	Identities []StorageIdentity `json:"identities,omitempty"`
 	// Volumes that the node holds or held, until it let go of them by itself or was fenced and has returned.
 	//
@@ -187,6 +187,17 @@ type HeldVolume struct {
 	//
 	// +optional
 	ClusterID string `json:"clusterID,omitempty"`
+	// Waiting: the node's kubelet has said that it will use the volume, and it was not
+	// attached to the node yet.
+	//
+	// +optional
+	Waiting bool `json:"waiting,omitempty"`
+	// Until then the volume is held although the node does not show it any more: the
+	// node was lost with it and came back without a boot, and was detached by force
+	// meanwhile. What still runs there is given the time to end.
+	//
+	// +optional
+	Until *metav1.Time `json:"until,omitempty"`
 	// Shared volumes may be written to from several nodes at once.
 	//
 	// +optional

@@ -80,7 +80,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	if d.differs() {
 		err = r.write(ctx, d)
-		if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) {
+		if faster(err) || apierrors.IsNotFound(err) {
 			return ctrl.Result{RequeueAfter: behind}, nil // the cache is behind
 		}
 	}
@@ -131,7 +131,7 @@ func (r *Reconciler) incident(ctx context.Context, node string) (ctrl.Result, er
 			return ctrl.Result{RequeueAfter: behind}, nil // it was lost just now
 		}
 		if d.differs() {
-			if err := r.write(ctx, d); faster(err) {
+			if err := r.write(ctx, d); faster(err) || apierrors.IsNotFound(err) {
 				continue
 			} else if err != nil {
 				return ctrl.Result{}, err
@@ -172,7 +172,7 @@ func decide(view *cluster.FenceView) decision {
 
 // withoutCSIAddons says that there is nobody to ask.
 func (d *decision) withoutCSIAddons() {
-	if !d.NoCSIAddons || len(d.Create)+len(d.Unfence)+len(d.Delete) == 0 {
+	if !d.Facts.NoCSIAddons || len(d.Create)+len(d.Unfence)+len(d.Delete) == 0 {
 		return
 	}
 	d.Create, d.Unfence, d.Delete = nil, nil, nil

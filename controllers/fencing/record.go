@@ -24,9 +24,7 @@ func (r *Reconciler) write(ctx context.Context, d decision) error {
 		record = d.Record.DeepCopy()
 	} else {
 		record.Name = d.Facts.Node.Name
-		if fence.Keep(d.Status) {
-			record.Labels, record.Finalizers = metaOf(record, d.Status)
-		}
+		record.Labels, record.Finalizers = metaOf(record, d.Status)
 		if err := r.Client.Create(ctx, record); err != nil {
 			return fmt.Errorf("creating NodeFence %s: %w", record.Name, err)
 		}

@@ -99,7 +99,7 @@ func (r *Reconciler) recordAndWaiting(ctx context.Context, o client.Object) []re
 	all := request(o.GetName())
 	if record, ok := o.(*v1alpha1.NodeFence); ok && fence.Keep(record.Status) {
 		all = append(all, requests(r.records(ctx, func(s v1alpha1.NodeFenceStatus) bool {
-			return s.Phase == v1alpha1.NodeFencing || s.Phase == v1alpha1.NodeReturned
+			return s.Phase == v1alpha1.NodeFencing || s.Phase == v1alpha1.NodeReturned || s.Phase == v1alpha1.NodeUnfencing
 		}))...)
 	}
 	return all

@@ -99,6 +99,22 @@ func TestOnlyOwnTaintsAreTakenAway(t *testing.T) {
 	}
 }
 
+// An operator has given the same taint with another effect beside Fairlead's: it stays.
+func TestATaintOfAnotherEffectStays(t *testing.T) {
+	w := newWorld(t)
+	w.look("node-1")
+	theirs := corev1.Taint{Key: fence.OutOfServiceTaint, Value: "nodeshutdown", Effect: corev1.TaintEffectNoSchedule}
+	w.change("node-1", func(n *corev1.Node) {
+		n.Spec.Taints = []corev1.Taint{theirs, {Key: fence.OutOfServiceTaint, Value: fence.OwnTaintValue, Effect: corev1.TaintEffectNoExecute}}
+	})
+	w.look("node-1")
+	var n corev1.Node
+	w.must(w.Get(t.Context(), client.ObjectKey{Name: "node-1"}, &n))
+	if len(n.Spec.Taints) != 1 || n.Spec.Taints[0] != theirs {
+		t.Fatalf("got %v", n.Spec.Taints)
+	}
+}
+
 // A healthy node costs one write, and no more until its ledger has to be fresh.
 func TestAHealthyNodeIsWrittenSeldom(t *testing.T) {
 	w := newWorld(t)

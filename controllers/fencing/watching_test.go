@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	config "github.com/fairlead-io/fairlead/api/config/v1alpha1"
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/cluster"
@@ -45,6 +48,31 @@ func TestTheStoragesOwnViewMustNotContradict(t *testing.T) {
 		if told != 0 != (want == fence.ReasonContradicted) {
 			t.Errorf("%q: counted %v refusals", watcher, told)
 		}
+	}
+}
+
+// The taint comes after it was looked whether there is anybody to ask, and before
+// it is decided: nobody is fenced unchecked.
+func TestNobodyIsFencedUncheckedWhereItIsToBeChecked(t *testing.T) {
+	w := newWorld(t)
+	w.gone("node-1")
+	untainted := node("node-1", "192.168.1.1")
+	w.ready(corev1.ConditionUnknown)(untainted)
+	looks, api := 0, w.r.Client
+	late := reader{api, func(key client.ObjectKey, o client.Object) bool {
+		n, ok := o.(*corev1.Node)
+		if !ok || key.Name != "node-1" {
+			return false
+		}
+		if looks++; looks == 1 {
+			untainted.DeepCopyInto(n)
+		}
+		return looks == 1
+	}}
+	w.r.Live = cluster.NewFenceReader(w.config, late, api, api)
+	w.r.Watchers = cluster.NewWatchers(map[string]cluster.Runner{"rook-ceph": openFrom("192.168.1.9")}, w.clock.Now)
+	if result := w.look("node-1"); result.RequeueAfter != behind || len(w.record("node-1").Status.Fences) != 0 || looks != 2 {
+		t.Fatalf("got %+v, %v after %d looks", result, w.record("node-1").Status.Fences, looks)
 	}
 }
 

@@ -37,10 +37,6 @@ func (r *Reconciler) gather(ctx context.Context, reader client.Reader) (*view, e
 	for i := range records.Items {
 		v.records[records.Items[i].Name] = &records.Items[i]
 	}
-	var err error
-	if v.facts.Policy, err = r.Policy(ctx); err != nil {
-		return nil, fmt.Errorf("reading how nodes are fenced: %w", err)
-	}
 	for i := range nodes.Items {
 		node := &nodes.Items[i]
 		n := nodeOf(node)
@@ -49,6 +45,12 @@ func (r *Reconciler) gather(ctx context.Context, reader client.Reader) (*view, e
 		}
 		v.nodes[node.Name] = node
 		v.facts.Nodes = append(v.facts.Nodes, n)
+	}
+	if slices.ContainsFunc(v.facts.Nodes, func(n fence.TaintingNode) bool { return !n.Node.Ready }) {
+		var err error
+		if v.facts.Policy, err = r.Policy(ctx); err != nil {
+			return nil, fmt.Errorf("reading how nodes are fenced: %w", err)
+		}
 	}
 	v.facts.Now = r.Clock.Now()
 	return v, nil

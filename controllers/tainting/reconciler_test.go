@@ -54,9 +54,12 @@ func TestALostNodeIsTainted(t *testing.T) {
 
 func TestNothingIsReadLiveWhileNoNodeMayBeTainted(t *testing.T) {
 	f := newFixture(t)
+	policy := f.r.Policy
+	f.r.Policy = func(context.Context) (fence.Policy, error) { return fence.Policy{}, errors.New("it is read") }
 	if again := f.reconcile(); again != 0 {
 		t.Errorf("all are Ready, and looked at again after %s", again)
 	}
+	f.r.Policy = policy
 	f.lose("node-1", 4*time.Minute+50*time.Second)
 	if again := f.reconcile(); again != 10*time.Second {
 		t.Errorf("looked at again after %s", again)
@@ -330,14 +333,7 @@ func TestTaintingGoesByWhatFencingGoesBy(t *testing.T) {
 			f := newFixture(t)
 			f.lose("node-1", 10*time.Minute)
 			c.change(f)
-			reader := cluster.NewFenceReader(cephFencing, f.r.Live, f.Client, f.r.Live)
-			f.r.Facts = func(ctx context.Context, node string) (fence.Facts, error) {
-				view, err := reader.Facts(ctx, node, f.clock.Now())
-				if err != nil {
-					return fence.Facts{}, err
-				}
-				return view.Facts, nil
-			}
+			f.r.Facts = cluster.NewFenceReader(cephFencing, f.r.Live, f.Client, f.r.Live).FenceFacts(f.clock)
 			f.reconcile()
 			if c.want == "" {
 				f.mustTaint("node-1")

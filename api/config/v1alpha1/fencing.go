@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"time"
@@ -103,10 +104,9 @@ const (
 	DryRun Switch = "dryRun"
 )
 
-// On tells whether any storage system is protected.
-func (f Fencing) On() bool {
-	return slices.ContainsFunc(f.Profiles, func(p FencingProfile) bool { return p.Mode != Off })
-}
+// On tells whether there is anything to look after: a profile that is off may
+// have fences that stand, which are taken back when their nodes return.
+func (f Fencing) On() bool { return len(f.Profiles) > 0 }
 
 func (f *Fencing) setDefaults() {
 	orDuration(&f.MaxAge, fence.DefaultMaxAge)
@@ -188,6 +188,9 @@ func (f Fencing) validate(path *field.Path) field.ErrorList {
 	}
 	positive(path.Child("maxAge"), f.MaxAge)
 	positive(path.Child("returning", "readyFor"), f.Returning.ReadyFor)
+	if least := 2 * fence.RefreshEvery; f.MaxAge.Duration > 0 && f.MaxAge.Duration < least {
+		problems = append(problems, field.Invalid(path.Child("maxAge"), f.MaxAge.Duration.String(), fmt.Sprintf("must be at least %s: addresses are looked at anew every %s", least, fence.RefreshEvery)))
+	}
 	t := path.Child("tainting")
 	positive(t.Child("notReadyFor"), f.Tainting.NotReadyFor)
 	problems = append(problems, oneOf(t.Child("mode"), f.Tainting.Mode, Off, DryRun, On)...)
