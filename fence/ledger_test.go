@@ -93,7 +93,7 @@ func TestALedgerIsOfOneBoot(t *testing.T) {
 func TestTimesAloneAreWrittenSeldom(t *testing.T) {
 	s := healthy(t)
 	first := s.Status
-	s.pass(refreshEvery - time.Second)
+	s.pass(RefreshEvery - time.Second)
 	s.look()
 	if s.Status.LastHealthy.Time != first.LastHealthy.Time {
 		t.Fatal("written for the time alone")

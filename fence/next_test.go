@@ -559,7 +559,6 @@ func TestOneAddressOfTwoNodes(t *testing.T) {
 	s.wantObjects(fencedOf1)
 
 	for name, lets := range map[string]func(*Other){
-		"it is at another storage":           func(o *Other) { o.Status.Fences[0].ClusterID = "b" },
 		"it has another address":             func(o *Other) { o.Status.Fences[0].CIDRs = []string{"10.0.0.11/32"} },
 		"it is let in too":                   func(o *Other) { o.Status.Phase = v1alpha1.NodeUnfencing },
 		"it waits for the same":              func(o *Other) { o.Status.Phase, o.Status.Reason = v1alpha1.NodeReturned, ReasonSharedAddress },
@@ -575,6 +574,7 @@ func TestOneAddressOfTwoNodes(t *testing.T) {
 		}
 	}
 	for name, waits := range map[string]func(*Other){
+		"its storage has another name":    func(o *Other) { o.Status.Fences[0].ClusterID = "b" },
 		"its storage is not named":        func(o *Other) { o.Status.Fences[0].ClusterID = "" },
 		"it is back, and waits for other": func(o *Other) { o.Status.Phase, o.Status.Reason = v1alpha1.NodeReturned, ReasonTainted },
 		"it is lost another time":         func(o *Other) { o.Status.Phase = v1alpha1.NodeLost },

@@ -25,19 +25,3 @@ func TestDriversOfRookCeph(t *testing.T) {
 		t.Errorf("got %v", again)
 	}
 }
-
-// What is blocked for RBD is blocked for CephFS, and let in for it.
-func TestSameStorage(t *testing.T) {
-	for _, test := range []struct {
-		a, b string
-		same bool
-	}{{"a", "a", true}, {"a", "b", false}, {"a", "", true}, {"", "b", true}, {"", "", true}} {
-		s := fenced(t)
-		s.Status.Fences[0].ClusterID = test.a
-		theirs := s.Status.Fences[0]
-		theirs.ClusterID, theirs.Driver = test.b, cephFS
-		if got := sameStorage(s.Status.Fences[0], theirs); got != test.same {
-			t.Errorf("%q and %q: %t", test.a, test.b, got)
-		}
-	}
-}
