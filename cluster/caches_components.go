@@ -23,7 +23,7 @@ func slimPods(profiles []storage.Profile) func(any) (any, error) {
 	return func(object any) (any, error) {
 		if pod, ok := object.(*corev1.Pod); ok {
 			pod.ManagedFields = nil
-			spec := corev1.PodSpec{NodeName: pod.Spec.NodeName, HostNetwork: pod.Spec.HostNetwork}
+			spec := corev1.PodSpec{NodeName: pod.Spec.NodeName, HostNetwork: pod.Spec.HostNetwork, SchedulingGates: pod.Spec.SchedulingGates}
 			if slices.ContainsFunc(components, func(s labels.Selector) bool { return s.Matches(labels.Set(pod.Labels)) }) {
 				keepBuilt(&spec, &pod.Spec)
 			}

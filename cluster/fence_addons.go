@@ -22,7 +22,8 @@ type csiAddons struct {
 	nodes   []csiaddons.CSIAddonsNode
 }
 
-func (r *FenceReader) addons(ctx context.Context) (csiAddons, error) {
+// addons reads the nodes of csi-addons only for who needs their clients.
+func (r *FenceReader) addons(ctx context.Context, clients bool) (csiAddons, error) {
 	var a csiAddons
 	var classes csiaddons.NetworkFenceClassList
 	if err := r.objects.List(ctx, &classes, client.UnsafeDisableDeepCopy); notInstalled(err) {
@@ -31,6 +32,9 @@ func (r *FenceReader) addons(ctx context.Context) (csiAddons, error) {
 		return a, fmt.Errorf("listing NetworkFenceClasses: %w", err)
 	}
 	var nodes csiaddons.CSIAddonsNodeList
+	if !clients {
+		return a, nil
+	}
 	if err := r.objects.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil && !notInstalled(err) {
 		return a, fmt.Errorf("listing CSIAddonsNodes: %w", err)
 	}
@@ -64,11 +68,15 @@ func classIdentity(c *csiaddons.NetworkFenceClass) identityKey {
 	return identityKey{c.Spec.Provisioner, c.Spec.Parameters[clusterIDAttribute]}
 }
 
+// connected is the state of a CSIAddonsNode that csi-addons can ask now. While it
+// can't, the list of clients stays as it was, and so may be of before a restart.
+const connected = "Connected"
+
 // clients that csi-addons reports of a driver on the node that the driver calls nodeID.
 func (a csiAddons) clients(id identityKey, nodeID string) (clientID string, cidrs []string) {
 	for i := range a.nodes {
 		n := &a.nodes[i]
-		if n.Spec.Driver.Name != id.driver || n.Spec.Driver.NodeID != nodeID || ofController(n) {
+		if n.Spec.Driver.Name != id.driver || n.Spec.Driver.NodeID != nodeID || n.Status.State != connected || ofController(n) {
 			continue
 		}
 		for _, s := range n.Status.NetworkFenceClientStatus {
@@ -94,10 +102,10 @@ func ofController(n *csiaddons.CSIAddonsNode) bool {
 	return slices.ContainsFunc(n.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == "Pod" })
 }
 
-// networkFences are all of the cluster, Fairlead's and others'.
-func (r *FenceReader) networkFences(ctx context.Context) ([]fence.NetworkFence, error) {
+// networkFences are all of the cluster, Fairlead's and others', or some of them.
+func (r *FenceReader) networkFences(ctx context.Context, which ...client.ListOption) ([]fence.NetworkFence, error) {
 	var list csiaddons.NetworkFenceList
-	if err := r.objects.List(ctx, &list); notInstalled(err) {
+	if err := r.objects.List(ctx, &list, which...); notInstalled(err) {
 		return nil, nil
 	} else if err != nil {
 		return nil, fmt.Errorf("listing NetworkFences: %w", err)

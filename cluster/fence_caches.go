@@ -146,11 +146,12 @@ func merged(a, b map[string]string) map[string]string {
 	return all
 }
 
-// storagePod keeps of a storage system's pods where they are, and their addresses.
+// storagePod keeps of a storage system's pods where they are, and their addresses, and
+// whether they wait for a fence like any other.
 func storagePod(object any) (any, error) {
 	if pod, ok := object.(*corev1.Pod); ok {
 		pod.ManagedFields, pod.OwnerReferences = nil, nil
-		pod.Spec = corev1.PodSpec{NodeName: pod.Spec.NodeName, HostNetwork: pod.Spec.HostNetwork}
+		pod.Spec = corev1.PodSpec{NodeName: pod.Spec.NodeName, HostNetwork: pod.Spec.HostNetwork, SchedulingGates: pod.Spec.SchedulingGates}
 		pod.Status = corev1.PodStatus{
 			Phase: pod.Status.Phase, HostIPs: pod.Status.HostIPs, PodIPs: pod.Status.PodIPs,
 			Conditions: slices.DeleteFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type != corev1.PodReady }),

@@ -88,21 +88,9 @@ func (r *HolderReader) Synced() bool {
 	return !slices.ContainsFunc(r.synced, func(synced func() bool) bool { return !synced() })
 }
 
-// SwitchedOff tells whether a storage system's own switch is off. Without the
-// switch it is on.
+// SwitchedOff tells whether a storage system's own switch is off, live.
 func (r *HolderReader) SwitchedOff(ctx context.Context, s fence.Storage) (bool, error) {
-	if s.Switch.ConfigMap == "" {
-		return false, nil
-	}
-	var settings corev1.ConfigMap
-	err := r.live.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: s.Switch.ConfigMap}, &settings)
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("reading the switch of %s: %w", s.Name, err)
-	}
-	return s.Switch.Off(settings.Data), nil
+	return switchedOff(ctx, r.live, s)
 }
 
 // Volume reads a PersistentVolume; nil is none.

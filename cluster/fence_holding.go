@@ -48,7 +48,7 @@ func (r *FenceReader) addHolding(ctx context.Context, v *FenceView) error {
 	for _, a := range v.attached {
 		what := fmt.Sprintf("VolumeAttachment %s of %s", a.name, a.volume)
 		f.Left = append(f.Left, what)
-		if f.Node.Ready && a.created.Before(f.Node.ReadyChanged) {
+		if asked := firstAsked(f.Status.Fences); f.Node.Ready && !asked.IsZero() && !a.created.After(asked) {
 			f.OldAttachments = append(f.OldAttachments, what)
 		}
 		use.Attached = append(use.Attached, a.volume)
@@ -82,6 +82,18 @@ func (r *FenceReader) addHolding(ctx context.Context, v *FenceView) error {
 	slices.SortFunc(v.volumes, func(a, b fence.Volume) int { return strings.Compare(a.Name, b.Name) })
 	f.Holding = fence.Holding(use, v.volumes, r.Protects)
 	return nil
+}
+
+// firstAsked is when the first of the fences was asked for: an attachment that is
+// newer is none of those that the node was fenced for. One of the same second may be.
+func firstAsked(fences []v1alpha1.Fence) time.Time {
+	var first time.Time
+	for _, f := range fences {
+		if first.IsZero() || f.Since.Time.Before(first) {
+			first = f.Since.Time
+		}
+	}
+	return first
 }
 
 // findVolume looks for a PersistentVolume by name. One that the cache has not seen

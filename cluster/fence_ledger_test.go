@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	config "github.com/fairlead-io/fairlead/api/config/v1alpha1"
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/cluster/csiaddons"
 	"github.com/fairlead-io/fairlead/fence"
 )
@@ -49,6 +50,14 @@ func TestSourcesOfTheLedger(t *testing.T) {
 			objects: []client.Object{node, class, host, fenceClass("fast", rbdDriver, "one"), func() client.Object {
 				n := addonsNode("a", rbdDriver, "node-1", "fast", "10.1.2.3/32")
 				n.OwnerReferences[0].Kind = "Pod"
+				return n
+			}()},
+			want: []string{"rbd/one: Node 192.168.1.1/32 class fast secret rook-ceph/provisioner"},
+		},
+		"a list that csi-addons has not asked for again is of before": {
+			objects: []client.Object{node, class, host, fenceClass("fast", rbdDriver, "one"), func() client.Object {
+				n := addonsNode("a", rbdDriver, "node-1", "fast", "192.168.20.1/32")
+				n.Status.State = "Retrying"
 				return n
 			}()},
 			want: []string{"rbd/one: Node 192.168.1.1/32 class fast secret rook-ceph/provisioner"},
@@ -252,14 +261,23 @@ func TestPodsOfHealthyNodesAreReadOnlyWhereNothingElseTells(t *testing.T) {
 	}
 }
 
-func TestAttachmentsFromBeforeTheNodeCameBack(t *testing.T) {
+// Kubernetes may attach to a node that is not Ready, and a kubelet may flap after
+// the boot: only what was there when the fence was asked for is of before.
+func TestAttachmentsFromBeforeTheNodeWasFenced(t *testing.T) {
 	back := fenceNoon.Add(-time.Hour) // the node's condition
-	view := fenceWorld{objects: []client.Object{
+	asked := back.Add(-time.Hour)
+	record := recordOf("node-1")
+	record.Status.Phase = v1alpha1.NodeReturned
+	record.Status.Fences = []v1alpha1.Fence{{Name: "second", Since: metav1.NewTime(back)}, {Name: "first", Since: metav1.NewTime(asked)}}
+	objects := []client.Object{
 		fencedNodeObject("node-1", "192.168.1.1"), fencedPV("old", rbdDriver, "one"), fencedPV("new", rbdDriver, "one"),
-		attachedAt("old", rbdDriver, "node-1", back.Add(-time.Second)), attachedAt("new", rbdDriver, "node-1", back.Add(time.Second)),
-	}}.facts(t, "node-1")
-	if got := view.Facts.OldAttachments; !slices.Equal(got, []string{"VolumeAttachment va-old-node-1 of old"}) {
-		t.Fatalf("got %q", got)
+		attachedAt("old", rbdDriver, "node-1", asked), attachedAt("new", rbdDriver, "node-1", asked.Add(time.Second)),
+	}
+	if got := (fenceWorld{objects: append(objects, record)}).facts(t, "node-1").Facts.OldAttachments; !slices.Equal(got, []string{"VolumeAttachment va-old-node-1 of old"}) {
+		t.Errorf("got %q", got)
+	}
+	if got := (fenceWorld{objects: objects}).facts(t, "node-1").Facts.OldAttachments; len(got) != 0 {
+		t.Errorf("old although nothing was fenced: %q", got)
 	}
 }
 
@@ -270,10 +288,13 @@ func TestWhatAFenceCouldHurt(t *testing.T) {
 		p.Status.HostIPs = []corev1.HostIP{{IP: "192.168.1.2"}}
 	})
 	stray := &csiaddons.NetworkFence{ObjectMeta: metav1.ObjectMeta{Name: "stray"}, Spec: csiaddons.NetworkFenceSpec{FenceState: csiaddons.Unfenced, CIDRs: []string{"192.168.1.1/32"}}}
-	override := fence.Override{Gate: fence.GateUnfence, By: "eve", Reason: "scrapped", Scope: "boot "}
+	override := fence.Override{Gate: fence.GateUnfence, By: "eve", Reason: "scrapped", Scope: "x-1"}
 	record := recordOf("node-2", "x")
+	record.Status.Incident = "x-1"
 	record.Annotations = map[string]string{fence.OverrideAnnotation: "unfence: scrapped", fence.OverriddenAnnotation: override.Text()}
-	view := fenceWorld{objects: []client.Object{lost, fencedNodeObject("node-2", "192.168.1.2"), record, osd, stray, fencedClient("csi-rbdplugin", "node-2", onNetwork("10.244.2.7", "rook-ceph/public@net1=192.168.20.2"))}}.facts(t, "node-1")
+	incident := recordOf("node-1")
+	incident.Status.Phase = v1alpha1.NodeFencing
+	view := fenceWorld{objects: []client.Object{lost, incident, fencedNodeObject("node-2", "192.168.1.2"), record, osd, stray, fencedClient("csi-rbdplugin", "node-2", onNetwork("10.244.2.7", "rook-ceph/public@net1=192.168.20.2"))}}.facts(t, "node-1")
 	f := view.Facts
 	if len(f.Others) != 1 || len(f.Servers) != 1 || len(f.Fences) != 1 || !f.Fences[0].Unfenced {
 		t.Fatalf("got %+v, %+v, %+v", f.Others, f.Servers, f.Fences)
@@ -349,5 +370,17 @@ func TestCopiesForFencing(t *testing.T) {
 	class := fencedStorageClass("block", rbdDriver, "one", "s")
 	if slim, err = fencedClass(class.DeepCopy()); err != nil || classSecret(slim.(*storagev1.StorageClass)) == nil || storageClassIdentity(slim.(*storagev1.StorageClass)).clusterID != "one" {
 		t.Errorf("got %+v (%v)", slim, err)
+	}
+}
+
+// A pod of a storage system's own namespace may wait for a fence, too.
+func TestCopiesOfPodsKeepTheirGates(t *testing.T) {
+	for name, transform := range map[string]func(any) (any, error){"storage": storagePod, "components": slimPods(nil), "gated": gatedPod} {
+		pod := fencedClient("x", "node-1", func(p *corev1.Pod) {
+			p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: fence.SchedulingGate}}
+		})
+		if slim, err := transform(pod); err != nil || len(slim.(*corev1.Pod).Spec.SchedulingGates) != 1 {
+			t.Errorf("%s: got %+v (%v)", name, slim, err)
+		}
 	}
 }

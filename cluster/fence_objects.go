@@ -91,7 +91,7 @@ func FenceObject(n *csiaddons.NetworkFence) fence.NetworkFence {
 		Created: n.CreationTimestamp.Time, Deleting: n.DeletionTimestamp != nil,
 		Class: n.Spec.NetworkFenceClassName, Driver: n.Spec.Driver, Parameters: n.Spec.Parameters, CIDRs: n.Spec.CIDRs,
 		Unfenced: n.Spec.FenceState == csiaddons.Unfenced,
-		Result:   n.Status.Result, Message: n.Status.Message,
+		Result:   n.Status.Result, Message: Clip(n.Status.Message, maxMessage),
 	}
 	if s := n.Spec.Secret; s != nil {
 		f.Secret = &v1alpha1.SecretReference{Name: s.Name, Namespace: s.Namespace}

@@ -27,14 +27,14 @@ func (r *FenceReader) addOthers(ctx context.Context, f *fence.Facts) error {
 		return others[name]
 	}
 	var nodes corev1.NodeList
-	if err := r.objects.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.others.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing nodes: %w", err)
 	}
 	for i := range nodes.Items {
 		other(nodes.Items[i].Name).Node = FenceNode(&nodes.Items[i])
 	}
 	var records v1alpha1.NodeFenceList
-	if err := r.objects.List(ctx, &records); err != nil {
+	if err := r.others.List(ctx, &records); err != nil {
 		return fmt.Errorf("listing NodeFences: %w", err)
 	}
 	for i := range records.Items {
@@ -42,7 +42,7 @@ func (r *FenceReader) addOthers(ctx context.Context, f *fence.Facts) error {
 		other(r.Name).Status, other(r.Name).Override = r.Status, fence.ReadOverride(r.Annotations, r.Status)
 	}
 	for _, p := range r.profiles() {
-		pods, err := r.storagePods(ctx, p.Namespace)
+		pods, err := r.storagePods(ctx, r.others, p.Namespace)
 		if err != nil {
 			return err
 		}
@@ -66,9 +66,9 @@ func (r *FenceReader) addOthers(ctx context.Context, f *fence.Facts) error {
 }
 
 // storagePods of a storage system that run or will.
-func (r *FenceReader) storagePods(ctx context.Context, namespace string) ([]corev1.Pod, error) {
+func (r *FenceReader) storagePods(ctx context.Context, from client.Reader, namespace string) ([]corev1.Pod, error) {
 	var list corev1.PodList
-	if err := r.objects.List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+	if err := from.List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing the pods of namespace %s: %w", namespace, err)
 	}
 	pods := slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return Ended(&pod) })
@@ -80,7 +80,7 @@ func (r *FenceReader) storagePods(ctx context.Context, namespace string) ([]core
 func (r *FenceReader) storagePodsOn(ctx context.Context, node string) (map[string][]corev1.Pod, error) {
 	byNamespace := map[string][]corev1.Pod{}
 	for _, p := range r.profiles() {
-		pods, err := r.storagePods(ctx, p.Namespace)
+		pods, err := r.storagePods(ctx, r.objects, p.Namespace)
 		if err != nil {
 			return nil, err
 		}

@@ -21,6 +21,8 @@ type FenceReader struct {
 	config config.Fencing
 	// nodes and objects are a cache or the API server.
 	nodes, objects client.Reader
+	// others is where other nodes and the storage's servers are read.
+	others client.Reader
 	// volumes is the cache with ClaimIndex and HandleIndex: what is read of a
 	// PersistentVolume never changes.
 	volumes client.Reader
@@ -33,7 +35,7 @@ type FenceReader struct {
 // NewFenceReader reads everything from objects, a cache or the API server.
 // volumes is a cache with ClaimIndex and HandleIndex, and live the API server.
 func NewFenceReader(c config.Fencing, objects, volumes, live client.Reader) *FenceReader {
-	return &FenceReader{config: c, nodes: objects, objects: objects, volumes: volumes, live: live}
+	return &FenceReader{config: c, nodes: objects, objects: objects, others: objects, volumes: volumes, live: live}
 }
 
 // WithLiveNode is the same reader, but it asks the API server whether the node is lost.
@@ -41,6 +43,23 @@ func (r *FenceReader) WithLiveNode() *FenceReader {
 	fresh := *r
 	fresh.nodes = r.live
 	return &fresh
+}
+
+// WithOthersOf is the same reader, but it reads other nodes and servers where that one
+// does: a cache is enough to see that they are not asked for.
+func (r *FenceReader) WithOthersOf(cached *FenceReader) *FenceReader {
+	cheap := *r
+	cheap.others = cached.others
+	return &cheap
+}
+
+// AddOthers reads other nodes, servers and NetworkFences anew into a view.
+func (r *FenceReader) AddOthers(ctx context.Context, v *FenceView) error {
+	if v.alone() {
+		return nil
+	}
+	v.Facts.Others, v.Facts.Servers, v.Facts.Fences = nil, nil, nil
+	return r.addOthers(ctx, &v.Facts)
 }
 
 // FenceView is what is seen of one node.
@@ -52,6 +71,8 @@ type FenceView struct {
 	// volumes that are on the node, and what of them is attached.
 	volumes  []fence.Volume
 	attached []attachedVolume
+	// named: there are NetworkFences that were made for the node.
+	named bool
 }
 
 // Facts gathers what is known of one node. Its record is read first: if it is
@@ -84,7 +105,7 @@ func (r *FenceReader) Facts(ctx context.Context, name string, now time.Time) (*F
 	if err := r.addHolding(ctx, v); err != nil {
 		return nil, err
 	}
-	addons, err := r.addons(ctx)
+	addons, err := r.addons(ctx, f.Node.Ready)
 	if err != nil {
 		return nil, err
 	}
@@ -94,12 +115,12 @@ func (r *FenceReader) Facts(ctx context.Context, name string, now time.Time) (*F
 			return nil, err
 		}
 	}
-	if !addons.missing {
-		if f.Fences, err = r.networkFences(ctx); err != nil {
-			return nil, err
-		}
+	// A leader that hung may have made one after all was over, or a record was lost.
+	named, err := r.networkFences(ctx, client.MatchingLabels{fence.NodeLabel: fence.LabelValue(name)})
+	if err != nil {
+		return nil, err
 	}
-	if v.Quiet() && !f.HasStrays() {
+	if v.named = len(named) > 0; v.alone() {
 		return v, nil
 	}
 	return v, r.addOthers(ctx, f)
@@ -116,12 +137,21 @@ func (r *FenceReader) FenceFacts(c clock.PassiveClock) func(ctx context.Context,
 	}
 }
 
-// Quiet tells whether the node is healthy and was, and is the same machine: then
-// nothing but its own record is of interest.
+// Quiet tells whether the node is healthy and was, and is the same machine, and
+// there is no NetworkFence for it: then nothing but its own record is of interest.
 func (v *FenceView) Quiet() bool {
 	n, s := v.Facts.Node, v.Facts.Status
 	same := s.Node.SystemUUID == "" || s.Node.SystemUUID == n.Machine.SystemUUID
-	return n.Ready && !n.OutOfService && same && len(s.Fences) == 0 && (s.Phase == "" || s.Phase == v1alpha1.NodeHealthy)
+	return n.Ready && !n.OutOfService && same && !v.named && len(s.Fences) == 0 && (s.Phase == "" || s.Phase == v1alpha1.NodeHealthy)
+}
+
+// alone tells whether other nodes and their fences have no part in what becomes of
+// this one: nothing was fenced yet, and all there is to say is that it is lost, or
+// not, or to be fenced.
+func (v *FenceView) alone() bool {
+	n, s := v.Facts.Node, v.Facts.Status
+	watched := s.Phase == "" || s.Phase == v1alpha1.NodeHealthy || s.Phase == v1alpha1.NodeLost
+	return watched && len(s.Fences) == 0 && !(n.Ready && v.named)
 }
 
 // get reads a cluster-scoped object that may not be there.

@@ -15,7 +15,7 @@ import (
 func (r *FenceReader) Policy(ctx context.Context) (fence.Policy, error) {
 	off := map[string]bool{}
 	for _, p := range r.profiles() {
-		is, err := r.switchedOff(ctx, p.Storage())
+		is, err := switchedOff(ctx, r.objects, p.Storage())
 		if err != nil {
 			return fence.Policy{}, err
 		}
@@ -27,12 +27,12 @@ func (r *FenceReader) Policy(ctx context.Context) (fence.Policy, error) {
 // switchedOff reads ROOK_WATCH_FOR_NODE_FAILURE, which was on unless it was
 // "false" (rook/rook: pkg/operator/ceph/controller, WatchForNodeFailure). Without
 // the ConfigMap or the key it is on.
-func (r *FenceReader) switchedOff(ctx context.Context, s fence.Storage) (bool, error) {
+func switchedOff(ctx context.Context, from client.Reader, s fence.Storage) (bool, error) {
 	if s.Switch.ConfigMap == "" {
 		return false, nil
 	}
 	var m corev1.ConfigMap
-	err := r.objects.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: s.Switch.ConfigMap}, &m)
+	err := from.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: s.Switch.ConfigMap}, &m)
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	config "github.com/fairlead-io/fairlead/api/config/v1alpha1"
-	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/fence"
 	"github.com/fairlead-io/fairlead/fence/watchers"
 )
@@ -157,14 +156,16 @@ func (c *cephClients) ask(ctx context.Context) error {
 // not found out is not checked.
 func (r *FenceReader) Watching(ctx context.Context, w *Watchers, v *FenceView) ([]fence.Watching, error) {
 	held := slices.Concat(v.Facts.Status.Volumes, v.Facts.Holding)
-	byProfile, err := r.exclusive(ctx, v, func(fence.Volume) bool { return true }, volumeNames(held)...)
+	byProfile, err := r.exclusive(ctx, v, func(fence.Volume) bool { return true }, fence.VolumeNames(held)...)
 	if err != nil {
 		return nil, err
 	}
 	var watching []fence.Watching
 	var problems []error
 	for _, p := range r.profiles() {
-		volumes := spread(byProfile[p.Name], maxWatched)
+		asked, unasked := reached(p, byProfile[p.Name])
+		problems = append(problems, unasked)
+		volumes := spread(asked, maxWatched)
 		found, err := w.addresses(ctx, p, volumes)
 		problems = append(problems, err)
 		for _, volume := range volumes {
@@ -174,6 +175,25 @@ func (r *FenceReader) Watching(ctx context.Context, w *Watchers, v *FenceView) (
 		}
 	}
 	return watching, errors.Join(problems...)
+}
+
+var errOtherCluster = errors.New("the profile's commands do not ask the storage cluster that it is of")
+
+// reached are the volumes of the storage cluster that a profile's commands ask: Rook
+// names a cluster after its namespace. Another may have an image of the same name,
+// which somebody else has open.
+func reached(p config.FencingProfile, volumes []fence.Volume) (asked []fence.Volume, unasked error) {
+	var problems []error
+	others := map[string]bool{}
+	for _, v := range volumes {
+		if v.ClusterID == p.Namespace {
+			asked = append(asked, v)
+		} else if !others[v.ClusterID] { // each is told once: its volumes may be many
+			others[v.ClusterID] = true
+			problems = append(problems, fmt.Errorf("who has volumes of cluster %q open, as %s: %w", v.ClusterID, v.Name, errOtherCluster))
+		}
+	}
+	return asked, errors.Join(problems...)
 }
 
 // exclusive are the volumes, by profile, that may be written to from this node
@@ -221,12 +241,4 @@ func spread(volumes []fence.Volume, most int) []fence.Volume {
 		}
 	}
 	return some
-}
-
-func volumeNames(held []v1alpha1.HeldVolume) []string {
-	var all []string
-	for _, h := range held {
-		all = append(all, h.PersistentVolume)
-	}
-	return all
 }

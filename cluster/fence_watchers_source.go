@@ -6,7 +6,6 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
-	"strings"
 	"time"
 
 	storagev1 "k8s.io/api/storage/v1"
@@ -54,6 +53,9 @@ func (r *FenceReader) watched(ctx context.Context, v *FenceView, id identityKey)
 	if r.watchers == nil || p.Watchers != config.WatchersSource {
 		return nil, "", nil
 	}
+	if id.clusterID != p.Namespace {
+		return nil, "watchers could not be asked: " + errOtherCluster.Error(), nil
+	}
 	key := ledgerKey{v.Facts.Node.Name, v.Facts.Node.Machine.BootID, id}
 	w := r.watchers
 	w.mu.Lock()
@@ -92,7 +94,7 @@ func (r *FenceReader) askWatchers(ctx context.Context, v *FenceView, p config.Fe
 	}
 	found, failed := r.watchers.addresses(ctx, p, asked)
 	if failed != nil {
-		return nil, clip("watchers could not be asked: " + failed.Error()), nil
+		return nil, Clip("watchers could not be asked: "+failed.Error(), maxMessage), nil
 	}
 	var all []netip.Addr
 	for _, volume := range asked {
@@ -106,16 +108,6 @@ func (r *FenceReader) askWatchers(ctx context.Context, v *FenceView, p config.Fe
 		return nil, fmt.Sprintf("the node's volumes are open from %d addresses: which of them is the node's is not known", len(all)), nil
 	}
 	return []string{fence.HostPrefix(all[0]).String()}, "", nil
-}
-
-// clip fits a message into a record.
-func clip(message string) string {
-	const most = 500
-	message = strings.ToValidUTF8(message, "?")
-	if len(message) > most {
-		return strings.ToValidUTF8(message[:most], "") + "..."
-	}
-	return message
 }
 
 // elsewhere are the volumes that other nodes have, or had when they were lost.

@@ -54,7 +54,7 @@ func image(name string) func(*corev1.PersistentVolume) {
 func recordOf(node string, volumes ...string) *v1alpha1.NodeFence {
 	record := &v1alpha1.NodeFence{ObjectMeta: metav1.ObjectMeta{Name: node}}
 	for _, v := range volumes {
-		record.Status.Volumes = append(record.Status.Volumes, v1alpha1.HeldVolume{PersistentVolume: v, Driver: rbdDriver, ClusterID: "one"})
+		record.Status.Volumes = append(record.Status.Volumes, v1alpha1.HeldVolume{PersistentVolume: v, Driver: rbdDriver, ClusterID: "rook-ceph"})
 	}
 	return record
 }
@@ -66,12 +66,13 @@ func TestWatchersOfVolumesThatOnlyTheLostNodeHas(t *testing.T) {
 	}
 	r := fenceWorld{profile: config.FencingProfile{Watchers: config.WatchersCrossCheck}, objects: []client.Object{
 		fencedNodeObject("node-1", "192.168.1.1"), recordOf("node-1", "mine", "remembered", "theirs"), recordOf("node-3", "theirs"),
-		fencedPV("mine", rbdDriver, "one", image("i-mine")), attachedAt("mine", rbdDriver, "node-1", fenceNoon),
-		fencedPV("remembered", rbdDriver, "one", image("i-remembered")),
-		fencedPV("both", rbdDriver, "one", image("i-both")), attachedAt("both", rbdDriver, "node-1", fenceNoon), attachedAt("both", rbdDriver, "node-2", fenceNoon),
-		fencedPV("theirs", rbdDriver, "one", image("i-theirs")),
-		fencedPV("shared", rbdDriver, "one", image("i-shared"), rwx), attachedAt("shared", rbdDriver, "node-1", fenceNoon),
-		fencedPV("nameless", rbdDriver, "one"), attachedAt("nameless", rbdDriver, "node-1", fenceNoon),
+		fencedPV("mine", rbdDriver, "rook-ceph", image("i-mine")), attachedAt("mine", rbdDriver, "node-1", fenceNoon),
+		fencedPV("remembered", rbdDriver, "rook-ceph", image("i-remembered")),
+		fencedPV("both", rbdDriver, "rook-ceph", image("i-both")), attachedAt("both", rbdDriver, "node-1", fenceNoon), attachedAt("both", rbdDriver, "node-2", fenceNoon),
+		fencedPV("theirs", rbdDriver, "rook-ceph", image("i-theirs")),
+		fencedPV("shared", rbdDriver, "rook-ceph", image("i-shared"), rwx), attachedAt("shared", rbdDriver, "node-1", fenceNoon),
+		fencedPV("nameless", rbdDriver, "rook-ceph"), attachedAt("nameless", rbdDriver, "node-1", fenceNoon),
+		fencedPV("external", rbdDriver, "external", image("i-external")), attachedAt("external", rbdDriver, "node-1", fenceNoon),
 	}}.reader(t)
 	view, err := r.Facts(t.Context(), "node-1", fenceNoon)
 	if err != nil {
@@ -79,8 +80,8 @@ func TestWatchersOfVolumesThatOnlyTheLostNodeHas(t *testing.T) {
 	}
 	runner := &scripted{answers: map[string]string{"--image=i-mine": openFrom("192.168.1.1"), "--image=i-remembered": openFrom("192.168.1.1", "192.168.1.9")}}
 	watching, err := r.Watching(t.Context(), NewWatchers(map[string]Runner{"rook-ceph": runner}, time.Now), view)
-	if err == nil || !strings.Contains(err.Error(), "nameless") {
-		t.Errorf("that one could not be asked for is not told: %v", err)
+	if err == nil || !strings.Contains(err.Error(), "nameless") || !errors.Is(err, errOtherCluster) || !strings.Contains(err.Error(), "external") {
+		t.Errorf("that two could not be asked for is not told: %v", err)
 	}
 	var got []string
 	for _, w := range watching {
@@ -97,7 +98,7 @@ func TestWatchersOfVolumesThatOnlyTheLostNodeHas(t *testing.T) {
 func TestWatchersAreAskedForNoMoreThanSoMany(t *testing.T) {
 	var all []fence.Volume
 	for i := range 30 {
-		all = append(all, fence.Volume{Name: fmt.Sprint("a", i), Driver: rbdDriver, ClusterID: "one"})
+		all = append(all, fence.Volume{Name: fmt.Sprint("a", i), Driver: rbdDriver, ClusterID: "rook-ceph"})
 	}
 	all = append(all, fence.Volume{Name: "b", Driver: rbdDriver, ClusterID: "two"})
 	some := spread(all, maxWatched)
@@ -115,7 +116,7 @@ func TestAStorageSystemThatDoesNotAnswerIsLeftAloneForAWhile(t *testing.T) {
 	runner := &scripted{}
 	w := NewWatchers(map[string]Runner{"rook-ceph": runner}, func() time.Time { return now })
 	p := config.FencingProfile{Name: "rook-ceph"}
-	volume := FenceVolume(fencedPV("a", rbdDriver, "one", image("i")))
+	volume := FenceVolume(fencedPV("a", rbdDriver, "rook-ceph", image("i")))
 	for i, want := range []int{1, 1, 2} {
 		found, err := w.addresses(t.Context(), p, []fence.Volume{volume})
 		if err == nil || len(found) != 0 || len(runner.asked) != want {
@@ -133,7 +134,7 @@ func TestClientsOfADirectory(t *testing.T) {
 	runner := &scripted{answers: map[string]string{"mds stat --format json": stat, "client ls --format json": clients}}
 	w := NewWatchers(map[string]Runner{"rook-ceph": runner}, time.Now)
 	directory := func(name, at string) fence.Volume {
-		return FenceVolume(fencedPV(name, cephfsDriver, "one", func(pv *corev1.PersistentVolume) {
+		return FenceVolume(fencedPV(name, cephfsDriver, "rook-ceph", func(pv *corev1.PersistentVolume) {
 			pv.Spec.CSI.VolumeAttributes["fsName"], pv.Spec.CSI.VolumeAttributes["subvolumePath"] = "fs", at
 		}))
 	}
@@ -165,8 +166,8 @@ func TestWatchersAsTheLastSource(t *testing.T) {
 			runner := &scripted{answers: test.answers}
 			r := fenceWorld{profile: config.FencingProfile{Watchers: config.WatchersSource}, objects: []client.Object{
 				fencedNodeObject("node-1", "192.168.1.1"), fencedClient("csi-rbdplugin", "node-1", onNetwork("10.244.1.7")),
-				fencedPV("a", rbdDriver, "one", image("i-a")), attachedAt("a", rbdDriver, "node-1", test.attached),
-				fencedPV("b", rbdDriver, "one", image("i-b")), attachedAt("b", rbdDriver, "node-1", test.attached),
+				fencedPV("a", rbdDriver, "rook-ceph", image("i-a")), attachedAt("a", rbdDriver, "node-1", test.attached),
+				fencedPV("b", rbdDriver, "rook-ceph", image("i-b")), attachedAt("b", rbdDriver, "node-1", test.attached),
 			}}.reader(t).WithWatchers(NewWatchers(map[string]Runner{"rook-ceph": runner}, time.Now))
 			for range 2 {
 				view, err := r.Facts(t.Context(), "node-1", fenceNoon)
@@ -188,10 +189,27 @@ func TestWatchersAsTheLastSource(t *testing.T) {
 // A surer source is not overruled, and costs nothing.
 func TestWatchersAreNotAskedWhereTheAddressIsKnown(t *testing.T) {
 	runner := &scripted{}
-	r := fenceWorld{profile: config.FencingProfile{Watchers: config.WatchersSource}, objects: append(used(rbdDriver, "one"),
+	r := fenceWorld{profile: config.FencingProfile{Watchers: config.WatchersSource}, objects: append(used(rbdDriver, "rook-ceph"),
 		fencedNodeObject("node-1", "192.168.1.1"), fencedClient("csi-rbdplugin", "node-1"))}.reader(t).WithWatchers(NewWatchers(map[string]Runner{"rook-ceph": runner}, time.Now))
 	view, err := r.Facts(t.Context(), "node-1", fenceNoon)
 	if err != nil || len(runner.asked) != 0 || view.Facts.Ledger[0].Addresses[0].Source != fence.SourceNode {
 		t.Fatalf("got %v, asked %q (%v)", written(view.Facts.Ledger), runner.asked, err)
+	}
+}
+
+// The toolbox of one cluster knows nothing of another's clients, and may have an image
+// of the same name.
+func TestWatchersOfAnotherClusterAreNoSource(t *testing.T) {
+	runner := &scripted{answers: map[string]string{"=i-a": openFrom("192.168.20.1")}}
+	r := fenceWorld{profile: config.FencingProfile{Watchers: config.WatchersSource}, objects: []client.Object{
+		fencedNodeObject("node-1", "192.168.1.1"), fencedClient("csi-rbdplugin", "node-1", onNetwork("10.244.1.7")),
+		fencedPV("a", rbdDriver, "external", image("i-a")), attachedAt("a", rbdDriver, "node-1", fenceNoon.Add(-time.Hour)),
+	}}.reader(t).WithWatchers(NewWatchers(map[string]Runner{"rook-ceph": runner}, time.Now))
+	view, err := r.Facts(t.Context(), "node-1", fenceNoon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := written(view.Facts.Ledger); len(got) != 1 || !strings.Contains(got[0], errOtherCluster.Error()) || len(runner.asked) != 0 {
+		t.Fatalf("got %q, asked %q", got, runner.asked)
 	}
 }

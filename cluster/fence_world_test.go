@@ -192,7 +192,7 @@ func addonsNode(name, driver, nodeID, class string, cidrs ...string) *csiaddons.
 	return &csiaddons.CSIAddonsNode{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "rook-ceph", Name: name, OwnerReferences: []metav1.OwnerReference{{Kind: "DaemonSet", Name: "csi-rbdplugin"}}},
 		Spec:       csiaddons.CSIAddonsNodeSpec{Driver: csiaddons.CSIAddonsNodeDriver{Name: driver, NodeID: nodeID}},
-		Status: csiaddons.CSIAddonsNodeStatus{NetworkFenceClientStatus: []csiaddons.NetworkFenceClientStatus{
+		Status: csiaddons.CSIAddonsNodeStatus{State: "Connected", NetworkFenceClientStatus: []csiaddons.NetworkFenceClientStatus{
 			{NetworkFenceClassName: class, ClientDetails: []csiaddons.ClientDetail{{ID: "fsid", CIDRs: cidrs}}},
 		}},
 	}

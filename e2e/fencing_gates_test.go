@@ -106,7 +106,7 @@ func TestFencingGatesAreNarrow(t *testing.T) {
 	passes("the holder is back", "rbd-b", rbdDriver, "node-2")
 	c.writeRecord("gone", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeLost, Reason: fence.ReasonNodeDeleted, Incident: "gone-1", Volumes: heldVolumes("rbd-a")})
 	c.writeRecord("unwritten", v1alpha1.NodeFenceStatus{})
-	c.kubectl("label", "nodefence", "unwritten", fence.PhaseLabel+"=Lost")
+	c.kubectl("label", "nodefence", "unwritten", fence.PhaseLabel+"=Lost", asController)
 	c.eventually("the policy holds what was on a node that is gone", 60*time.Second, func() error {
 		if err := c.tryAttach("rbd-a", rbdDriver, "node-2"); err == nil {
 			return fmt.Errorf("let pass")
@@ -327,6 +327,9 @@ func (c *cluster) inUse(node, volume string) {
 	c.kubectl("patch", "node", node, "--subresource=status", "--type=merge", "-p", fmt.Sprintf(`{"status":{"volumesInUse":[%q]}}`, volume))
 }
 
+// asController: nobody else may label NodeFences.
+const asController = "--as=system:serviceaccount:fairlead-system:fairlead-controller"
+
 // writeRecord writes a NodeFence as the controller would.
 func (c *cluster) writeRecord(node string, status v1alpha1.NodeFenceStatus) {
 	c.t.Helper()
@@ -339,7 +342,7 @@ func (c *cluster) writeRecord(node string, status v1alpha1.NodeFenceStatus) {
 		c.must(c.create(n))
 	}
 	if status.Phase != "" {
-		c.kubectl("label", "--overwrite", "nodefence", node, fence.PhaseLabel+"="+string(status.Phase))
+		c.kubectl("label", "--overwrite", "nodefence", node, fence.PhaseLabel+"="+string(status.Phase), asController)
 		c.must(c.Client.Get(c.t.Context(), client.ObjectKeyFromObject(n), n))
 	}
 	n.Status = status

@@ -75,7 +75,7 @@ type Facts struct {
 	Holding []v1alpha1.HeldVolume
 	// Left are the pods and attachments that are still on the node, for people to read.
 	Left []string
-	// OldAttachments are those of Left that are older than the node's last boot.
+	// OldAttachments are the attachments of Left that are older than the fences on record.
 	OldAttachments []string
 	// Ledger is what the sources say of the node now. Only read while it is Ready.
 	Ledger []v1alpha1.StorageIdentity

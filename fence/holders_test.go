@@ -16,7 +16,7 @@ func held(name, driver, clusterID string) v1alpha1.HeldVolume {
 	return v1alpha1.HeldVolume{PersistentVolume: name, Driver: driver, ClusterID: clusterID}
 }
 
-func names(volumes []v1alpha1.HeldVolume) string { return strings.Join(volumeNames(volumes), " ") }
+func names(volumes []v1alpha1.HeldVolume) string { return strings.Join(VolumeNames(volumes), " ") }
 
 func TestHolding(t *testing.T) {
 	volumes := []Volume{

@@ -79,7 +79,7 @@ func short(parts ...string) string {
 func object(node, boot string, f v1alpha1.Fence, unfenced bool) NetworkFence {
 	n := NetworkFence{
 		Name: f.Name, CIDRs: f.CIDRs, Unfenced: unfenced,
-		Labels: map[string]string{NodeLabel: labelValue(node), IncidentLabel: f.Incident, BootLabel: labelValue(boot)},
+		Labels: map[string]string{NodeLabel: LabelValue(node), IncidentLabel: f.Incident, BootLabel: LabelValue(boot)},
 	}
 	if f.Class != "" {
 		n.Class = f.Class
@@ -92,8 +92,8 @@ func object(node, boot string, f v1alpha1.Fence, unfenced bool) NetworkFence {
 	return n
 }
 
-// labelValue is a node's name or boot, or a hash of one that is too long for a label.
-func labelValue(name string) string {
+// LabelValue is a node's name or boot, or a hash of one that is too long for a label.
+func LabelValue(name string) string {
 	if len(name) > 63 {
 		return short(name)
 	}

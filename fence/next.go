@@ -150,7 +150,7 @@ func (f Facts) lost(step *Step) {
 		step.warn(v1alpha1.NodeLost, ReasonOverridden, fmt.Sprintf("%s; it is not fenced, and its volumes are not held: %s says %q", what, f.Override.By, f.Override.Reason))
 	case !f.Node.OutOfService && !f.gone():
 		step.warn(v1alpha1.NodeLost, reason, fmt.Sprintf(
-			"%s; its volumes are held (%s). If it does not come back, shut it down and say so: kubectl taint nodes %s %s=nodeshutdown:NoExecute", what, list(volumeNames(s.Volumes)), f.Node.Name, OutOfServiceTaint))
+			"%s; its volumes are held (%s). If it does not come back, shut it down and say so: kubectl taint nodes %s %s=nodeshutdown:NoExecute", what, list(VolumeNames(s.Volumes)), f.Node.Name, OutOfServiceTaint))
 	default:
 		step.say(v1alpha1.NodeFencing, ReasonFencing, what+"; fencing it")
 	}
@@ -197,7 +197,8 @@ func (f Facts) protected(volumes []v1alpha1.HeldVolume) []v1alpha1.HeldVolume {
 	return slices.DeleteFunc(slices.Clone(volumes), func(v v1alpha1.HeldVolume) bool { return f.Policy.mode(v.Driver) == ModeOff })
 }
 
-func volumeNames(volumes []v1alpha1.HeldVolume) []string {
+// VolumeNames are the names of their PersistentVolumes.
+func VolumeNames(volumes []v1alpha1.HeldVolume) []string {
 	var names []string
 	for _, v := range volumes {
 		names = append(names, v.PersistentVolume)

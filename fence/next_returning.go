@@ -101,7 +101,7 @@ func (f Facts) strays() []v1alpha1.Fence {
 	var strays []v1alpha1.Fence
 	for _, n := range f.Fences {
 		boot := n.Labels[BootLabel]
-		if n.Labels[NodeLabel] != labelValue(f.Node.Name) || boot == "" || boot == labelValue(f.Node.Machine.BootID) && !n.Unfenced || f.ours(n) {
+		if n.Labels[NodeLabel] != LabelValue(f.Node.Name) || boot == "" || boot == LabelValue(f.Node.Machine.BootID) && !n.Unfenced || f.ours(n) {
 			continue
 		}
 		r := v1alpha1.Fence{

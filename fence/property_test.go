@@ -401,6 +401,10 @@ func (w *world) mustFinish(t *rapid.T) {
 			}
 		}
 	}
+	w.now = w.now.Add(endsWithin) // what was detached by force is given the time to end
+	for range 3 {
+		w.goWell(t)
+	}
 	for _, v := range worldVolumes {
 		for _, n := range w.nodeNames() {
 			if held := w.gate(v, n); held != nil {

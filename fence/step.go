@@ -21,6 +21,8 @@ type Step struct {
 	Forget bool
 	// Warning: the reason is one that somebody should look at.
 	Warning bool
+	// Refused: nothing is done and nothing is waited for, but that somebody sees to it.
+	Refused bool
 	// After is when to look again though nothing has happened; 0: never.
 	After time.Duration
 }

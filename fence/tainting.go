@@ -191,7 +191,7 @@ func (t Tainting) verdicts(f TaintingFacts, glance bool) []Verdict {
 			}
 		} else {
 			j.own[n.Node.Name] = true // the next one is judged with this one tainted
-			v.Refusal = *refuse(ReasonLost, "nothing was heard of node %s since %s, and it can be fenced: %s", v.Node, v.Since.UTC().Format(time.RFC3339), list(volumeNames(n.Status.Volumes)))
+			v.Refusal = *refuse(ReasonLost, "nothing was heard of node %s since %s, and it can be fenced: %s", v.Node, v.Since.UTC().Format(time.RFC3339), list(VolumeNames(n.Status.Volumes)))
 			v.Action = WouldTaint
 			if j.Mode == TaintingOn {
 				v.Action = TaintNow

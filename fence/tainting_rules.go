@@ -175,7 +175,7 @@ func (j *judge) unprotected(n TaintingNode) *Refusal {
 		return nil
 	}
 	slices.Sort(drivers)
-	return refuse(ReasonUnprotected, "volumes of %s are on node %s too, which Fairlead does not fence and Kubernetes would take by force: taint it by hand when it is off, or list what may be taken under forceDetach", list(drivers), n.Node.Name)
+	return refuse(ReasonUnprotected, "volumes of %s are on node %s too, which Fairlead does not fence and Kubernetes would take by force: taint it by hand when it is off", list(drivers), n.Node.Name)
 }
 
 // unfenceable: Kubernetes would delete the node's pods, and their volumes would be

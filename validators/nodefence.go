@@ -2,6 +2,7 @@ package validators
 
 import (
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -13,7 +14,9 @@ import (
 type NodeFence struct {
 	Metadata struct {
 		Name        string            `json:"name"`
+		Labels      map[string]string `json:"labels"`
 		Annotations map[string]string `json:"annotations"`
+		Finalizers  []string          `json:"finalizers"`
 	} `json:"metadata"`
 	Status v1alpha1.NodeFenceStatus `json:"status"`
 }
@@ -22,6 +25,8 @@ type NodeFence struct {
 type NodeFenceFacts struct {
 	User        string
 	MayOverride bool
+	// Controller: it is Fairlead's own, whose label and finalizer these are.
+	Controller bool
 }
 
 // ValidateNodeFence judges the breaking of a node's glass: a gate and a reason,
@@ -29,12 +34,19 @@ type NodeFenceFacts struct {
 // name, which the mutating webhook writes. Taking the request away closes the
 // gate, and anybody who may change the object may.
 //
-// Objects: NodeFences whose override changes.
+// The label and the finalizer are the controller's: by the one the API server finds
+// the nodes whose volumes it holds while Fairlead is down, and by the other no
+// record goes in the midst of an incident.
+//
+// Objects: NodeFences whose override, label or finalizer changes.
 func ValidateNodeFence(n NodeFence, old *NodeFence, facts NodeFenceFacts) Verdict {
 	v := Verdict{Reason: ReasonValid}
 	var before NodeFence
 	if old != nil {
 		before = *old
+	}
+	if refuseOthersMeta(&v, n, before, facts); len(v.Problems) > 0 {
+		return v
 	}
 	path := field.NewPath("metadata", "annotations")
 	request, asked := n.Metadata.Annotations[fence.OverrideAnnotation]
@@ -56,6 +68,10 @@ func ValidateNodeFence(n NodeFence, old *NodeFence, facts NodeFenceFacts) Verdic
 	case !facts.MayOverride:
 		v.refuse(ReasonOverride, field.Forbidden(path.Key(fence.OverrideAnnotation), fmt.Sprintf(
 			"%s may not override gates: that takes the verb %q on nodefences.fairlead.io (ClusterRole fairlead-fence-break-glass)", facts.User, fence.OverrideVerb)))
+	case before.Status.Incident == "" && gate != fence.GateTaint:
+		v.refuse(ReasonOverride, field.Forbidden(path.Key(fence.OverrideAnnotation), fmt.Sprintf(
+			"there is nothing to override yet: node %s is in no incident, and gate %s is opened for one. Once it is %s, try again (kubectl get nodefence %s)",
+			n.Metadata.Name, gate, v1alpha1.NodeLost, n.Metadata.Name)))
 	case requestChanged && !recordChanged && record != "" && fence.ReadOverride(n.Metadata.Annotations, before.Status).Gate != "":
 		v.refuse(ReasonOverride, field.Forbidden(path.Key(fence.OverrideAnnotation),
 			"this override was used before: give a new reason (and do not keep the annotation in files that are applied again)"))
@@ -73,6 +89,26 @@ func ValidateNodeFence(n NodeFence, old *NodeFence, facts NodeFenceFacts) Verdic
 		v.Warnings = append(v.Warnings, fmt.Sprintf("gate %s of node %s is open for %s, in your name: %s", gate, n.Metadata.Name, o.Scope, effect(gate, n.Metadata.Name)))
 	}
 	return v
+}
+
+// refuseOthersMeta keeps the label and the finalizer to the controller. Whoever may
+// delete the record may take its finalizer off.
+func refuseOthersMeta(v *Verdict, n, before NodeFence, facts NodeFenceFacts) {
+	if facts.Controller {
+		return
+	}
+	metadata := field.NewPath("metadata")
+	if n.Metadata.Labels[fence.PhaseLabel] != before.Metadata.Labels[fence.PhaseLabel] {
+		v.refuse(ReasonNotTheirs, field.Forbidden(metadata.Child("labels").Key(fence.PhaseLabel),
+			"is written by Fairlead's controller: by it the API server finds the nodes whose volumes it holds while Fairlead is down; leave it as it is"))
+	}
+	has := slices.Contains(n.Metadata.Finalizers, fence.RecordFinalizer)
+	forgets := !has && fence.ReadOverride(before.Metadata.Annotations, before.Status).Gate == fence.GateUnfence
+	if has != slices.Contains(before.Metadata.Finalizers, fence.RecordFinalizer) && !forgets {
+		v.refuse(ReasonNotTheirs, field.Forbidden(metadata.Child("finalizers"), fmt.Sprintf(
+			"%s comes and goes by Fairlead's controller: it keeps the only record of what the node held and of what is fenced, and goes when nothing of that is left. If the node never comes back: kubectl annotate nodefence %s '%s=%s: <why>'",
+			fence.RecordFinalizer, n.Metadata.Name, fence.OverrideAnnotation, fence.GateUnfence)))
+	}
 }
 
 // effect says what an open gate lets happen.

@@ -66,6 +66,68 @@ func TestOverridesOfANodesGates(t *testing.T) {
 	}
 }
 
+func TestOnlyTheTaintsGateIsOverriddenWithoutAnIncident(t *testing.T) {
+	for gate, refused := range map[string]bool{fence.GateAttach: true, fence.GateUnfence: true, fence.GateTaint: false} {
+		var n, old NodeFence
+		old.Status = v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeHealthy, Node: v1alpha1.MachineIdentity{BootID: "b"}}
+		n.Metadata.Name, n.Status = "node-1", v1alpha1.NodeFenceStatus{Incident: "made up"}
+		n.Metadata.Annotations = map[string]string{
+			fence.OverrideAnnotation:   gate + ": it burnt",
+			fence.OverriddenAnnotation: fence.Override{Gate: gate, By: "alice", Reason: "it burnt", Scope: "boot b"}.Text(),
+		}
+		v := ValidateNodeFence(n, &old, NodeFenceFacts{User: "alice", MayOverride: true})
+		if refused != (len(v.Problems) == 1) || refused && !strings.Contains(v.Problems[0].Error(), "there is nothing to override yet") {
+			t.Errorf("%s: got %v", gate, v.Problems)
+		}
+		// One that was opened before stays, and may be taken away.
+		if v := ValidateNodeFence(n, &n, NodeFenceFacts{User: "alice"}); len(v.Problems) > 0 {
+			t.Errorf("%s, as it was: got %v", gate, v.Problems)
+		}
+	}
+}
+
+func TestLabelAndFinalizerAreTheControllers(t *testing.T) {
+	made := func(label string, finalizers ...string) (n NodeFence) {
+		n.Metadata.Name, n.Metadata.Labels, n.Metadata.Finalizers = "node-1", map[string]string{fence.PhaseLabel: label, "team": label}, finalizers
+		n.Status = v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeFenced, Incident: "node-1-1"}
+		return n
+	}
+	record := fence.RecordFinalizer
+	unfence := made("Fenced", record)
+	unfence.Metadata.Annotations = map[string]string{
+		fence.OverrideAnnotation:   "unfence: it burnt",
+		fence.OverriddenAnnotation: fence.Override{Gate: "unfence", By: "alice", Reason: "it burnt", Scope: "node-1-1"}.Text(),
+	}
+	given := made("Fenced")
+	given.Metadata.Annotations = unfence.Metadata.Annotations
+	var unlabelled NodeFence
+	unlabelled.Metadata.Finalizers = []string{"others/too"}
+	for name, test := range map[string]struct {
+		is, was NodeFence
+		refused string
+	}{
+		"the label is changed":                     {is: made("Healthy", record), was: made("Fenced", record), refused: "metadata.labels[fairlead.io/phase]: Forbidden: is written by Fairlead's controller"},
+		"the label comes":                          {is: made("Healthy"), was: NodeFence{}, refused: "is written by Fairlead's controller"},
+		"the label goes":                           {is: unlabelled, was: made("Fenced"), refused: "is written by Fairlead's controller"},
+		"the finalizer is taken":                   {is: made("Fenced"), was: made("Fenced", record), refused: "metadata.finalizers: Forbidden: fairlead.io/node-fence comes and goes by Fairlead's controller"},
+		"the finalizer is given":                   {is: made("Fenced", record), was: made("Fenced"), refused: "comes and goes by Fairlead's controller"},
+		"the finalizer is taken, with an override": {is: given, was: unfence},
+		"another finalizer comes":                  {is: made("Fenced", record, "others/too"), was: made("Fenced", record)},
+		"nothing of it":                            {is: made("Fenced", record), was: made("Fenced", record)},
+	} {
+		v := ValidateNodeFence(test.is, &test.was, NodeFenceFacts{User: "alice", MayOverride: true})
+		if test.refused == "" && len(v.Problems) > 0 || test.refused != "" && (len(v.Problems) != 1 || !strings.Contains(v.Problems[0].Error(), test.refused) || v.Reason != ReasonNotTheirs) {
+			t.Errorf("%s: got %v (%s)", name, v.Problems, v.Reason)
+		}
+		if v := ValidateNodeFence(test.is, &test.was, NodeFenceFacts{User: "fairlead", Controller: true}); len(v.Problems) > 0 {
+			t.Errorf("%s, by the controller: got %v", name, v.Problems)
+		}
+	}
+	if v := ValidateNodeFence(made("Lost"), nil, NodeFenceFacts{User: "alice", MayOverride: true}); len(v.Problems) != 1 {
+		t.Errorf("created with a label: got %v", v.Problems)
+	}
+}
+
 func TestANodeInAnIncidentIsNotForgotten(t *testing.T) {
 	for _, phase := range []v1alpha1.NodeFencePhase{"", v1alpha1.NodeHealthy, v1alpha1.NodeLost, v1alpha1.NodeFencing, v1alpha1.NodeFenced, v1alpha1.NodeDrained, v1alpha1.NodeReturned, v1alpha1.NodeUnfencing} {
 		var n NodeFence

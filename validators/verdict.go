@@ -30,6 +30,7 @@ const (
 	ReasonOverride      = "override of a gate refused"
 	ReasonNoEffect      = "accepted, without effect"
 	ReasonOverridden    = "gate overridden"
+	ReasonNotTheirs     = "the controller's own"
 	ReasonNotForgotten  = "record of a lost node"
 )
 

@@ -36,7 +36,7 @@ func (f *Fencing) nodeFences() rule[validators.NodeFence] {
 			if r.Operation == admissionv1.Delete {
 				return fromVerdict(validators.ValidateNodeFenceDeletion(*r.OldObject), resource, r.OldObject.Metadata.Name), nil
 			}
-			facts := validators.NodeFenceFacts{User: r.UserInfo.Username}
+			facts := validators.NodeFenceFacts{User: r.UserInfo.Username, Controller: r.UserInfo.Username == controllerUser}
 			var err error
 			if facts.MayOverride, err = f.MayOverride(ctx, r.UserInfo, r.Object.Metadata.Name); err != nil {
 				return cannotJudge(err), nil

@@ -432,6 +432,12 @@ func TestOverridesOfNodeFencesOverTheWire(t *testing.T) {
 			}
 		})
 	}
+	for user, allowed := range map[string]bool{"alice": false, controllerUser: true} {
+		labelled := strings.Replace(review(user, "UPDATE", "", ""), `"annotations":{}`, `"labels":{"fairlead.io/phase":"Healthy"},"finalizers":["fairlead.io/node-fence"]`, 1)
+		if response := h.ask(t, nodeFencesPath, labelled); response.Allowed != allowed {
+			t.Errorf("labelled by %s: got %+v", user, response.Result)
+		}
+	}
 }
 
 func TestPodsWhoseVolumesAreNotAttached(t *testing.T) {

@@ -114,7 +114,7 @@ func validateNodeFences() admissionregistrationv1.ValidatingWebhook {
 		TimeoutSeconds:          ptr.To(validateTimeout),
 		AdmissionReviewVersions: []string{"v1"},
 		MatchConditions: []admissionregistrationv1.MatchCondition{
-			condition("an-override-changes-or-a-fence-is-forgotten", "request.operation == 'DELETE' ? oldObject.?status.?phase.orValue('') in "+quoted(unhealthy...)+" : ("+gateOverrideChanged+")"),
+			condition("an-override-changes-or-a-fence-is-forgotten", "request.operation == 'DELETE' ? oldObject.?status.?phase.orValue('') in "+quoted(unhealthy...)+" : ("+gateOverrideChanged+" || "+othersChangeMeta+")"),
 			condition("not-forgotten-by-fairlead", fmt.Sprintf("!(request.operation == 'DELETE' && request.userInfo.username == %q)", controllerUser)),
 			// All of a kind going away, with its definition, must not wait for Fairlead.
 			condition("not-the-removal-of-the-kind", "!(request.operation == 'DELETE' && request.userInfo.username == 'system:apiserver')"),
@@ -152,6 +152,20 @@ var unhealthy = []v1alpha1.NodeFencePhase{
 
 // gateOverrideChanged is overrideChanged for NodeFences.
 var gateOverrideChanged = noteChanged(fence.OverrideAnnotation) + " || " + noteChanged(fence.OverriddenAnnotation)
+
+// othersChangeMeta, in CEL: somebody else changes the controller's label or finalizer.
+var othersChangeMeta = fmt.Sprintf("(request.userInfo.username != %q && (%s || %s))", controllerUser,
+	changed(func(object string) string {
+		return fmt.Sprintf("%s.?metadata.?labels[?'%s'].orValue('')", object, fence.PhaseLabel)
+	}, "''"),
+	changed(func(object string) string {
+		return fmt.Sprintf("('%s' in %s.?metadata.?finalizers.orValue([]))", fence.RecordFinalizer, object)
+	}, "false"))
+
+// changed, in CEL: what is read of an object is not what it was; none has what is given.
+func changed(of func(object string) string, none string) string {
+	return fmt.Sprintf("%s != (request.operation == 'CREATE' ? %s : %s)", of("object"), none, of("oldObject"))
+}
 
 // marked, in CEL: Fairlead has said that it judges the attachment.
 var marked = fmt.Sprintf("object.metadata.?labels[?'%s'].orValue('') == 'true'", fence.JudgedLabel)

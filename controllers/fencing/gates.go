@@ -75,6 +75,7 @@ func (g *Gates) held(ctx context.Context, pod *corev1.Pod) (*fence.Held, error) 
 	if err != nil {
 		return nil, err
 	}
+	var pods *corev1.PodList // of the namespace, once one of the volumes is protected
 	for _, claim := range cluster.Claims(pod) {
 		v, err := g.Holders.BoundVolume(ctx, pod.Namespace, claim)
 		if err != nil {
@@ -87,7 +88,13 @@ func (g *Gates) held(ctx context.Context, pod *corev1.Pod) (*fence.Held, error) 
 		if err != nil {
 			return nil, err
 		}
-		users, err := g.users(ctx, pod.Namespace, claim, holders)
+		if pods == nil {
+			pods = &corev1.PodList{}
+			if err := g.API.List(ctx, pods, client.InNamespace(pod.Namespace)); err != nil {
+				return nil, fmt.Errorf("listing the pods of namespace %s: %w", pod.Namespace, err)
+			}
+		}
+		users, err := g.users(ctx, pods, claim, holders)
 		if err != nil {
 			return nil, err
 		}
@@ -100,11 +107,7 @@ func (g *Gates) held(ctx context.Context, pod *corev1.Pod) (*fence.Held, error) 
 
 // users are the nodes where pods use the claim that are not among the holders: a
 // driver without attachments leaves no other trace until the node's record has it.
-func (g *Gates) users(ctx context.Context, namespace, claim string, known []fence.Holder) ([]fence.Holder, error) {
-	var pods corev1.PodList
-	if err := g.API.List(ctx, &pods, client.InNamespace(namespace)); err != nil {
-		return nil, fmt.Errorf("listing the pods of namespace %s: %w", namespace, err)
-	}
+func (g *Gates) users(ctx context.Context, pods *corev1.PodList, claim string, known []fence.Holder) ([]fence.Holder, error) {
 	var users []fence.Holder
 	for i := range pods.Items {
 		node := pods.Items[i].Spec.NodeName

@@ -8,6 +8,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -19,10 +20,9 @@ import (
 // SetupWithManager registers the controller. What lets a pod go is news of a node,
 // or of the switch.
 func (g *Gates) SetupWithManager(mgr ctrl.Manager) error {
-	gated := predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetLabels()[fence.GatedLabel] == "true" })
 	all := handler.EnqueueRequestsFromMapFunc(g.all)
 	err := ctrl.NewControllerManagedBy(mgr).Named("fencing-gates").
-		For(&corev1.Pod{}, builder.WithPredicates(gated)).
+		For(&corev1.Pod{}, builder.WithPredicates(gated())).
 		Watches(&v1alpha1.NodeFence{}, all).
 		Watches(&corev1.Node{}, all, builder.WithPredicates(nodeChanged())).
 		Watches(&corev1.ConfigMap{}, all).
@@ -31,6 +31,21 @@ func (g *Gates) SetupWithManager(mgr ctrl.Manager) error {
 		return fmt.Errorf("setting up the controller of scheduling gates: %w", err)
 	}
 	return nil
+}
+
+// gated passes pods that wait, and that did until now: it is forgotten what they were
+// told. The label is for the cache, and anybody may set it: it says nothing.
+func gated() predicate.Predicate {
+	waits := func(o client.Object) bool {
+		pod, ok := o.(*corev1.Pod)
+		return ok && gateOf(pod) >= 0
+	}
+	return predicate.Funcs{
+		CreateFunc:  func(e event.CreateEvent) bool { return waits(e.Object) },
+		UpdateFunc:  func(e event.UpdateEvent) bool { return waits(e.ObjectOld) || waits(e.ObjectNew) },
+		DeleteFunc:  func(event.DeleteEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
 }
 
 // all pods that wait; mostly there is none.
@@ -42,7 +57,9 @@ func (g *Gates) all(ctx context.Context, _ client.Object) []reconcile.Request {
 	}
 	var requests []reconcile.Request
 	for i := range list.Items {
-		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+		if gateOf(&list.Items[i]) >= 0 {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+		}
 	}
 	return requests
 }

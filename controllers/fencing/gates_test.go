@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/fairlead-io/fairlead/cluster"
 	"github.com/fairlead-io/fairlead/fence"
@@ -110,5 +111,38 @@ func TestAGateIsNotMistakenForAnother(t *testing.T) {
 	_, _ = g.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "default", Name: "app"}})
 	if gates, _ := w.gates(g); len(gates) != 1 || gates[0] != "third.io/gate" {
 		t.Fatalf("got %v", gates)
+	}
+}
+
+// Whoever makes pods may set the label: it is the gate that makes a pod wait.
+func TestTheLabelAloneMakesNoPodWait(t *testing.T) {
+	labelled := gatedUser("claim-pvc-a")
+	labelled.Name, labelled.UID, labelled.Spec.SchedulingGates = "labelled", "uid-labelled", nil
+	waiting := gatedUser("claim-pvc-a")
+	w := newWorld(t, waiting, labelled)
+	if all := w.newGates().all(t.Context(), nil); len(all) != 1 || all[0].Name != "app" {
+		t.Errorf("looks at %v", all)
+	}
+	p := gated()
+	if p.Create(event.CreateEvent{Object: labelled}) || p.Update(event.UpdateEvent{ObjectOld: labelled, ObjectNew: labelled}) {
+		t.Error("looks at a pod that has only the label")
+	}
+	if !p.Create(event.CreateEvent{Object: waiting}) || !p.Update(event.UpdateEvent{ObjectOld: waiting, ObjectNew: labelled}) {
+		t.Error("does not look at a pod that waits, or did")
+	}
+}
+
+func TestANamespacesPodsAreListedOncePerLook(t *testing.T) {
+	w := newWorld(t, gatedUser("claim-pvc-a", "claim-pvc-b"), claim("claim-pvc-a", "pvc-a"), claim("claim-pvc-b", "pvc-b"), volume("pvc-b", rbd, "rook-ceph"))
+	g := w.newGates()
+	lists := 0
+	w.funcs.List = func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+		if _, pods := list.(*corev1.PodList); pods {
+			lists++
+		}
+		return c.List(ctx, list, opts...)
+	}
+	if gates, _ := w.gates(g); len(gates) != 1 || lists != 1 {
+		t.Fatalf("gates %v, listed %d times", gates, lists)
 	}
 }

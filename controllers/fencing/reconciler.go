@@ -38,6 +38,8 @@ type Reconciler struct {
 	// nodes too: they may have an address in common.
 	deciding sync.Mutex
 	metrics  *metrics
+	// idle is since when there has been nothing to do for a node in an incident.
+	idle sync.Map
 	// kept are the records, by UID, of which it was said that they are not deleted yet.
 	kept sync.Map
 }
@@ -46,6 +48,8 @@ const (
 	// refresh is how often a healthy node is looked at though nothing has happened:
 	// its addresses were seen just as often.
 	refresh = 5 * time.Minute
+	// refused is how often, at most, a refusal is looked at though nothing has happened.
+	refused = 2 * time.Minute
 	// lookForPods is how often a fenced node is looked at while there are pods on
 	// it: pods are not watched.
 	lookForPods = 5 * time.Second
@@ -75,16 +79,43 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		d = decide(view)
 	}
 	r.seen(d)
-	if !d.routine() {
+	if d.rests() {
+		// Should the cache be behind, what it has missed is an event.
+		r.tellKept(d)
+		return ctrl.Result{RequeueAfter: r.patience(d)}, nil
+	}
+	if d.justLost() {
+		// When many nodes are lost at once, none that is to be fenced waits for those
+		// that only are to be remembered.
+		if view, err = r.Cached.WithLiveNode().Facts(ctx, request.Name, r.Clock.Now()); err != nil {
+			return ctrl.Result{}, err
+		}
+		d = decide(view)
+	}
+	if !d.routine() && !d.justLost() {
 		return r.incident(ctx, request.Name)
 	}
+	r.idle.Delete(request.Name)
 	if d.differs() {
 		err = r.write(ctx, d)
 		if faster(err) || apierrors.IsNotFound(err) {
 			return ctrl.Result{RequeueAfter: behind}, nil // the cache is behind
 		}
 	}
+	r.tellKept(d)
 	return ctrl.Result{RequeueAfter: d.after()}, err
+}
+
+// patience is when to look again at a node for which there was nothing to do. The
+// longer a refusal stands, the longer it is left alone: what settles it mostly is
+// an event.
+func (r *Reconciler) patience(d decision) time.Duration {
+	if !d.Refused {
+		r.idle.Delete(d.Facts.Node.Name)
+		return d.after()
+	}
+	since, _ := r.idle.LoadOrStore(d.Facts.Node.Name, d.Facts.Now)
+	return min(max(d.after(), d.Facts.Now.Sub(since.(time.Time))), refused)
 }
 
 // watching is what the storage systems say of a node that is about to be fenced.
@@ -118,13 +149,20 @@ func (r *Reconciler) incident(ctx context.Context, node string) (ctrl.Result, er
 	}
 	r.deciding.Lock()
 	defer r.deciding.Unlock()
-	for range rounds {
-		view, err := r.Live.Facts(ctx, node, r.Clock.Now())
+	live := r.Live.WithOthersOf(r.Cached)
+	for round := range rounds {
+		view, err := live.Facts(ctx, node, r.Clock.Now())
 		if err != nil {
 			return ctrl.Result{}, err
 		}
 		view.Facts.Watching = watching
 		d := decide(view)
+		if d.weighs() { // upon the others, as they are now
+			if err := r.Live.AddOthers(ctx, view); err != nil {
+				return ctrl.Result{}, err
+			}
+			d = decide(view)
+		}
 		r.seen(d)
 		r.tellKept(d)
 		if !asked && d.asks() {
@@ -138,6 +176,10 @@ func (r *Reconciler) incident(ctx context.Context, node string) (ctrl.Result, er
 			}
 			continue // what is done follows from what is recorded
 		}
+		if round == 0 && d.rests() {
+			return ctrl.Result{RequeueAfter: r.patience(d)}, nil
+		}
+		r.idle.Delete(node)
 		if err := r.do(ctx, d); faster(err) {
 			continue
 		} else if err != nil {
@@ -197,9 +239,30 @@ func (d decision) routine() bool {
 	return d.Quiet() && d.Status.Phase == v1alpha1.NodeHealthy && !d.Forget && !d.RemoveTaint && (d.Record == nil || d.Record.DeletionTimestamp == nil)
 }
 
+// rests tells whether there is nothing to record and nothing to do.
+func (d decision) rests() bool {
+	return !d.differs() && !d.Forget && !d.RemoveTaint && len(d.Create)+len(d.Unfence)+len(d.Delete) == 0
+}
+
+// weighs tells whether somebody may be fenced or let in by it.
+func (d decision) weighs() bool {
+	return len(d.Create)+len(d.Unfence)+len(d.Delete) > 0 || d.Status.Phase == v1alpha1.NodeUnfencing || !equality.Semantic.DeepEqual(d.Facts.Status.Fences, d.Status.Fences)
+}
+
+// justLost tells whether all there is to say is that the node is lost: nobody has
+// said that it is out of service. What is held only grows by it, and others have no
+// part in it.
+func (d decision) justLost() bool {
+	n, was := d.Facts.Node, d.Facts.Status
+	return n.Exists && !n.Ready && !n.OutOfService && d.Status.Phase == v1alpha1.NodeLost && !d.Forget && !d.RemoveTaint &&
+		(was.Phase == "" || was.Phase == v1alpha1.NodeHealthy || was.Phase == v1alpha1.NodeLost) && len(was.Fences)+len(d.Status.Fences) == 0
+}
+
 // forgets tells whether a volume is no more in the record.
 func (d decision) forgets() bool {
-	return slices.ContainsFunc(d.Facts.Status.Volumes, func(was v1alpha1.HeldVolume) bool { return !slices.Contains(d.Status.Volumes, was) })
+	return slices.ContainsFunc(d.Facts.Status.Volumes, func(was v1alpha1.HeldVolume) bool {
+		return !slices.ContainsFunc(d.Status.Volumes, func(is v1alpha1.HeldVolume) bool { return is.PersistentVolume == was.PersistentVolume })
+	})
 }
 
 // asks tells whether a fence may be recorded that was not before.

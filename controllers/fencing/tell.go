@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/cluster"
 	"github.com/fairlead-io/fairlead/fence"
 )
 
@@ -54,9 +55,4 @@ func (r *Reconciler) tellKept(d decision) {
 }
 
 // clipped fits the note of an event, which takes 1 KiB.
-func clipped(message string) string {
-	if len(message) <= 1024 {
-		return message
-	}
-	return message[:1021] + "..."
-}
+func clipped(message string) string { return cluster.Clip(message, 1024) }

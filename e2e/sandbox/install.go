@@ -33,8 +33,13 @@ const (
 	RookCeph = "rook-ceph"
 )
 
-// fencingComponent adds fencing to an overlay that has none.
-const fencingComponent = "components/fencing"
+// Components of fencing. fencingComponent adds it to an overlay that has none; what
+// is opt-in is always there: without configuration it does nothing.
+const (
+	fencingComponent         = "components/fencing"
+	fencingGatesComponent    = "components/fencing-gates"
+	fencingTaintingComponent = "components/fencing-tainting"
+)
 
 // Install applies the real manifests, with one small overlay on top: the API
 // server can't reach a Service here, so it calls the forwarder by URL, and the
@@ -86,9 +91,12 @@ func (s *Sandbox) writeOverlay(dir, overlay string) error {
 	if err != nil {
 		return fmt.Errorf("finding the manifests: %w", err)
 	}
-	base, components := filepath.Join(manifests, "overlays", overlay), ""
+	base, components := filepath.Join(manifests, "overlays", overlay), []string{}
 	if s.fences() && overlay != RookCeph {
-		components = filepath.Join(manifests, fencingComponent)
+		components = append(components, filepath.Join(manifests, fencingComponent))
+	}
+	if s.fences() {
+		components = append(components, filepath.Join(manifests, fencingGatesComponent), filepath.Join(manifests, fencingTaintingComponent))
 	}
 	patches := s.urlPatches()
 	if overlay == SelfSigned {
@@ -104,7 +112,7 @@ func (s *Sandbox) writeOverlay(dir, overlay string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("writing the overlay: %w", err)
 	}
-	text := fmt.Sprintf(overlayText, base, components, patches)
+	text := fmt.Sprintf(overlayText, base, strings.Join(components, ", "), patches)
 	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o644); err != nil {
 		return fmt.Errorf("writing the overlay: %w", err)
 	}

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/fairlead-io/fairlead/fence"
@@ -44,15 +46,20 @@ func render() (map[string][]byte, error) {
 	mutating, validating := webhook.Registration(storage.Profiles())
 	// Patches of the same two objects: kustomize adds the entries.
 	fencingMutating, fencingValidating := webhook.FencingRegistration(fence.Storages())
+	// Gates of pods are opt-in: who gives them must be able to take them away.
+	gates := fencingMutating.DeepCopy()
+	gates.Webhooks = slices.DeleteFunc(gates.Webhooks, func(w admissionregistrationv1.MutatingWebhook) bool { return !gatesPods(w) })
+	fencingMutating.Webhooks = slices.DeleteFunc(fencingMutating.Webhooks, gatesPods)
 	var policies []any
 	for _, p := range webhook.FencingPolicies(fence.Storages()) {
 		policies = append(policies, p.Policy, p.Binding)
 	}
 	files := map[string][]byte{}
 	for name, objects := range map[string][]any{
-		"base/webhooks.yaml":               {mutating, validating},
-		"components/fencing/webhooks.yaml": {fencingMutating, fencingValidating},
-		"components/fencing/policies.yaml": policies,
+		"base/webhooks.yaml":                     {mutating, validating},
+		"components/fencing/webhooks.yaml":       {fencingMutating, fencingValidating},
+		"components/fencing/policies.yaml":       policies,
+		"components/fencing-gates/webhooks.yaml": {gates},
 	} {
 		data, err := documents(objects)
 		if err != nil {
@@ -61,6 +68,11 @@ func render() (map[string][]byte, error) {
 		files[name] = data
 	}
 	return files, nil
+}
+
+// gatesPods tells whether a webhook gives pods scheduling gates.
+func gatesPods(w admissionregistrationv1.MutatingWebhook) bool {
+	return w.NamespaceSelector != nil && w.NamespaceSelector.MatchLabels[fence.OptInLabel] == fence.OptedIn
 }
 
 func documents(objects []any) ([]byte, error) {

@@ -107,6 +107,24 @@ func TestGatesMayReadWhatTheyJudgeBy(t *testing.T) {
 	}
 }
 
+// Fencing itself writes to neither pods nor nodes: that is in components of their own.
+func TestFencingWritesToPodsAndNodesOnlyWhereItIsAskedTo(t *testing.T) {
+	watch := []string{"get", "list", "watch"}
+	for file, want := range map[string]struct{ pods, nodes []string }{
+		"../components/fencing/controller-rbac.yaml":          {watch, watch},
+		"../components/fencing-gates/controller-rbac.yaml":    {[]string{"patch"}, nil},
+		"../components/fencing-tainting/controller-rbac.yaml": {nil, []string{"patch"}},
+	} {
+		rules := clusterRole(t, file).Rules
+		if got := granted(rules, "/pods"); !slices.Equal(got, want.pods) {
+			t.Errorf("%s: may %v pods, want %v", file, got, want.pods)
+		}
+		if got := granted(rules, "/nodes"); !slices.Equal(got, want.nodes) {
+			t.Errorf("%s: may %v nodes, want %v", file, got, want.nodes)
+		}
+	}
+}
+
 func namespacedRules(t *testing.T, file string) []rbacv1.PolicyRule {
 	t.Helper()
 	data, err := os.ReadFile(file)

@@ -112,12 +112,12 @@ func (f *Fencing) setDefaults() {
 	orDuration(&f.MaxAge, fence.DefaultMaxAge)
 	orDuration(&f.Returning.ReadyFor, fence.DefaultReadyFor)
 	or(&f.Tainting.Mode, Off)
-	orDuration(&f.Tainting.NotReadyFor, 5*time.Minute)
+	orDuration(&f.Tainting.NotReadyFor, fence.DefaultNotReadyFor)
 	if f.Tainting.MaxNodes == 0 {
-		f.Tainting.MaxNodes = 1
+		f.Tainting.MaxNodes = fence.DefaultMaxNodes
 	}
 	if f.Tainting.MaxPercent == 0 {
-		f.Tainting.MaxPercent = 34
+		f.Tainting.MaxPercent = fence.DefaultMaxShare
 	}
 	for i := range f.Profiles {
 		p := &f.Profiles[i]
