@@ -16,8 +16,8 @@ import (
 	"github.com/fairlead-io/fairlead/storage"
 )
 
-// addOthers gathers what a fence could hurt: the other nodes, and the storage's
-// servers.
+// addOthers gathers what a fence could hurt: the other nodes, the storage's
+// servers, and the fences that there are.
 func (r *FenceReader) addOthers(ctx context.Context, f *fence.Facts) error {
 	others := map[string]*fence.Other{}
 	other := func(name string) *fence.Other {
@@ -62,7 +62,9 @@ func (r *FenceReader) addOthers(ctx context.Context, f *fence.Facts) error {
 		f.Others = append(f.Others, *o)
 	}
 	slices.SortFunc(f.Others, func(a, b fence.Other) int { return strings.Compare(a.Node.Name, b.Node.Name) })
-	return nil
+	var err error
+	f.Fences, err = r.networkFences(ctx)
+	return err
 }
 
 // storagePods of a storage system that run or will.

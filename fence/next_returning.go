@@ -122,9 +122,6 @@ func (f Facts) strays() []v1alpha1.Fence {
 	return strays
 }
 
-// HasStrays tells whether a node that seems healthy may be shut out.
-func (f Facts) HasStrays() bool { return len(f.strays()) > 0 }
-
 // letIn begins to unfence.
 func (f Facts) letIn(step *Step) {
 	s := &step.Status
