@@ -126,14 +126,18 @@ func (r *FenceReader) Facts(ctx context.Context, name string, now time.Time) (*F
 	return v, r.addOthers(ctx, f)
 }
 
-// FenceFacts gathers just the facts of one node, as they are at that time.
+// FenceFacts gathers all facts of one node, as they are at that time: also what a
+// fence could hurt, whether or not one is due.
 func (r *FenceReader) FenceFacts(c clock.PassiveClock) func(ctx context.Context, node string) (fence.Facts, error) {
 	return func(ctx context.Context, node string) (fence.Facts, error) {
 		view, err := r.Facts(ctx, node, c.Now())
 		if err != nil {
 			return fence.Facts{}, err
 		}
-		return view.Facts, nil
+		if view.alone() {
+			err = r.addOthers(ctx, &view.Facts)
+		}
+		return view.Facts, err
 	}
 }
 
