@@ -456,11 +456,9 @@ func (w *world) mustBeFenced(t *rapid.T, m *machine, v Volume) {
 		w.detach(v.Name, n)
 	}
 	w.use(t, v, m.node)
-	w.settleDown(t, m.node)
+	w.act(t, w.view(), m.node, w.now, 100)
 	m.reaches = false
-	for w.nodes[m.node].ready {
-		w.goWell(t)
-	}
+	w.nodeController(m.node)
 	w.taint(m.node, true, false)
 	w.detachAll(m.node)
 	to := w.nodeNames()[0]
