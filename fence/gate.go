@@ -91,6 +91,9 @@ func (h Holder) mayHaveMounted(v Volume) bool {
 	if i >= 0 && h.Status.Volumes[i].Until != nil {
 		return true
 	}
+	if i >= 0 && mayHaveBeenForced(h.Status) && !h.Status.Volumes[i].Waiting {
+		return true // it is back, or its taint gone, and nobody has looked at it yet
+	}
 	return h.InUse && (i < 0 || !h.Status.Volumes[i].Waiting)
 }
 

@@ -30,10 +30,15 @@ func TestAttach(t *testing.T) {
 			h.Status.Fences = append(h.Status.Fences, v1alpha1.Fence{Incident: incident, Driver: driver, ClusterID: clusterID, State: state})
 		}
 	}
+	records := func(v v1alpha1.HeldVolume) func(*Holder) {
+		v.PersistentVolume = "pv-1"
+		return func(h *Holder) { h.Status.Volumes = []v1alpha1.HeldVolume{v} }
+	}
 	overridden := func(gate string) func(*Holder) {
 		return func(h *Holder) { h.Override = Override{Gate: gate, At: noon.Add(time.Minute)} }
 	}
 	const last = "volume pv-1 was last on node node-1, which is lost and not fenced: attached to node-2 now, it could have two writers. "
+	const stillMounted = "StillMounted: volume pv-1 is or was still mounted on node node-1, from which it was detached: attached to node-2 now, it could have two writers. Kubernetes tries again by itself; see: kubectl get nodefence node-1 -o yaml"
 	const again = "Kubernetes tries again by itself; see: kubectl describe nodefence node-1"
 	for name, test := range map[string]struct {
 		volume Volume
@@ -73,7 +78,15 @@ func TestAttach(t *testing.T) {
 		"Ready without a boot, and not fenced": {volume: rwo, holder: []func(*Holder){in(v1alpha1.NodeFencing, ReasonFencing, ""), func(h *Holder) { h.Node.Ready, h.Node.OutOfService = true, false }, fence("now", rbd, "a", v1alpha1.FenceRequested)},
 			want: "Fencing: " + last + again, soon: true},
 		"still mounted on a healthy node": {volume: rwo, holder: []func(*Holder){func(h *Holder) { h.InUse = true }}, soon: true,
-			want: "StillMounted: volume pv-1 is or was still mounted on node node-1, from which it was detached: attached to node-2 now, it could have two writers. Kubernetes tries again by itself; see: kubectl get nodefence node-1 -o yaml"},
+			want: stillMounted},
+		"waited for on a healthy node":  {volume: rwo, holder: []func(*Holder){records(v1alpha1.HeldVolume{Waiting: true}), func(h *Holder) { h.InUse = true }}},
+		"recorded, and in use":          {volume: rwo, holder: []func(*Holder){records(v1alpha1.HeldVolume{}), func(h *Holder) { h.InUse = true }}, want: stillMounted, soon: true},
+		"recorded, and let go of":       {volume: rwo, holder: []func(*Holder){records(v1alpha1.HeldVolume{})}},
+		"given time to end":             {volume: rwo, holder: []func(*Holder){records(v1alpha1.HeldVolume{Until: at(noon)})}, want: stillMounted, soon: true},
+		"shared, given time to end":     {volume: rwx, holder: []func(*Holder){records(v1alpha1.HeldVolume{Until: at(noon)})}},
+		"back, and not looked at since": {volume: rwo, holder: []func(*Holder){records(v1alpha1.HeldVolume{}), func(h *Holder) { h.Status.Phase = v1alpha1.NodeLost }}, want: stillMounted, soon: true},
+		"in use on a namesake": {volume: rwo, holder: []func(*Holder){func(h *Holder) { h.Node.Machine.SystemUUID, h.InUse = "machine-2", true }, in(v1alpha1.NodeFenced, ReasonFenced, ""), fence("now", rbd, "a", v1alpha1.FenceFenced)},
+			want: "Replaced: volume pv-1 is in use on node node-1, where another machine than the one on record runs: attached to node-2 now, it could have two writers. Kubernetes tries again by itself; see: kubectl describe nodefence node-1"},
 		"still mounted on the node itself":          {volume: rwo, to: "node-1", holder: []func(*Holder){func(h *Holder) { h.InUse = true }}},
 		"shared, mounted on a healthy node":         {volume: rwx, holder: []func(*Holder){func(h *Holder) { h.InUse = true }}},
 		"shared, on a node that is not Ready":       {volume: rwx, holder: []func(*Holder){notReady}},

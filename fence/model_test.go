@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -54,6 +55,10 @@ type machine struct {
 	address map[string]netip.Addr
 	since   int
 	mounts  map[string]bool
+	// waits: its kubelet says that it uses what it only waits for. hidden: it does not
+	// say so of what was detached by force before it started anew, and ends that a while after.
+	waits  map[string]bool
+	hidden map[string]time.Time
 	// suspect: in this boot, somebody gave reason to fence it.
 	suspect bool
 	// reported: the step of its first word in this boot.
@@ -169,7 +174,7 @@ func newWorld(nodes int, sharedAddress bool) *world {
 func (w *world) id() int { w.ids++; return w.ids }
 
 func (w *world) newMachine(node string) *machine {
-	m := &machine{node: node, uuid: fmt.Sprintf("uuid-%d", w.id()), on: true, reaches: true, mounts: map[string]bool{}, address: w.newAddresses(), since: w.step}
+	m := &machine{node: node, uuid: fmt.Sprintf("uuid-%d", w.id()), on: true, reaches: true, mounts: map[string]bool{}, waits: map[string]bool{}, hidden: map[string]time.Time{}, address: w.newAddresses(), since: w.step}
 	w.machines = append(w.machines, m)
 	return m
 }
@@ -226,7 +231,7 @@ func (w *world) heartbeat(m *machine) {
 	n.uuid, n.bootID, n.address = m.uuid, m.bootID(), m.address["a"]
 	n.inUse, n.clients = nil, m.address
 	for _, v := range worldVolumes {
-		if m.mounts[v.Name] {
+		if _, hidden := m.hidden[v.Name]; m.mounts[v.Name] && !hidden || m.waits[v.Name] {
 			n.inUse = append(n.inUse, unique(v))
 		}
 	}
@@ -301,6 +306,8 @@ func (w *world) mount(v Volume, node string) {
 	m := w.machineOf(node)
 	if m.on && m.reaches && !w.blocked(m, v.ClusterID) && w.nodes[node].bootID == m.bootID() && slices.Contains(w.attachedTo(v.Name), node) {
 		m.mounts[v.Name] = true
+		delete(m.waits, v.Name)
+		delete(m.hidden, v.Name)
 		w.heartbeat(m) // it says so before it mounts
 		if w.modes[v.Driver] == ModeOff {
 			w.forgive(m, v.Name)
@@ -308,10 +315,57 @@ func (w *world) mount(v Volume, node string) {
 	}
 }
 
+func (m *machine) unmount(volume string) {
+	delete(m.mounts, volume)
+	delete(m.waits, volume)
+	delete(m.hidden, volume)
+}
+
+// startKubelet anew: it knows nothing of mounts that the cluster knows nothing of.
+func (w *world) startKubelet(m *machine) {
+	for v := range m.mounts {
+		if !slices.Contains(w.attachedTo(v), m.node) {
+			m.hidden[v] = w.now
+			if !mayHaveBeenForced(w.records[m.node].status) {
+				// Lost, detached by force and back, all without Fairlead's looking: that
+				// can't be told from a volume that was let go of.
+				delete(w.noticed, forgivenKey(m, v))
+			}
+		}
+	}
+	w.heartbeat(m)
+}
+
+// heal a partition.
+func (w *world) heal(m *machine) {
+	m.reaches = true
+	for v := range m.hidden {
+		m.hidden[v] = w.now
+	}
+	w.heartbeat(m)
+}
+
+// pass time: what a kubelet ends, it ends within four minutes.
+func (w *world) pass(d time.Duration) {
+	w.now = w.now.Add(d)
+	for _, m := range w.machines {
+		for v, since := range m.hidden {
+			if m.reaches && w.now.Sub(since) >= 4*time.Minute {
+				m.unmount(v)
+			}
+		}
+	}
+}
+
+// stop a machine: what it had mounted is gone.
+func (m *machine) stop() {
+	m.on, m.mounts, m.waits, m.hidden = false, map[string]bool{}, map[string]bool{}, map[string]time.Time{}
+}
+
 // letGo is a pod leaving a node that works: unmounted first, then detached.
 func (w *world) letGo(v Volume, node string) {
 	if m := w.machineOf(node); m.on && m.reaches {
-		delete(m.mounts, v.Name)
+		m.unmount(v.Name)
 	}
 }
 
@@ -471,7 +525,8 @@ func (w *world) taint(node string, on, own bool) {
 }
 
 func (w *world) reboot(m *machine) {
-	m.on, m.reaches, m.suspect, m.reported, m.mounts = true, true, false, 0, map[string]bool{}
+	m.stop()
+	m.on, m.reaches, m.suspect, m.reported = true, true, false, 0
 	m.boot++
 }
 
@@ -551,10 +606,7 @@ type view struct {
 func (w *world) view() view {
 	v := view{
 		step: w.step, now: w.now, nodes: maps.Clone(w.nodes), attachments: slices.Clone(w.attachments),
-		records: map[string]record{}, fences: maps.Clone(w.fences), silent: maps.Clone(w.silent),
-	}
-	for name, r := range w.records {
-		v.records[name] = record{r.version, *r.status.DeepCopy(), r.annotations}
+		records: maps.Clone(w.records), fences: maps.Clone(w.fences), silent: maps.Clone(w.silent),
 	}
 	return v
 }
@@ -591,7 +643,7 @@ func (w *world) facts(v view, name string, now time.Time) Facts {
 	r := v.records[name]
 	n := w.node(name, v.nodes[name])
 	f := Facts{
-		Now: now, Node: n, Status: *r.status.DeepCopy(), Override: ReadOverride(r.annotations, r.status), Policy: w.policy(),
+		Now: now, Node: n, Status: r.status, Override: ReadOverride(r.annotations, r.status), Policy: w.policy(),
 	}
 	if n.Ready {
 		f.Ledger = v.sources(name)
@@ -627,15 +679,17 @@ func (w *world) facts(v view, name string, now time.Time) Facts {
 // --- Fairlead's controller
 
 // act decides on facts and does what Next says: writes carry the version that
-// was read, any of them may fail, and after writes of them it crashes.
-func (w *world) act(t *rapid.T, v view, name string, now time.Time, writes int) Step {
+// was read, any of them may fail, and after writes of them it crashes. It tells
+// whether there was anything to do.
+func (w *world) act(t *rapid.T, v view, name string, now time.Time, writes int) bool {
 	if _, there := v.records[name]; !there {
 		if _, there := v.nodes[name]; there && writes > 0 {
 			if _, exists := w.records[name]; !exists {
 				w.records[name] = record{version: w.id()}
 			}
+			return true
 		}
-		return Step{}
+		return false
 	}
 	f := w.facts(v, name, now)
 	step := Next(f)
@@ -655,11 +709,11 @@ func (w *world) act(t *rapid.T, v view, name string, now time.Time, writes int) 
 		}
 	}
 	current, there := w.records[name]
-	if !equality.Semantic.DeepEqual(step.Status, f.Status) {
+	if !reflect.DeepEqual(step.Status, f.Status) && !equality.Semantic.DeepEqual(step.Status, f.Status) {
 		if writes > 0 && there && current.version == v.records[name].version {
 			w.write(t, name, step.Status)
 		}
-		return step
+		return true
 	}
 	did := func() bool { writes--; return writes >= 0 }
 	if step.Forget && did() && there && current.version == v.records[name].version {
@@ -689,7 +743,7 @@ func (w *world) act(t *rapid.T, v view, name string, now time.Time, writes int) 
 	if v.step == w.step && writes >= 0 {
 		w.seen(name)
 	}
-	return step
+	return step.Forget || step.RemoveTaint || len(step.Create)+len(step.Unfence)+len(step.Delete) > 0
 }
 
 func forgets(was, is v1alpha1.NodeFenceStatus) bool {
@@ -873,6 +927,9 @@ func (w *world) mustNotBeInnocent(t *rapid.T, f *networkFence, cluster string, a
 // fencedMustBeFenced: what is recorded as fenced is.
 func (w *world) fencedMustBeFenced(t *rapid.T) {
 	for name, r := range w.records {
+		if ReadOverride(r.annotations, r.status).Gate == GateUnfence {
+			continue // it is to be let in, and may be so with another of its address
+		}
 		switch r.status.Phase {
 		case v1alpha1.NodeFencing, v1alpha1.NodeFenced, v1alpha1.NodeDrained:
 		default:

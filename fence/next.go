@@ -51,8 +51,12 @@ func (f Facts) healthy(step *Step) {
 	s.Incident, s.LostSince = "", nil
 	f.record(s)
 	if f.Node.OutOfService {
-		// It may have been Kubernetes' word that its volumes are free: nothing is forgotten.
-		s.Volumes = union(s.Volumes, f.Holding)
+		// It may have been Kubernetes' word that its volumes are free: nothing of this boot is forgotten.
+		before := s.Volumes
+		if f.Status.Node.BootID != f.Node.Machine.BootID {
+			before = nil
+		}
+		s.Volumes = union(before, f.Holding)
 		step.warn(v1alpha1.NodeHealthy, ReasonTaintedButReady, fmt.Sprintf(
 			"the node has the taint %s but is Ready: a healthy node is not fenced, and its volumes are attached nowhere else; take the taint away, or shut the node down", OutOfServiceTaint))
 		if f.Node.OwnTaint {
@@ -79,13 +83,13 @@ func (f Facts) lingering(step *Step) []v1alpha1.HeldVolume {
 	if f.Status.Node.BootID != f.Node.Machine.BootID {
 		return nil
 	}
-	back := f.Status.Phase == v1alpha1.NodeLost || f.Status.Phase == v1alpha1.NodeFencing
+	back := mayHaveBeenForced(f.Status)
 	var list []v1alpha1.HeldVolume
 	for _, v := range f.Status.Volumes {
 		if slices.ContainsFunc(f.Holding, func(h v1alpha1.HeldVolume) bool { return h.PersistentVolume == v.PersistentVolume }) {
 			continue
 		}
-		if back && !v.Waiting && !v.Shared && v.Until == nil && f.Override.Gate == "" {
+		if back && !v.Waiting && f.Override.Gate == "" {
 			until := metav1.NewTime(f.Now.Add(endsWithin).Truncate(time.Second))
 			v.Until = &until
 		}
@@ -95,6 +99,12 @@ func (f Facts) lingering(step *Step) []v1alpha1.HeldVolume {
 		}
 	}
 	return list
+}
+
+// mayHaveBeenForced tells whether volumes may have been detached by force since the
+// record was written: the node was not Ready, or tainted.
+func mayHaveBeenForced(s v1alpha1.NodeFenceStatus) bool {
+	return s.Phase == v1alpha1.NodeLost || s.Phase == v1alpha1.NodeFencing || s.Phase == v1alpha1.NodeHealthy && s.Reason == ReasonTaintedButReady
 }
 
 // RefreshEvery is how often times are written anew that say nothing else: every

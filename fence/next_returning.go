@@ -10,11 +10,12 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 )
 
-// comeBack: the machine has booted anew. From here on it is recorded like any
+// comeBack: the machine has booted anew since it was fenced, though maybe not since
+// it was lost another time. From here on it is recorded like any
 // other, but what was blocked stays blocked until it may be let in.
 func (f Facts) comeBack(step *Step) {
 	s := &step.Status
-	s.Volumes, s.LostSince = f.Holding, nil
+	s.Volumes, s.LostSince = union(f.lingering(step), f.Holding), nil
 	f.record(s)
 	step.say(v1alpha1.NodeReturned, ReasonSettling, "the node has booted anew")
 	f.mayComeIn(step)
@@ -29,7 +30,7 @@ func (f Facts) returning(step *Step) {
 		return
 	}
 	if f.Node.Ready && !f.replaced() {
-		s.Volumes = f.Holding
+		s.Volumes = union(f.lingering(step), f.Holding)
 		f.record(s)
 	}
 	if s.Phase == v1alpha1.NodeReturned {
@@ -120,9 +121,6 @@ func (f Facts) strays() []v1alpha1.Fence {
 	}
 	return strays
 }
-
-// HasStrays tells whether a node that seems healthy may be shut out.
-func (f Facts) HasStrays() bool { return len(f.strays()) > 0 }
 
 // letIn begins to unfence.
 func (f Facts) letIn(step *Step) {

@@ -83,11 +83,11 @@ func (w *world) drawFence(t *rapid.T) string {
 func (w *world) machineActions() map[string]func(*rapid.T) {
 	return map[string]func(*rapid.T){
 		"pass time": func(t *rapid.T) {
-			w.now = w.now.Add(drawOf(t, "passes", time.Second, 7*time.Second, 30*time.Second, 3*time.Minute, 7*time.Minute))
+			w.pass(drawOf(t, "passes", time.Second, 7*time.Second, 30*time.Second, 3*time.Minute, 7*time.Minute))
 		},
 		"partition":         func(t *rapid.T) { w.drawMachine(t).reaches = false },
-		"partition heals":   func(t *rapid.T) { m := w.drawMachine(t); m.reaches = true; w.heartbeat(m) },
-		"power fails":       func(t *rapid.T) { m := w.drawMachine(t); m.on, m.mounts = false, map[string]bool{} },
+		"partition heals":   func(t *rapid.T) { w.heal(w.drawMachine(t)) },
+		"power fails":       func(t *rapid.T) { w.drawMachine(t).stop() },
 		"reboot":            func(t *rapid.T) { w.reboot(w.drawMachine(t)) },
 		"old machines stop": func(*rapid.T) { w.stopScrap() },
 		"address is given to another": func(t *rapid.T) {
@@ -105,7 +105,19 @@ func (w *world) machineActions() map[string]func(*rapid.T) {
 
 func (w *world) kubernetesActions() map[string]func(*rapid.T) {
 	return map[string]func(*rapid.T){
-		"kubelet":                  func(t *rapid.T) { w.heartbeat(w.drawMachine(t)) },
+		"kubelet": func(t *rapid.T) { w.heartbeat(w.drawMachine(t)) },
+		"kubelet starts anew": func(t *rapid.T) {
+			if m := w.drawMachine(t); m.on && !m.scrap {
+				w.startKubelet(m)
+			}
+		},
+		"a pod waits for a volume": func(t *rapid.T) {
+			v, m := drawVolume(t), w.drawMachine(t)
+			if m.on && m.reaches && !m.mounts[v.Name] {
+				m.waits[v.Name] = true
+				w.heartbeat(m)
+			}
+		},
 		"node controller":          func(t *rapid.T) { w.nodeController(w.drawNode(t)) },
 		"attach":                   func(t *rapid.T) { w.attach(t, drawVolume(t), w.drawNode(t)) },
 		"mount":                    func(t *rapid.T) { w.mount(drawVolume(t), w.drawNode(t)) },
@@ -213,7 +225,7 @@ func (w *world) storylines() map[string]func(*rapid.T) {
 	}
 	isLost := func(t *rapid.T, n string) {
 		w.machineOf(n).reaches = false
-		w.now = w.now.Add(time.Minute)
+		w.pass(time.Minute)
 		w.nodeController(n)
 		w.taint(n, true, false)
 		w.detachAll(n)
@@ -241,14 +253,13 @@ func (w *world) storylines() map[string]func(*rapid.T) {
 			m := w.drawMachine(t)
 			w.reboot(m)
 			w.heartbeat(m)
-			w.now = w.now.Add(time.Minute)
+			w.pass(time.Minute)
 			w.taint(m.node, false, false)
 		},
 		"a node comes back without a boot": func(t *rapid.T) {
 			m := w.drawMachine(t)
-			m.reaches = true
-			w.heartbeat(m)
-			w.now = w.now.Add(time.Minute)
+			w.heal(m)
+			w.pass(time.Minute)
 			was := w.nodesGate
 			w.nodesGate = rapid.Bool().Draw(t, "gate")
 			w.taint(m.node, false, false)
@@ -260,7 +271,7 @@ func (w *world) storylines() map[string]func(*rapid.T) {
 func (w *world) stopScrap() {
 	for _, m := range w.machines {
 		if m.scrap {
-			m.on, m.mounts = false, map[string]bool{}
+			m.stop()
 		}
 	}
 }
@@ -274,7 +285,10 @@ func (w *world) detachAll(node string) {
 // settleDown until a node's record says nothing new.
 func (w *world) settleDown(t *rapid.T, name string) {
 	for range 6 {
-		w.act(t, w.view(), name, w.now, 100)
+		if !w.act(t, w.view(), name, w.now, 100) {
+			return
+		}
+		w.check(t)
 	}
 }
 
@@ -325,17 +339,14 @@ func (w *world) csiAddonsRound(t *rapid.T) {
 
 // goWell is one round in which everybody does his part.
 func (w *world) goWell(t *rapid.T) {
-	w.now = w.now.Add(5 * time.Second)
+	w.pass(5 * time.Second)
 	for _, n := range w.nodeNames() {
 		w.heartbeat(w.machineOf(n))
 		w.nodeController(n)
 		w.detachAll(n)
 	}
 	for _, n := range w.everyName() {
-		for range 3 {
-			w.act(t, w.view(), n, w.now, 100)
-			w.check(t)
-		}
+		w.settleDown(t, n)
 	}
 	w.csiAddonsRound(t)
 	w.step++
@@ -371,6 +382,8 @@ func (w *world) mustFinish(t *rapid.T) {
 			}
 		}
 	}
+	w.pass(endsWithin)
+	w.goWell(t) // what lingered has ended
 	for name, r := range w.records {
 		if r.status.Phase != v1alpha1.NodeHealthy || len(r.status.Fences) > 0 {
 			t.Fatalf("%s does not become healthy\n%s", name, w)
@@ -443,11 +456,9 @@ func (w *world) mustBeFenced(t *rapid.T, m *machine, v Volume) {
 		w.detach(v.Name, n)
 	}
 	w.use(t, v, m.node)
-	w.settleDown(t, m.node)
+	w.act(t, w.view(), m.node, w.now, 100)
 	m.reaches = false
-	for w.nodes[m.node].ready {
-		w.goWell(t)
-	}
+	w.nodeController(m.node)
 	w.taint(m.node, true, false)
 	w.detachAll(m.node)
 	to := w.nodeNames()[0]
