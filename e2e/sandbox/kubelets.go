@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -40,14 +41,19 @@ func (s *Sandbox) kubelets(ctx context.Context) error {
 	var pods corev1.PodList
 	var claims corev1.PersistentVolumeClaimList
 	var volumes corev1.PersistentVolumeList
-	for _, list := range []client.ObjectList{&nodes, &pods, &claims, &volumes} {
+	var drivers storagev1.CSIDriverList
+	for _, list := range []client.ObjectList{&nodes, &pods, &claims, &volumes, &drivers} {
 		if err := s.Client.List(ctx, list); err != nil {
 			return err
 		}
 	}
+	unattached := map[string]bool{} // their volumes are mounted without, and are in no list of a node
+	for _, d := range drivers.Items {
+		unattached[d.Name] = d.Spec.AttachRequired != nil && !*d.Spec.AttachRequired
+	}
 	names := map[string]corev1.UniqueVolumeName{}
 	for _, pv := range volumes.Items {
-		if csi := pv.Spec.CSI; csi != nil {
+		if csi := pv.Spec.CSI; csi != nil && !unattached[csi.Driver] {
 			names[pv.Name] = corev1.UniqueVolumeName("kubernetes.io/csi/" + csi.Driver + "^" + csi.VolumeHandle)
 		}
 	}
@@ -102,7 +108,8 @@ func volumesOf(pod *corev1.Pod, bound map[client.ObjectKey]corev1.UniqueVolumeNa
 
 // markMounted marks a pod whose volumes are attached and said to be in use.
 func (s *Sandbox) markMounted(ctx context.Context, node *corev1.Node, pod *corev1.Pod, volumes []corev1.UniqueVolumeName) error {
-	if len(volumes) == 0 || pod.Annotations[MountedAnnotation] != "" || pod.Status.Phase != corev1.PodRunning {
+	claims := slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.PersistentVolumeClaim != nil })
+	if !claims || pod.Annotations[MountedAnnotation] != "" || pod.Status.Phase != corev1.PodRunning {
 		return nil
 	}
 	for _, v := range volumes {
