@@ -65,7 +65,7 @@ func (c *cluster) runDatabase(d database) string {
 	size := corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
 	pv := &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: d.volume(), Annotations: map[string]string{
-			"volume.kubernetes.io/provisioner-deletion-secret-name": "csi-provisioner", "volume.kubernetes.io/provisioner-deletion-secret-namespace": "rook-ceph",
+			"volume.kubernetes.io/provisioner-deletion-secret-name": "rook-csi-rbd-provisioner", "volume.kubernetes.io/provisioner-deletion-secret-namespace": "rook-ceph",
 		}},
 		Spec: corev1.PersistentVolumeSpec{
 			AccessModes: []corev1.PersistentVolumeAccessMode{d.mode}, Capacity: size, PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
