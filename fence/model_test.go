@@ -325,7 +325,12 @@ func (m *machine) unmount(volume string) {
 func (w *world) startKubelet(m *machine) {
 	for v := range m.mounts {
 		if !slices.Contains(w.attachedTo(v), m.node) {
-			m.hidden[v] = w.now
+			if _, already := m.hidden[v]; already {
+				continue
+			}
+			if m.hidden[v] = (time.Time{}); m.reaches {
+				m.hidden[v] = w.now
+			}
 			if !mayHaveBeenForced(w.records[m.node].status) {
 				// Lost, detached by force and back, all without Fairlead's looking: that
 				// can't be told from a volume that was let go of.
@@ -339,18 +344,21 @@ func (w *world) startKubelet(m *machine) {
 // heal a partition.
 func (w *world) heal(m *machine) {
 	m.reaches = true
-	for v := range m.hidden {
-		m.hidden[v] = w.now
+	for v, since := range m.hidden {
+		if since.IsZero() {
+			m.hidden[v] = w.now
+		}
 	}
 	w.heartbeat(m)
 }
 
-// pass time: what a kubelet ends, it ends within four minutes.
+// pass time: what a kubelet ends, it ends within four minutes of hearing that it is
+// to run no more.
 func (w *world) pass(d time.Duration) {
 	w.now = w.now.Add(d)
 	for _, m := range w.machines {
 		for v, since := range m.hidden {
-			if m.reaches && w.now.Sub(since) >= 4*time.Minute {
+			if !since.IsZero() && w.now.Sub(since) >= 4*time.Minute {
 				m.unmount(v)
 			}
 		}
@@ -553,8 +561,8 @@ func (w *world) override(node, gate string) {
 	r.annotations = map[string]string{OverrideAnnotation: gate + ": I know", OverriddenAnnotation: o.Text()}
 	r.version++
 	w.records[node] = r
-	if gate != GateUnfence || r.status.Incident == "" {
-		return // attach: see mustNotBeWritable
+	if gate == GateTaint || r.status.Incident == "" {
+		return
 	}
 	for _, m := range w.machines {
 		if m.node == node {
@@ -712,6 +720,13 @@ func (w *world) act(t *rapid.T, v view, name string, now time.Time, writes int) 
 	if !reflect.DeepEqual(step.Status, f.Status) && !equality.Semantic.DeepEqual(step.Status, f.Status) {
 		if writes > 0 && there && current.version == v.records[name].version {
 			w.write(t, name, step.Status)
+			if m := w.machineOf(name); v.step < w.step && !v.cached {
+				// An old leader has written what it saw before a loss that nobody else has
+				// noticed: what the kubelet does not show any more is not known then.
+				for volume := range m.hidden {
+					delete(w.noticed, forgivenKey(m, volume))
+				}
+			}
 		}
 		return true
 	}
@@ -910,8 +925,8 @@ func (w *world) keepsOut(m *machine, cluster string, f *networkFence) bool {
 // mustNotBeInnocent: whom this shuts out was given up by somebody, or took over
 // the address later.
 func (w *world) mustNotBeInnocent(t *rapid.T, f *networkFence, cluster string, a netip.Addr) {
-	if _, already := w.blocks[cluster][HostPrefix(a).String()]; already {
-		return
+	if _, already := w.blocks[cluster][HostPrefix(a).String()]; already || f.did == did(f.NetworkFence) {
+		return // done again: a node behind the same address was let in meanwhile
 	}
 	for _, m := range w.machines {
 		if m.address[cluster] != a || !m.on || !m.reaches || m.suspect || m.since > f.made {

@@ -140,6 +140,9 @@ func (f Facts) lost(step *Step) {
 		s.Incident = incidentOf(f.Node.Name, *s)
 	}
 	s.Volumes = union(s.Volumes, f.Holding)
+	if !f.asked() {
+		f.withdraw(step) // of a loss before this one
+	}
 	reason, what := f.how()
 	switch {
 	case len(f.protected(s.Volumes)) == 0 && f.gone() && len(s.Fences) > 0:
