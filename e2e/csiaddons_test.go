@@ -3,7 +3,7 @@ package e2e
 import (
 	"errors"
 	"fmt"
-	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -180,8 +180,8 @@ func (c *cluster) startCSIAddons(o sandbox.CSIAddonsOptions) *sandbox.CSIAddons 
 		logs, failed := csi.Logs()
 		c.t.Logf("what the drivers were asked: %v\n%s", errors.Join(err, failed), calls)
 		for _, log := range logs {
-			if data, err := os.ReadFile(log); c.t.Failed() {
-				c.t.Logf("%s: %v\n%s", log, err, data[max(0, len(data)-6000):])
+			if c.t.Failed() {
+				c.t.Logf("log of %s:\n%s", filepath.Base(log), endOf(log, 1500))
 			}
 		}
 	})

@@ -55,8 +55,7 @@ func TestEndpoints(t *testing.T) {
 		c.setReady(server, corev1.ConditionTrue)
 		c.waitAddresses(volume, first...)
 		server = c.server(volume)
-		server.Finalizers = []string{"test.fairlead.io/hold"}
-		c.must(c.Client.Update(t.Context(), server))
+		c.kubectl("-n", namespace, "patch", "pod", server.Name, "--type=merge", "-p", `{"metadata":{"finalizers":["test.fairlead.io/hold"]}}`)
 		c.must(c.Client.Delete(t.Context(), server))
 		c.waitAddresses(volume)
 		c.resolves(dns, name)

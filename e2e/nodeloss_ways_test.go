@@ -173,8 +173,9 @@ func (c *cluster) deletedForGood(csi *sandbox.CSIAddons, d database) {
 	object.Spec.Taints = nil
 	status := object.Status
 	c.must(c.Client.Create(c.t.Context(), &object))
+	created := object.DeepCopy()
 	object.Status = status
-	c.must(c.Client.Status().Update(c.t.Context(), &object))
+	c.must(c.Client.Status().Patch(c.t.Context(), &object, client.MergeFrom(created))) // Kubernetes writes to it at the same time
 	c.must(c.SwitchOn(c.t.Context(), node, false))
 	c.waitReady(node, true)
 	c.waitPhase(node, v1alpha1.NodeHealthy)

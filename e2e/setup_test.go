@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -144,13 +145,21 @@ func (c *cluster) must(err error) {
 // showLogs prints the end of what Fairlead logged.
 func (c *cluster) showLogs() {
 	for _, r := range c.Replicas() {
-		data, err := os.ReadFile(r.Log)
-		if err != nil {
-			c.t.Log(err)
-			continue
-		}
-		c.t.Logf("log of %s:\n%s", r.Name, data[max(0, len(data)-6000):])
+		c.t.Logf("log of %s:\n%s", r.Name, endOf(r.Log, 6000))
 	}
+}
+
+// endOf a log, in whole lines of at most so many bytes together.
+func endOf(log string, most int) string {
+	data, err := os.ReadFile(log)
+	if err != nil {
+		return err.Error()
+	}
+	if len(data) > most {
+		data = data[len(data)-most:]
+		_, data, _ = bytes.Cut(data, []byte("\n"))
+	}
+	return string(data)
 }
 
 // eventually waits for something that takes a moment, and fails with the last reason why it is not so.

@@ -4,6 +4,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 )
@@ -60,7 +63,7 @@ func incidentOf(node string, s v1alpha1.NodeFenceStatus) string {
 func fenceName(node, incident, driver, clusterID string) string {
 	const room = 200 // of 253 for an object's name
 	if len(node) > room {
-		node = node[:room]
+		node = strings.TrimRight(node[:room], "-.")
 	}
 	return "fairlead-" + node + "-" + incident + "-" + short(driver, clusterID)
 }
@@ -92,9 +95,10 @@ func object(node, boot string, f v1alpha1.Fence, unfenced bool) NetworkFence {
 	return n
 }
 
-// LabelValue is a node's name or boot, or a hash of one that is too long for a label.
+// LabelValue is a node's name or boot, or a hash of one that is none for a label: it
+// may be too long, and a boot is whatever the kubelet says.
 func LabelValue(name string) string {
-	if len(name) > 63 {
+	if len(validation.IsValidLabelValue(name)) > 0 {
 		return short(name)
 	}
 	return name

@@ -56,6 +56,7 @@ func TestNamesOfFences(t *testing.T) {
 		"none":                   fenceName("node-1", incident, rbd, ""),
 		"what is run together":   fenceName("node-1", incident, rbd+"a", ""),
 		"a node of a long name":  fenceName(long, incident, rbd, "a"),
+		"one cut at a dot":       fenceName(strings.Repeat("n", 63)+"."+strings.Repeat("n", 63)+"."+strings.Repeat("n", 63)+"."+strings.Repeat("n", 7)+"."+"n", incident, rbd, "a"),
 		"the same on a new boot": fenceName("node-1", incidentOf("node-1", v1alpha1.NodeFenceStatus{Node: v1alpha1.MachineIdentity{UID: "u", BootID: "c"}, LostSince: at(noon)}), rbd, "a"),
 		"of a node made anew":    fenceName("node-1", incidentOf("node-1", v1alpha1.NodeFenceStatus{Node: v1alpha1.MachineIdentity{UID: "v", BootID: "b"}, LostSince: at(noon)}), rbd, "a"),
 		"lost a second later":    fenceName("node-1", incidentOf("node-1", v1alpha1.NodeFenceStatus{Node: v1alpha1.MachineIdentity{UID: "u", BootID: "b"}, LostSince: at(noon.Add(time.Second))}), rbd, "a"),
@@ -73,9 +74,11 @@ func TestNamesOfFences(t *testing.T) {
 	if again := incidentOf("node-1", lost); again != incident {
 		t.Errorf("the same incident is %s and %s", incident, again)
 	}
-	for _, value := range object(long, strings.Repeat("b", 100), v1alpha1.Fence{Incident: incident}, false).Labels {
-		if problems := validation.IsValidLabelValue(value); len(problems) > 0 {
-			t.Errorf("%s: %v", value, problems)
+	for _, boot := range []string{strings.Repeat("b", 100), "another boot", "{5d9f}", "b-"} {
+		for _, value := range object(long, boot, v1alpha1.Fence{Incident: incident}, false).Labels {
+			if problems := validation.IsValidLabelValue(value); len(problems) > 0 {
+				t.Errorf("%s: %v", value, problems)
+			}
 		}
 	}
 }

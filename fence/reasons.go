@@ -31,4 +31,5 @@ const (
 	ReasonLeftoverUnfenced = "LeftoverUnfenced" // refused: another object would let the address in again
 	ReasonDriverFailed     = "DriverFailed"     // the CSI driver said no
 	ReasonNoCSIAddons      = "NoCSIAddons"      // there is nobody to fence: csi-addons is not installed
+	ReasonWriteFailed      = "WriteFailed"      // the API server did not take what Fairlead wrote
 )

@@ -164,7 +164,7 @@ func TestEveryStorageIdentityIsFencedForItself(t *testing.T) {
 	}
 	w.csi()
 	w.fails("node-1")
-	s := w.expect("node-1", v1alpha1.NodeFencing, fence.ReasonFencing)
+	s := w.expect("node-1", v1alpha1.NodeFencing, fence.ReasonWriteFailed)
 	stands := slices.IndexFunc(s.Fences, func(f v1alpha1.Fence) bool { return f.State == v1alpha1.FenceFenced })
 	if len(s.Fences) != 2 || stands < 0 || s.Fences[stands].Name == failing {
 		t.Fatalf("got %+v", s.Fences)
@@ -328,6 +328,38 @@ func TestWithoutCSIAddonsItIsSaidAndLookedForAgain(t *testing.T) {
 	w.funcs.List = nil
 	w.look("node-1")
 	w.expect("node-1", v1alpha1.NodeFencing, fence.ReasonFencing)
+	w.csi()
+	w.look("node-1")
+	w.expect("node-1", v1alpha1.NodeFenced, fence.ReasonFenced)
+}
+
+// What the API server does not take is on the record, in its words, until it does.
+func TestWhatCanNotBeWrittenIsSaid(t *testing.T) {
+	w := newWorld(t)
+	refused := true
+	w.funcs.Create = func(_ context.Context, _ client.WithWatch, o client.Object, _ ...client.CreateOption) error {
+		if _, is := o.(*csiaddons.NetworkFence); is && refused {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "networkfences"}, o.GetName(), errors.New("exceeded quota: fences"))
+		}
+		return nil
+	}
+	w.gone("node-1")
+	request := ctrl.Request{NamespacedName: types.NamespacedName{Name: "node-1"}}
+	for range 3 {
+		if _, err := w.r.Reconcile(t.Context(), request); err == nil {
+			t.Fatal("it is not tried again")
+		}
+	}
+	s := w.expect("node-1", v1alpha1.NodeFencing, fence.ReasonWriteFailed)
+	if !strings.Contains(s.Message, "exceeded quota: fences") {
+		t.Errorf("it says %s", s.Message)
+	}
+	w.writes = nil
+	if _, err := w.r.Reconcile(t.Context(), request); err == nil || len(w.writes) != 0 {
+		t.Errorf("%v; what is known already is written again: %q", err, w.writes)
+	}
+	refused = false
+	w.look("node-1")
 	w.csi()
 	w.look("node-1")
 	w.expect("node-1", v1alpha1.NodeFenced, fence.ReasonFenced)

@@ -40,6 +40,8 @@ type Reconciler struct {
 	metrics  *metrics
 	// idle is since when there has been nothing to do for a node in an incident.
 	idle sync.Map
+	// undone is what went wrong, by node, when what was decided was last tried.
+	undone sync.Map
 	// kept are the records, by UID, of which it was said that they are not deleted yet.
 	kept sync.Map
 }
@@ -163,6 +165,7 @@ func (r *Reconciler) incident(ctx context.Context, node string) (ctrl.Result, er
 			}
 			d = decide(view)
 		}
+		r.sayUndone(&d)
 		r.seen(d)
 		r.tellKept(d)
 		if !asked && d.asks() {
@@ -183,7 +186,11 @@ func (r *Reconciler) incident(ctx context.Context, node string) (ctrl.Result, er
 		if err := r.do(ctx, d); faster(err) {
 			continue
 		} else if err != nil {
+			r.undone.Store(node, err.Error())
 			return ctrl.Result{}, err
+		}
+		if _, was := r.undone.LoadAndDelete(node); was {
+			continue // the record says so no more
 		}
 		return ctrl.Result{RequeueAfter: d.after()}, nil
 	}
@@ -223,6 +230,23 @@ func (d *decision) withoutCSIAddons() {
 		d.Facts.Node.Name + " '" + fence.OverrideAnnotation + "=" + fence.GateAttach + ": <how>'"
 }
 
+// sayUndone says on the record why what was decided is not done: the API server, a
+// quota or another webhook does not let it.
+func (r *Reconciler) sayUndone(d *decision) {
+	if d.idle() {
+		r.undone.Delete(d.Facts.Node.Name)
+		return
+	}
+	problem, ok := r.undone.Load(d.Facts.Node.Name)
+	if !ok {
+		return
+	}
+	if d.Warning {
+		problem = d.Status.Message + "; " + problem.(string)
+	}
+	d.Status.Reason, d.Status.Message, d.Warning = fence.ReasonWriteFailed, problem.(string)+" (it is tried again)", true
+}
+
 // differs tells whether there is something to record.
 func (d decision) differs() bool {
 	if d.Forget {
@@ -241,7 +265,12 @@ func (d decision) routine() bool {
 
 // rests tells whether there is nothing to record and nothing to do.
 func (d decision) rests() bool {
-	return !d.differs() && !d.Forget && !d.RemoveTaint && len(d.Create)+len(d.Unfence)+len(d.Delete) == 0
+	return !d.differs() && !d.Forget && d.idle()
+}
+
+// idle tells whether nothing but the record is to be written.
+func (d decision) idle() bool {
+	return !d.RemoveTaint && len(d.Create)+len(d.Unfence)+len(d.Delete) == 0
 }
 
 // weighs tells whether somebody may be fenced or let in by it.

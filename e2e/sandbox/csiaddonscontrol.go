@@ -14,8 +14,8 @@ import (
 
 // csiControl is what the endpoints of a driver read at each call (e2e/csiaddons/endpoint).
 type csiControl struct {
-	Fail  map[string]string `json:"fail"`
-	Delay map[string]string `json:"delay"`
+	Fail  map[string]string `json:"fail,omitempty"`
+	Delay map[string]string `json:"delay,omitempty"`
 }
 
 // csiVerbs are what can fail: blocking, unblocking, listing what is blocked, and
