@@ -4,7 +4,9 @@ import (
 	"slices"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
@@ -48,6 +50,41 @@ func TestControllerCacheFitsItsKinds(t *testing.T) {
 		options.Scheme, options.Mapper = scheme, mapper
 		if _, err := cache.New(&rest.Config{Host: "https://localhost"}, options); err != nil {
 			t.Fatal(name, err)
+		}
+	}
+}
+
+// The fencing controllers watch ConfigMaps whatever is configured, and RBAC lets them
+// list one, by its name: without a selector the controller would end as it starts.
+func TestEverySwitchIsCachedByItsName(t *testing.T) {
+	for _, mode := range []config.Switch{config.Fence, config.Guard, config.Off} {
+		var fenced config.Fencing
+		for _, s := range fence.Storages() {
+			fenced.Profiles = append(fenced.Profiles, config.FencingProfile{Name: s.Name, Namespace: "of-" + s.Name, Mode: mode})
+		}
+		for _, profiles := range [][]storage.Profile{nil, storage.Profiles()} {
+			options, err := ControllerCache(profiles, fenced)
+			if err != nil {
+				t.Fatal(mode, err)
+			}
+			var switches, pods map[string]cache.Config
+			for o, by := range options.ByObject {
+				switch o.(type) {
+				case *corev1.ConfigMap:
+					switches = by.Namespaces
+				case *corev1.Pod:
+					pods = by.Namespaces
+				}
+			}
+			for _, s := range fence.Storages() {
+				by := switches["of-"+s.Name]
+				if by.FieldSelector == nil || by.FieldSelector.String() != "metadata.name="+s.Switch.ConfigMap {
+					t.Errorf("%s: of the ConfigMaps of %s are cached %+v", mode, s.Name, by)
+				}
+			}
+			if len(switches) != len(fence.Storages()) || pods[metav1.NamespaceAll].LabelSelector == nil {
+				t.Errorf("%s: ConfigMaps are cached by %v, pods by %v", mode, switches, pods)
+			}
 		}
 	}
 }

@@ -24,14 +24,16 @@ import (
 func cacheFencing(kinds map[client.Object]cache.ByObject, pods map[string]cache.Config, fencing config.Fencing) {
 	switches := map[string]cache.Config{}
 	for _, p := range fencing.Profiles {
+		// Also of a profile that is off: ConfigMaps are watched all the same, and without a
+		// selector that would be all of the cluster, which RBAC does not allow.
+		if name := p.Storage().Switch.ConfigMap; name != "" {
+			switches[p.Namespace] = cache.Config{FieldSelector: fields.OneTermEqualSelector("metadata.name", name)}
+		}
 		if p.Mode == config.Off {
 			continue
 		}
 		if _, cached := pods[p.Namespace]; !cached {
 			pods[p.Namespace] = cache.Config{Transform: storagePod}
-		}
-		if name := p.Storage().Switch.ConfigMap; name != "" {
-			switches[p.Namespace] = cache.Config{FieldSelector: fields.OneTermEqualSelector("metadata.name", name)}
 		}
 	}
 	pods[metav1.NamespaceAll] = cache.Config{LabelSelector: labels.SelectorFromSet(labels.Set{fence.GatedLabel: "true"}), Transform: gatedPod}
