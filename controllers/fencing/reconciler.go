@@ -231,7 +231,8 @@ func (d *decision) withoutCSIAddons() {
 }
 
 // sayUndone says on the record why what was decided is not done: the API server, a
-// quota or another webhook does not let it.
+// quota or another webhook does not let it. Other reasons than that something was asked
+// for stay: they are read again, as what is known of the node.
 func (r *Reconciler) sayUndone(d *decision) {
 	if d.idle() {
 		r.undone.Delete(d.Facts.Node.Name)
@@ -241,10 +242,14 @@ func (r *Reconciler) sayUndone(d *decision) {
 	if !ok {
 		return
 	}
-	if d.Warning {
+	asked := d.Status.Reason == fence.ReasonFencing || d.Status.Reason == fence.ReasonUnfencing
+	if (d.Warning || !asked) && d.Status.Message != "" {
 		problem = d.Status.Message + "; " + problem.(string)
 	}
-	d.Status.Reason, d.Status.Message, d.Warning = fence.ReasonWriteFailed, problem.(string)+" (it is tried again)", true
+	d.Status.Message = problem.(string) + " (it is tried again)"
+	if asked {
+		d.Status.Reason, d.Warning = fence.ReasonWriteFailed, true
+	}
 }
 
 // differs tells whether there is something to record.
