@@ -15,8 +15,6 @@ import (
 
 // csiAddons is what csi-addons knows of classes and clients.
 type csiAddons struct {
-	// missing: its kinds are not installed.
-	missing bool
 	// classes by name, in the order of names.
 	classes []csiaddons.NetworkFenceClass
 	nodes   []csiaddons.CSIAddonsNode
@@ -26,9 +24,7 @@ type csiAddons struct {
 func (r *FenceReader) addons(ctx context.Context, clients bool) (csiAddons, error) {
 	var a csiAddons
 	var classes csiaddons.NetworkFenceClassList
-	if err := r.objects.List(ctx, &classes, client.UnsafeDisableDeepCopy); notInstalled(err) {
-		a.missing = true
-	} else if err != nil {
+	if err := r.objects.List(ctx, &classes, client.UnsafeDisableDeepCopy); err != nil && !notInstalled(err) {
 		return a, fmt.Errorf("listing NetworkFenceClasses: %w", err)
 	}
 	var nodes csiaddons.CSIAddonsNodeList
@@ -103,16 +99,18 @@ func ofController(n *csiaddons.CSIAddonsNode) bool {
 }
 
 // networkFences are all of the cluster, Fairlead's and others', or some of them.
-func (r *FenceReader) networkFences(ctx context.Context, which ...client.ListOption) ([]fence.NetworkFence, error) {
+// missing tells that there is no such kind, so that nobody can be asked to fence; one
+// without classes fences by driver and secret.
+func (r *FenceReader) networkFences(ctx context.Context, which ...client.ListOption) (all []fence.NetworkFence, missing bool, err error) {
 	var list csiaddons.NetworkFenceList
 	if err := r.objects.List(ctx, &list, which...); notInstalled(err) {
-		return nil, nil
+		return nil, true, nil
 	} else if err != nil {
-		return nil, fmt.Errorf("listing NetworkFences: %w", err)
+		return nil, false, fmt.Errorf("listing NetworkFences: %w", err)
 	}
 	fences := make([]fence.NetworkFence, 0, len(list.Items))
 	for i := range list.Items {
 		fences = append(fences, FenceObject(&list.Items[i]))
 	}
-	return fences, nil
+	return fences, false, nil
 }

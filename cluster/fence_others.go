@@ -63,7 +63,7 @@ func (r *FenceReader) addOthers(ctx context.Context, f *fence.Facts) error {
 	}
 	slices.SortFunc(f.Others, func(a, b fence.Other) int { return strings.Compare(a.Node.Name, b.Node.Name) })
 	var err error
-	f.Fences, err = r.networkFences(ctx)
+	f.Fences, f.NoCSIAddons, err = r.networkFences(ctx)
 	return err
 }
 

@@ -109,17 +109,17 @@ func (r *FenceReader) Facts(ctx context.Context, name string, now time.Time) (*F
 	if err != nil {
 		return nil, err
 	}
-	f.NoCSIAddons = addons.missing
 	if f.Node.Ready {
 		if f.Ledger, err = r.ledger(ctx, v, addons); err != nil {
 			return nil, err
 		}
 	}
 	// A leader that hung may have made one after all was over, or a record was lost.
-	named, err := r.networkFences(ctx, client.MatchingLabels{fence.NodeLabel: fence.LabelValue(name)})
+	named, missing, err := r.networkFences(ctx, client.MatchingLabels{fence.NodeLabel: fence.LabelValue(name)})
 	if err != nil {
 		return nil, err
 	}
+	f.NoCSIAddons = missing
 	if v.named = len(named) > 0; v.alone() {
 		return v, nil
 	}

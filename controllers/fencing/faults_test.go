@@ -333,6 +333,25 @@ func TestWithoutCSIAddonsItIsSaidAndLookedForAgain(t *testing.T) {
 	w.expect("node-1", v1alpha1.NodeFenced, fence.ReasonFenced)
 }
 
+// A csi-addons that has no classes yet fences by driver and secret.
+func TestWithoutClassesItIsFencedByDriverAndSecret(t *testing.T) {
+	w := newWorld(t)
+	w.funcs.List = func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+		if _, classes := list.(*csiaddons.NetworkFenceClassList); classes {
+			return missing(list)
+		}
+		return c.List(ctx, list, opts...)
+	}
+	w.gone("node-1")
+	w.look("node-1")
+	w.csi()
+	w.look("node-1")
+	w.expect("node-1", v1alpha1.NodeFenced, fence.ReasonFenced)
+	if got := w.fences(); len(got) != 1 || got[0].Spec.Driver != rbd || got[0].Spec.Secret == nil || got[0].Spec.NetworkFenceClassName != "" {
+		t.Fatalf("got %+v", got)
+	}
+}
+
 // What the API server does not take is on the record, in its words, until it does.
 func TestWhatCanNotBeWrittenIsSaid(t *testing.T) {
 	w := newWorld(t)

@@ -327,7 +327,7 @@ func TestTaintingGoesByWhatFencingGoesBy(t *testing.T) {
 			left.Spec.FenceState, left.Spec.CIDRs = csiaddons.Unfenced, []string{"10.0.0.1/32"}
 			f.must(f.Create(f.Context(), left))
 		}, fence.ReasonLeftoverUnfenced},
-		"csi-addons is not there": {func(f *fixture) { f.missing = "NetworkFenceClassList" }, fence.ReasonNoCSIAddons},
+		"csi-addons is not there": {func(f *fixture) { f.missing = "NetworkFenceList" }, fence.ReasonNoCSIAddons},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
