@@ -231,6 +231,18 @@ func TestFencingGatesAreNarrow(t *testing.T) {
 		passes("the gate is overridden", "rbd-a", rbdDriver, "node-1") // node-1 uses it itself
 		c.refused("delete", "nodefence", "gone")
 		c.kubectl("annotate", "nodefence", "gone", "--overwrite", fence.OverrideAnnotation+"=unfence: it burnt")
+		// Nor before its fences are taken back, whatever gate is open.
+		c.kubectl("patch", "nodefence", "gone", "--type=merge", "-p", `{"metadata":{"finalizers":["`+fence.RecordFinalizer+`"]}}`, asController)
+		fences := `{"status":{"fences":[{"name":"stands","incident":"gone-1","driver":"` + rbdDriver + `","cidrs":["10.0.0.9/32"],"state":"Fenced","since":"2026-01-01T12:00:00Z"}]}}`
+		c.kubectl("patch", "nodefence", "gone", "--subresource=status", "--type=merge", "-p", fences)
+		unfinalize := []string{"patch", "nodefence", "gone", "--type=merge", "-p", `{"metadata":{"finalizers":[]}}`}
+		for _, try := range [][]string{{"delete", "nodefence", "gone"}, unfinalize} {
+			if out := c.refused(try...); !strings.Contains(out, "stays until what is fenced is taken back (NetworkFence stands)") {
+				t.Errorf("%v: got %s", try, out)
+			}
+		}
+		c.kubectl("patch", "nodefence", "gone", "--subresource=status", "--type=merge", "-p", `{"status":{"fences":[]}}`)
+		c.kubectl(unfinalize...)
 		c.kubectl("delete", "nodefence", "gone")
 	})
 	t.Run("pods whose volumes are not attached", func(t *testing.T) {

@@ -3,6 +3,7 @@ package validators
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -92,7 +93,7 @@ func ValidateNodeFence(n NodeFence, old *NodeFence, facts NodeFenceFacts) Verdic
 }
 
 // refuseOthersMeta keeps the label and the finalizer to the controller. Whoever may
-// delete the record may take its finalizer off.
+// delete the record may take its finalizer off, once nothing is fenced any more.
 func refuseOthersMeta(v *Verdict, n, before NodeFence, facts NodeFenceFacts) {
 	if facts.Controller {
 		return
@@ -104,11 +105,26 @@ func refuseOthersMeta(v *Verdict, n, before NodeFence, facts NodeFenceFacts) {
 	}
 	has := slices.Contains(n.Metadata.Finalizers, fence.RecordFinalizer)
 	forgets := !has && fence.ReadOverride(before.Metadata.Annotations, before.Status).Gate == fence.GateUnfence
-	if has != slices.Contains(before.Metadata.Finalizers, fence.RecordFinalizer) && !forgets {
+	switch changed := has != slices.Contains(before.Metadata.Finalizers, fence.RecordFinalizer); {
+	case changed && forgets && len(before.Status.Fences) > 0:
+		v.refuse(ReasonNotTheirs, field.Forbidden(metadata.Child("finalizers"), fence.RecordFinalizer+" "+standing(n.Metadata.Name, before.Status)))
+	case changed && !forgets:
 		v.refuse(ReasonNotTheirs, field.Forbidden(metadata.Child("finalizers"), fmt.Sprintf(
 			"%s comes and goes by Fairlead's controller: it keeps the only record of what the node held and of what is fenced, and goes when nothing of that is left. If the node never comes back: kubectl annotate nodefence %s '%s=%s: <why>'",
 			fence.RecordFinalizer, n.Metadata.Name, fence.OverrideAnnotation, fence.GateUnfence)))
 	}
+}
+
+// standing says what a record is still needed for though gate unfence is open. A
+// NetworkFence is taken back by what is recorded: without it nobody does, and the
+// addresses stay blocked for whoever gets them next.
+func standing(node string, s v1alpha1.NodeFenceStatus) string {
+	var names []string
+	for _, f := range s.Fences {
+		names = append(names, f.Name)
+	}
+	return fmt.Sprintf("stays until what is fenced is taken back (NetworkFence %s), or its addresses would be blocked for good. With gate %s open, Fairlead does so now, and forgets a node that is gone by itself. What it waits for says: kubectl get nodefence %s -o yaml",
+		strings.Join(names, ", "), fence.GateUnfence, node)
 }
 
 // effect says what an open gate lets happen.
@@ -125,12 +141,18 @@ func effect(gate, node string) string {
 
 // ValidateNodeFenceDeletion refuses to forget a node that is not Healthy: the
 // NodeFence is all that is known of who held its volumes, and of what is blocked.
+// Gate unfence lets it be forgotten, but not before nothing is blocked any more.
 //
 // Objects: NodeFences that are deleted, other than by Fairlead itself.
 func ValidateNodeFenceDeletion(n NodeFence) Verdict {
 	v := Verdict{Reason: ReasonValid}
 	s := n.Status
-	if s.Phase == "" || s.Phase == v1alpha1.NodeHealthy || fence.ReadOverride(n.Metadata.Annotations, s).Gate == fence.GateUnfence {
+	unfence := fence.ReadOverride(n.Metadata.Annotations, s).Gate == fence.GateUnfence
+	switch {
+	case !fence.Keep(s), unfence && len(s.Fences) == 0:
+		return v
+	case unfence:
+		v.refuse(ReasonNotForgotten, field.Forbidden(field.NewPath("status", "fences"), "the record of node "+n.Metadata.Name+" "+standing(n.Metadata.Name, s)))
 		return v
 	}
 	v.refuse(ReasonNotForgotten, field.Forbidden(field.NewPath("status", "phase"), fmt.Sprintf(

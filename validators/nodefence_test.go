@@ -100,6 +100,8 @@ func TestLabelAndFinalizerAreTheControllers(t *testing.T) {
 	}
 	given := made("Fenced")
 	given.Metadata.Annotations = unfence.Metadata.Annotations
+	stands, done := unfence, given
+	stands.Status.Fences = []v1alpha1.Fence{{Name: "fairlead-node-1-a"}, {Name: "fairlead-node-1-b"}}
 	var unlabelled NodeFence
 	unlabelled.Metadata.Finalizers = []string{"others/too"}
 	for name, test := range map[string]struct {
@@ -112,8 +114,10 @@ func TestLabelAndFinalizerAreTheControllers(t *testing.T) {
 		"the finalizer is taken":                   {is: made("Fenced"), was: made("Fenced", record), refused: "metadata.finalizers: Forbidden: fairlead.io/node-fence comes and goes by Fairlead's controller"},
 		"the finalizer is given":                   {is: made("Fenced", record), was: made("Fenced"), refused: "comes and goes by Fairlead's controller"},
 		"the finalizer is taken, with an override": {is: given, was: unfence},
-		"another finalizer comes":                  {is: made("Fenced", record, "others/too"), was: made("Fenced", record)},
-		"nothing of it":                            {is: made("Fenced", record), was: made("Fenced", record)},
+		"the finalizer is taken while fences stand, with an override": {is: done, was: stands,
+			refused: "stays until what is fenced is taken back (NetworkFence fairlead-node-1-a, fairlead-node-1-b)"},
+		"another finalizer comes": {is: made("Fenced", record, "others/too"), was: made("Fenced", record)},
+		"nothing of it":           {is: made("Fenced", record), was: made("Fenced", record)},
 	} {
 		v := ValidateNodeFence(test.is, &test.was, NodeFenceFacts{User: "alice", MayOverride: true})
 		if test.refused == "" && len(v.Problems) > 0 || test.refused != "" && (len(v.Problems) != 1 || !strings.Contains(v.Problems[0].Error(), test.refused) || v.Reason != ReasonNotTheirs) {
@@ -143,6 +147,15 @@ func TestANodeInAnIncidentIsNotForgotten(t *testing.T) {
 			}
 			if v := ValidateNodeFenceDeletion(n); len(v.Problems) == 0 != (opens || forgotten) {
 				t.Errorf("%s, gate %s overridden: got %v", phase, gate, v.Problems)
+			}
+			// The gate does not forget for csi-addons what it has still to take back.
+			fenced := n
+			fenced.Status.Fences = []v1alpha1.Fence{{Name: "fairlead-node-1-a", State: v1alpha1.FenceUnfencing}}
+			v := ValidateNodeFenceDeletion(fenced)
+			if len(v.Problems) == 0 {
+				t.Errorf("%s, gate %s overridden, a fence stands: may be deleted", phase, gate)
+			} else if says := v.Problems[0].Error(); opens && (!strings.Contains(says, "(NetworkFence fairlead-node-1-a)") || !strings.Contains(says, "kubectl get nodefence node-1")) {
+				t.Errorf("%s: says %s", phase, says)
 			}
 		}
 	}
