@@ -96,6 +96,18 @@ type Tainting struct {
 	MaxNodes int `json:"maxNodes,omitempty"`
 	// MaxPercent of a zone's nodes that may be lost; if more are, none is tainted there. Default 34.
 	MaxPercent int `json:"maxPercent,omitempty"`
+	// StormNodes and StormPercent, of all nodes: more than the greater of the two, lost
+	// within StormWindow of each other, are a storm, and none is tainted. Default 2 and 20.
+	StormNodes   int `json:"stormNodes,omitempty"`
+	StormPercent int `json:"stormPercent,omitempty"`
+	// StormWindow default 5m.
+	StormWindow metav1.Duration `json:"stormWindow,omitzero"`
+	// MaxStaleness: how long ago the last of all nodes may have been heard of. Default 1m.
+	MaxStaleness metav1.Duration `json:"maxStaleness,omitzero"`
+	// ForceDetach names drivers that Fairlead does not fence, and whose volumes Kubernetes
+	// may take by force from a tainted node all the same. That is safe only where the
+	// storage itself lets a volume be attached to no more than one node. Default: none.
+	ForceDetach []string `json:"forceDetach,omitempty"`
 }
 
 // Switches of fencing alone, beside Guard, On and Off.
@@ -119,6 +131,14 @@ func (f *Fencing) setDefaults() {
 	if f.Tainting.MaxPercent == 0 {
 		f.Tainting.MaxPercent = fence.DefaultMaxShare
 	}
+	if f.Tainting.StormNodes == 0 {
+		f.Tainting.StormNodes = fence.DefaultStormNodes
+	}
+	if f.Tainting.StormPercent == 0 {
+		f.Tainting.StormPercent = fence.DefaultStormShare
+	}
+	orDuration(&f.Tainting.StormWindow, fence.DefaultStormWindow)
+	orDuration(&f.Tainting.MaxStaleness, fence.DefaultMaxStaleness)
 	for i := range f.Profiles {
 		p := &f.Profiles[i]
 		if builtIn, ok := FencedStorage(p.Name); ok {
@@ -193,6 +213,9 @@ func (f Fencing) validate(path *field.Path) field.ErrorList {
 	}
 	t := path.Child("tainting")
 	positive(t.Child("notReadyFor"), f.Tainting.NotReadyFor)
+	positive(t.Child("stormWindow"), f.Tainting.StormWindow)
+	positive(t.Child("maxStaleness"), f.Tainting.MaxStaleness)
+	problems = append(problems, f.Tainting.validateGuards(t)...)
 	problems = append(problems, oneOf(t.Child("mode"), f.Tainting.Mode, Off, DryRun, On)...)
 	if f.Tainting.MaxNodes < 0 {
 		problems = append(problems, field.Invalid(t.Child("maxNodes"), f.Tainting.MaxNodes, "must not be negative"))

@@ -36,7 +36,7 @@ func noFencing() Fencing {
 	return Fencing{
 		MaxAge:    metav1.Duration{Duration: 15 * time.Minute},
 		Returning: Returning{ReadyFor: metav1.Duration{Duration: time.Minute}},
-		Tainting:  Tainting{Mode: Off, NotReadyFor: metav1.Duration{Duration: 5 * time.Minute}, MaxNodes: 1, MaxPercent: 34},
+		Tainting:  Tainting{Mode: Off, NotReadyFor: metav1.Duration{Duration: 5 * time.Minute}, MaxNodes: 1, MaxPercent: 34, StormNodes: 2, StormPercent: 20, StormWindow: metav1.Duration{Duration: 5 * time.Minute}, MaxStaleness: metav1.Duration{Duration: time.Minute}},
 	}
 }
 
