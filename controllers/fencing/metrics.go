@@ -7,24 +7,28 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/fence"
 )
 
 // metrics of all nodes.
 type metrics struct {
-	nodes              *prometheus.Desc
+	nodes, unfenced    *prometheus.Desc
 	refusals           *prometheus.CounterVec
 	fencing, unfencing prometheus.Histogram
 
 	mu sync.Mutex
-	// phases of nodes, and since when each was seen with the taint.
+	// phases of nodes, which of them hold volumes unfenced, and since when each was seen
+	// with the taint.
 	phases  map[string]v1alpha1.NodeFencePhase
+	holding map[string]bool
 	tainted map[string]time.Time
 }
 
 func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	buckets := []float64{.1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800}
 	m := &metrics{
-		nodes: prometheus.NewDesc("fairlead_node_fences", "Nodes by the phase of their fence.", []string{"phase"}, nil),
+		nodes:    prometheus.NewDesc("fairlead_node_fences", "Nodes by the phase of their fence.", []string{"phase"}, nil),
+		unfenced: prometheus.NewDesc("fairlead_unfenced_nodes", "Nodes that are lost and not fenced, and whose volumes are held.", nil, nil),
 		refusals: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "fairlead_fence_refusals_total", Help: "How often it came to be that something should be looked at, by reason: a node is not fenced, or not let in.",
 		}, []string{"reason"}),
@@ -34,14 +38,31 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 		unfencing: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "fairlead_unfence_duration_seconds", Help: "From when a node was to be let in until it was.", Buckets: buckets,
 		}),
-		phases: map[string]v1alpha1.NodeFencePhase{}, tainted: map[string]time.Time{},
+		phases: map[string]v1alpha1.NodeFencePhase{}, holding: map[string]bool{}, tainted: map[string]time.Time{},
 	}
 	for _, c := range []prometheus.Collector{m.refusals, m.fencing, m.unfencing, m} {
 		if err := registry.Register(c); err != nil {
 			return nil, err
 		}
 	}
+	for _, reason := range refusals {
+		m.refusals.WithLabelValues(reason) // so that the first one is an increase
+	}
 	return m, nil
+}
+
+// refusals are the reasons of which it is said that somebody should look.
+var refusals = []string{
+	fence.ReasonNotReady, fence.ReasonTaintedButReady, fence.ReasonGuardOnly, fence.ReasonFencing, fence.ReasonNotRebooted, fence.ReasonOldAttachments,
+	fence.ReasonSharedAddress, fence.ReasonUnfencing, fence.ReasonOverridden, fence.ReasonNoIdentity, fence.ReasonStaleLedger, fence.ReasonBadAddress,
+	fence.ReasonAddressInUse, fence.ReasonOutsideRange, fence.ReasonContradicted, fence.ReasonNoCredentials, fence.ReasonLeftoverUnfenced,
+	fence.ReasonDriverFailed, fence.ReasonNoCSIAddons, fence.ReasonWriteFailed,
+}
+
+// is remembers how a node's record is.
+func (m *metrics) is(node string, s v1alpha1.NodeFenceStatus) {
+	m.phases[node] = s.Phase
+	m.holding[node] = (s.Phase == v1alpha1.NodeLost || s.Phase == v1alpha1.NodeFencing) && s.Reason != fence.ReasonNothingHeld && s.Reason != fence.ReasonOverridden
 }
 
 // seen remembers in which phase a node is, and since when it has the taint.
@@ -50,7 +71,7 @@ func (r *Reconciler) seen(d decision) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if d.Record != nil {
-		m.phases[node.Name] = d.Facts.Status.Phase
+		m.is(node.Name, d.Facts.Status)
 	}
 	if _, known := m.tainted[node.Name]; !known && node.OutOfService && !node.Ready {
 		m.tainted[node.Name] = d.Facts.Now
@@ -64,7 +85,7 @@ func (m *metrics) moved(d decision) {
 	was, is := d.Facts.Status, d.Status
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.phases[d.Facts.Node.Name] = is.Phase
+	m.is(d.Facts.Node.Name, is)
 	if d.Warning && (was.Reason != is.Reason || was.Phase != is.Phase) {
 		m.refusals.WithLabelValues(is.Reason).Inc()
 	}
@@ -81,6 +102,7 @@ func (m *metrics) forgotten(node string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.phases, node)
+	delete(m.holding, node)
 	delete(m.tainted, node)
 }
 
@@ -90,18 +112,27 @@ var phases = []v1alpha1.NodeFencePhase{
 }
 
 // Describe implements prometheus.Collector.
-func (m *metrics) Describe(descriptions chan<- *prometheus.Desc) { descriptions <- m.nodes }
+func (m *metrics) Describe(descriptions chan<- *prometheus.Desc) {
+	descriptions <- m.nodes
+	descriptions <- m.unfenced
+}
 
 // Collect implements prometheus.Collector. Phases that no node is in are there too,
 // so that an alert has something to compare with.
 func (m *metrics) Collect(values chan<- prometheus.Metric) {
-	sums := map[v1alpha1.NodeFencePhase]int{}
+	sums, unfenced := map[v1alpha1.NodeFencePhase]int{}, 0
 	m.mu.Lock()
 	for _, phase := range m.phases {
 		sums[phase]++
+	}
+	for _, holds := range m.holding {
+		if holds {
+			unfenced++
+		}
 	}
 	m.mu.Unlock()
 	for _, phase := range phases {
 		values <- prometheus.MustNewConstMetric(m.nodes, prometheus.GaugeValue, float64(sums[phase]), string(phase))
 	}
+	values <- prometheus.MustNewConstMetric(m.unfenced, prometheus.GaugeValue, float64(unfenced))
 }
