@@ -35,6 +35,7 @@ const (
 	ReasonZoneShare      = "ZoneShare"      // too much of its zone is lost
 	ReasonTooManyTainted = "TooManyTainted" // others come first
 	ReasonSinceUnknown   = "SinceUnknown"   // it is not known since when it is lost
+	ReasonCheckFailed    = "CheckFailed"    // what it goes by can't be read
 )
 
 // refuse finds the first reason not to taint a node. What is the node's own comes

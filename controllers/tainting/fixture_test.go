@@ -1,6 +1,7 @@
 package tainting
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,11 +51,12 @@ type fixture struct {
 	r             *Reconciler
 	clock         *clocktesting.FakePassiveClock
 	notes         []string
-	// reads are the kinds that were read live. failing is one that can't be, missing
+	// reads are the kinds that were read live. failing is one that can't be, by fault, missing
 	// one that is not installed, and slow how long each reading takes; beforePatch is
 	// what happens before a write.
 	reads       []string
 	failing     string
+	fault       error
 	missing     string
 	slow        time.Duration
 	beforePatch func()
@@ -174,7 +176,7 @@ func (f *fixture) read(o runtime.Object, do func() error) error {
 		return &meta.NoKindMatchError{}
 	}
 	if kind == f.failing {
-		return errors.New("no answer")
+		return cmp.Or(f.fault, errors.New("no answer"))
 	}
 	return do()
 }

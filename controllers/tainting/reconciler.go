@@ -74,14 +74,20 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	// What is read is of use for as long as that, and so is a write that follows from it.
 	ctx, cancel := context.WithTimeout(ctx, r.Tainting.Defaulted().MaxStaleness)
 	defer cancel()
-	view, verdicts, err := r.look(ctx)
+	view, judged, err := r.look(ctx)
 	if err != nil {
+		r.failed(glance, verdicts, positive, fence.ReasonCheckFailed, err)
 		return ctrl.Result{}, err
 	}
+	verdicts = judged
 	r.report(view, verdicts)
 	for _, v := range verdicts {
 		if v.Action == fence.TaintNow {
-			return r.taint(ctx, view, v) // the next one on another look
+			result, err := r.taint(ctx, view, v) // the next one on another look
+			if err != nil {
+				r.failed(view, verdicts, func(o fence.Verdict) bool { return o.Node == v.Node }, fence.ReasonWriteFailed, err)
+			}
+			return result, err
 		}
 	}
 	return ctrl.Result{RequeueAfter: after(verdicts)}, nil
@@ -165,6 +171,5 @@ func (r *Reconciler) taint(ctx context.Context, view *view, v fence.Verdict) (ct
 		r.Log.Info("a lost node has changed, and is looked at again", "node", v.Node)
 		return ctrl.Result{RequeueAfter: pace}, nil
 	}
-	r.metrics.taints.WithLabelValues(resultFailed).Inc()
 	return ctrl.Result{}, fmt.Errorf("tainting node %s: %w", v.Node, err)
 }

@@ -1,13 +1,17 @@
 package tainting
 
 import (
+	"context"
+	"errors"
 	"maps"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/fairlead-io/fairlead/cluster"
 	"github.com/fairlead-io/fairlead/fence"
 )
 
@@ -45,6 +49,28 @@ func (r *Reconciler) report(view *view, verdicts []fence.Verdict) {
 	}
 	maps.DeleteFunc(r.told, func(node string, _ told) bool { return !lost[node] })
 }
+
+// failed makes visible that nodes are not tainted, since something went wrong: a right
+// may be missing, and then no node is tainted, ever.
+func (r *Reconciler) failed(view *view, verdicts []fence.Verdict, which func(fence.Verdict) bool, reason string, problem error) {
+	if errors.Is(problem, context.Canceled) {
+		return // this process ends
+	}
+	r.metrics.taints.WithLabelValues(resultFailed).Inc()
+	message := problem.Error() + " (it is tried again)"
+	if apierrors.IsForbidden(problem) {
+		message += ": is the component fencing-tainting installed?"
+	}
+	for i := range verdicts {
+		if which(verdicts[i]) {
+			verdicts[i].Action, verdicts[i].Refusal = fence.NoTaint, fence.Refusal{Reason: reason, Message: cluster.Clip(message, maxNote)}
+		}
+	}
+	r.report(view, verdicts)
+}
+
+// maxNote leaves room in the note of an event, which takes 1 KiB, for what comes before.
+const maxNote = 900
 
 // first tells whether it is the first time that this is said.
 func (r *Reconciler) first(node, incident, reason string) bool {
