@@ -86,3 +86,34 @@ func TestAFailedWriteLeavesAReasonThatIsReadAgain(t *testing.T) {
 		})
 	}
 }
+
+// Where csi-addons can never answer again, the record of a node that is gone goes once
+// an administrator has said that nothing of it is fenced any more.
+func TestAnAdministratorMayEndWhatCanNotBeTakenBack(t *testing.T) {
+	w := newWorld(t)
+	w.gone("node-1")
+	w.look("node-1")
+	w.csi()
+	w.look("node-1")
+	w.detach("pvc-a", "node-1")
+	w.must(w.Delete(w.Context(), node("node-1", "")))
+	w.look("node-1")
+	record := w.record("node-1")
+	record.Annotations = map[string]string{
+		fence.OverrideAnnotation:   "unfence: scrapped",
+		fence.OverriddenAnnotation: fence.Override{Gate: fence.GateUnfence, By: "eve", Reason: "scrapped", Scope: record.Status.Incident}.Text(),
+	}
+	w.must(w.Update(w.Context(), record))
+	w.driver = func(*csiaddons.NetworkFence) error { return errors.New("the storage is gone for good") }
+	w.look("node-1")
+	w.csi()
+	w.look("node-1")
+	w.expect("node-1", v1alpha1.NodeUnfencing, fence.ReasonDriverFailed)
+	record = w.record("node-1")
+	record.Status.Fences = nil
+	w.must(w.Status().Update(w.Context(), record))
+	w.look("node-1")
+	if err := w.Get(w.Context(), client.ObjectKey{Name: "node-1"}, record); !apierrors.IsNotFound(err) {
+		t.Errorf("the record is still there: %+v (%v)", record.Status, err)
+	}
+}
