@@ -815,7 +815,7 @@ func (w *world) create(f Facts, n NetworkFence, decided int) {
 	} else {
 		w.targets[n.Name] = target
 	}
-	n.Created, n.ResourceVersion = w.now, "1"
+	n.UID, n.ResourceVersion = types.UID(fmt.Sprint("fence-", w.id())), "1"
 	w.fences[n.Name] = networkFence{NetworkFence: n, version: 1, ours: true, target: target, made: decided, late: decided < w.step, due: true}
 }
 

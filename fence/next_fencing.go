@@ -217,7 +217,7 @@ func (f Facts) doubt(r v1alpha1.Fence, stands bool) *Refusal {
 // NetworkFence does not unfence.
 func (f Facts) askAnew(step *Step, r *v1alpha1.Fence, n NetworkFence) {
 	r.Message = n.Message
-	if n.Created.Before(r.Since.Time) { // the one that failed before
+	if n.UID == r.FailedUID { // the one that failed before; times would be of two clocks
 		step.Delete = append(step.Delete, n)
 		return
 	}
@@ -225,7 +225,7 @@ func (f Facts) askAnew(step *Step, r *v1alpha1.Fence, n NetworkFence) {
 		step.lookAgain(wait)
 		return
 	}
-	r.Failures++
+	r.Failures, r.FailedUID = r.Failures+1, n.UID
 	r.Since = metav1.NewTime(f.Now.Truncate(time.Second))
 }
 

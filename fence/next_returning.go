@@ -127,7 +127,7 @@ func (f Facts) letIn(step *Step) {
 	s := &step.Status
 	for i := range s.Fences {
 		r := &s.Fences[i]
-		r.State, r.Message, r.Failures = v1alpha1.FenceUnfencing, "", 0
+		r.State, r.Message, r.Failures, r.FailedUID = v1alpha1.FenceUnfencing, "", 0, ""
 		r.Since = metav1.NewTime(f.Now.Truncate(time.Second))
 	}
 	step.say(v1alpha1.NodeUnfencing, ReasonUnfencing, "letting the node in again")

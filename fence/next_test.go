@@ -194,6 +194,28 @@ func TestADriverThatSaysNoIsAskedAnew(t *testing.T) {
 	s.wantHeld(false)
 }
 
+// Which NetworkFence has failed already is told by its UID: the times on it are by the
+// API server's clock, which is not ours.
+func TestEachFailureIsWaitedFor(t *testing.T) {
+	s := lostStory(t)
+	s.Node.OutOfService = true
+	s.look()
+	for failures := range 3 {
+		s.csiFails("no such pool")
+		s.look()
+		if want := backoff(failures); len(s.deleted) > 0 || s.step.After != want {
+			t.Fatalf("after %d failures, deleted %v; it is looked at again in %s, not %s", failures, s.deleted, s.step.After, want)
+		}
+		s.pass(backoff(failures))
+		s.look()
+		if len(s.deleted) != 1 {
+			t.Fatalf("after %d failures, it is not asked anew", failures)
+		}
+		s.csiFails("")
+		s.look()
+	}
+}
+
 func TestBackoff(t *testing.T) {
 	for failures, want := range map[int]time.Duration{0: 5 * time.Second, 1: 10 * time.Second, 4: 80 * time.Second, 5: 2 * time.Minute, 1000: 2 * time.Minute} {
 		if got := backoff(failures); got != want {

@@ -320,7 +320,7 @@ func (w *world) meddle(t *rapid.T, name, how string) {
 func (w *world) foreign(m *machine, unfenced bool) {
 	name := fmt.Sprint("foreign-", w.id())
 	w.fences[name] = networkFence{NetworkFence: NetworkFence{
-		Name: name, ResourceVersion: "1", Driver: rbd, CIDRs: []string{HostPrefix(m.address["a"]).String()}, Unfenced: unfenced, Created: w.now,
+		Name: name, ResourceVersion: "1", Driver: rbd, CIDRs: []string{HostPrefix(m.address["a"]).String()}, Unfenced: unfenced,
 	}, version: 1, due: true, made: w.step}
 }
 

@@ -234,6 +234,10 @@ type Fence struct {
 	//
 	// +optional
 	Failures int `json:"failures,omitempty"`
+	// FailedUID is the UID of the NetworkFence that failed last: it is counted already.
+	//
+	// +optional
+	FailedUID types.UID `json:"failedUID,omitempty"`
 	// Message of the CSI driver, if it is not a success.
 	//
 	// +optional
