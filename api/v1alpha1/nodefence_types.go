@@ -228,6 +228,11 @@ type Fence struct {
 	//
 	// +kubebuilder:validation:Enum=Requested;Fenced;Unfencing;Leaving
 	State string `json:"state"`
+	// LetGo: volumes may be in use elsewhere on account of it. It was confirmed at some
+	// time, or an operator let them go meanwhile: only a new boot of the node ends it.
+	//
+	// +optional
+	LetGo bool `json:"letGo,omitempty"`
 	// Since is when it was last asked for.
 	Since metav1.Time `json:"since"`
 	// Failures of the CSI driver so far, after each of which it is asked anew.
