@@ -89,7 +89,7 @@ func (f Facts) lingering(step *Step) []v1alpha1.HeldVolume {
 		if slices.ContainsFunc(f.Holding, func(h v1alpha1.HeldVolume) bool { return h.PersistentVolume == v.PersistentVolume }) {
 			continue
 		}
-		if back && !v.Waiting && f.Override.Gate == "" {
+		if back && !v.Waiting && (f.Override.Gate == "" || f.Override.Gate == GateTaint) {
 			until := metav1.NewTime(f.Now.Add(endsWithin).Truncate(time.Second))
 			v.Until = &until
 		}

@@ -69,6 +69,23 @@ func TestAReadyNodeIsNotFencedByWhatWasRecorded(t *testing.T) {
 	}
 }
 
+// The taint was the operator's matter, not what runs on the node.
+func TestAnOverriddenTaintLeavesTimeToEnd(t *testing.T) {
+	for name, asked := range map[string]bool{"lost": false, "asked for": true} {
+		t.Run(name, func(t *testing.T) {
+			s := lostStory(t)
+			s.Node.OutOfService = asked
+			s.look()
+			s.override(GateTaint)
+			s.Holding = nil // taken by force
+			s.back()
+			s.Node.OutOfService = false
+			s.look()
+			s.wantHeld(true)
+		})
+	}
+}
+
 func TestATaintedNodeThatIsReadyAgainIsNotFenced(t *testing.T) {
 	s := askedOnly(t)
 	s.Holding = nil // Kubernetes has taken it by force
