@@ -59,6 +59,8 @@ type machine struct {
 	// say so of what was detached by force before it started anew, and ends that a while after.
 	waits  map[string]bool
 	hidden map[string]time.Time
+	// unready: its kubelet says that it is not Ready; it shuts down, or is not up yet.
+	unready bool
 	// suspect: in this boot, somebody gave reason to fence it.
 	suspect bool
 	// reported: the step of its first word in this boot.
@@ -72,6 +74,7 @@ type worldNode struct {
 	uuid, bootID string
 	ready        bool
 	changed      time.Time
+	said         bool // by its kubelet
 	taint, own   bool
 	address      netip.Addr
 	clients      map[string]netip.Addr // of its client pods, by storage cluster
@@ -228,9 +231,10 @@ func (w *world) heartbeat(m *machine) {
 	if !there {
 		n = worldNode{uid: fmt.Sprint("uid-", w.id()), changed: w.now}
 	}
-	if !n.ready {
-		n.ready, n.changed = true, w.now
+	if n.ready == m.unready {
+		n.ready, n.changed = !m.unready, w.now
 	}
+	n.said = true
 	n.uuid, n.bootID, n.address = m.uuid, m.bootID(), m.address["a"]
 	n.inUse, n.clients = nil, m.address
 	for _, v := range worldVolumes {
@@ -250,8 +254,10 @@ func (w *world) heartbeat(m *machine) {
 // nodeController finds out that a node does not speak any more.
 func (w *world) nodeController(node string) {
 	m, n := w.machineOf(node), w.nodes[node]
-	if _, there := w.nodes[node]; there && n.ready && (!m.on || !m.reaches) {
-		n.ready, n.changed = false, w.now
+	if _, there := w.nodes[node]; there && n.said && (!m.on || !m.reaches) {
+		if n.said = false; n.ready {
+			n.ready, n.changed = false, w.now
+		}
 		w.nodes[node] = n
 	}
 }
@@ -370,7 +376,7 @@ func (w *world) pass(d time.Duration) {
 
 // stop a machine: what it had mounted is gone.
 func (m *machine) stop() {
-	m.on, m.mounts, m.waits, m.hidden = false, map[string]bool{}, map[string]bool{}, map[string]time.Time{}
+	m.on, m.unready, m.mounts, m.waits, m.hidden = false, false, map[string]bool{}, map[string]bool{}, map[string]time.Time{}
 }
 
 // letGo is a pod leaving a node that works: unmounted first, then detached.
@@ -945,7 +951,7 @@ func (w *world) mustNotBeInnocent(t *rapid.T, f *networkFence, cluster string, a
 		return // done again: a node behind the same address was let in meanwhile
 	}
 	for _, m := range w.machines {
-		if m.address[cluster] != a || !m.on || !m.reaches || m.suspect || m.since > f.made {
+		if m.address[cluster] != a || !m.on || !m.reaches || m.unready || m.suspect || m.since > f.made {
 			continue
 		}
 		if m.reported == 0 || f.late && f.made < m.reported || w.looked[f.Labels[NodeLabel]] <= m.reported {

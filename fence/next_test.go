@@ -92,6 +92,18 @@ func TestANodeThatComesBackBeforeAnythingWasAsked(t *testing.T) {
 	s.wantHeld(false)
 }
 
+// A kubelet that was started anew after its volume was taken by force says of it what
+// one says that has unmounted it: from a node that is not Ready, nothing is let go of
+// on its word. The model's kubelets do both.
+func TestWhatALostNodeDoesNotShowAnyMoreIsHeld(t *testing.T) {
+	s := lostStory(t)
+	s.look()
+	s.Holding = nil
+	s.look()
+	s.want(v1alpha1.NodeLost, ReasonNotReady, "the node is not Ready"+tellsHowToTaint)
+	s.wantHeld(true)
+}
+
 func TestALostNodeWithoutVolumesIsNotFenced(t *testing.T) {
 	for name, volumes := range map[string][]v1alpha1.HeldVolume{"none": nil, "not ours": {held("pv", "ebs.csi.aws.com", "")}} {
 		s := lostStory(t)

@@ -111,6 +111,12 @@ func (w *world) kubernetesActions() map[string]func(*rapid.T) {
 				w.startKubelet(m)
 			}
 		},
+		"kubelet says Ready, or not": func(t *rapid.T) {
+			if m := w.drawMachine(t); m.on && !m.scrap {
+				m.unready = !m.unready
+				w.heartbeat(m)
+			}
+		},
 		"a pod waits for a volume": func(t *rapid.T) {
 			v, m := drawVolume(t), w.drawMachine(t)
 			if m.on && m.reaches && !m.mounts[v.Name] {
@@ -248,6 +254,26 @@ func (w *world) storylines() map[string]func(*rapid.T) {
 				w.csiAddonsRound(t)
 			}
 			w.settleDown(t, n)
+		},
+		"a node is shut down": func(t *rapid.T) {
+			m := w.drawMachine(t)
+			if m.unready = true; !m.on || !m.reaches {
+				return
+			}
+			w.heartbeat(m)
+			w.settleDown(t, m.node)
+			for _, v := range worldVolumes {
+				w.letGo(v, m.node)
+			}
+			w.heartbeat(m)
+			for range rapid.IntRange(0, 1).Draw(t, "fairlead looks") {
+				w.settleDown(t, m.node)
+			}
+			w.detachAll(m.node)
+			w.settleDown(t, m.node)
+			if rapid.Bool().Draw(t, "it is off") {
+				m.stop()
+			}
 		},
 		"a node comes back": func(t *rapid.T) {
 			m := w.drawMachine(t)
