@@ -87,9 +87,9 @@ func FenceVolume(pv *corev1.PersistentVolume) fence.Volume {
 // FenceObject is what fencing reads of a NetworkFence.
 func FenceObject(n *csiaddons.NetworkFence) fence.NetworkFence {
 	f := fence.NetworkFence{
-		Name: n.Name, ResourceVersion: n.ResourceVersion, Labels: n.Labels,
-		Created: n.CreationTimestamp.Time, Deleting: n.DeletionTimestamp != nil,
-		Class: n.Spec.NetworkFenceClassName, Driver: n.Spec.Driver, Parameters: n.Spec.Parameters, CIDRs: n.Spec.CIDRs,
+		Name: n.Name, UID: n.UID, ResourceVersion: n.ResourceVersion, Labels: n.Labels,
+		Deleting: n.DeletionTimestamp != nil,
+		Class:    n.Spec.NetworkFenceClassName, Driver: n.Spec.Driver, Parameters: n.Spec.Parameters, CIDRs: n.Spec.CIDRs,
 		Unfenced: n.Spec.FenceState == csiaddons.Unfenced,
 		Result:   n.Status.Result, Message: Clip(n.Status.Message, maxMessage),
 	}

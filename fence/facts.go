@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 )
 
@@ -117,9 +119,9 @@ type Watching struct {
 // and what is made of it.
 type NetworkFence struct {
 	Name            string
+	UID             types.UID
 	ResourceVersion string
 	Labels          map[string]string
-	Created         time.Time
 	Deleting        bool
 
 	Class, Driver string

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 )
@@ -53,6 +54,8 @@ type story struct {
 	step Step
 	// created, unfenced and deleted at the last look.
 	created, unfenced, deleted []string
+	// made objects so far.
+	made int
 }
 
 // healthy is a node with a volume of RBD, whose ledger has been recorded.
@@ -114,7 +117,8 @@ func (s *story) look() {
 			if _, there := s.object(n.Name); there {
 				s.Fatalf("%s is there already", n.Name)
 			}
-			n.Created, n.ResourceVersion = s.Now, "1"
+			s.made++
+			n.UID, n.ResourceVersion = types.UID(fmt.Sprint("uid-", s.made)), "1"
 			s.Fences, s.created = append(s.Fences, n), append(s.created, n.Name)
 		}
 		for _, n := range s.step.Unfence {

@@ -161,8 +161,8 @@ func AddTaint(n Node, o Override) *Refusal {
 // that is fenced and has not booted since, for then its pods would come back to
 // mounts that the storage refuses, or that are no longer theirs.
 func RemoveTaint(n Node, s v1alpha1.NodeFenceStatus, o Override) *Refusal {
-	f := Facts{Node: n, Status: s}
-	if o.Gate == GateTaint || o.Gate == GateUnfence || !f.asked() || f.rebooted() {
+	f := Facts{Node: n, Status: s, Override: o}
+	if o.Gate == GateTaint || o.Gate == GateUnfence || !f.asked() || f.rebooted() || f.backUnfenced() {
 		return nil
 	}
 	switch s.Phase {

@@ -59,6 +59,8 @@ type machine struct {
 	// say so of what was detached by force before it started anew, and ends that a while after.
 	waits  map[string]bool
 	hidden map[string]time.Time
+	// unready: its kubelet says that it is not Ready; it shuts down, or is not up yet.
+	unready bool
 	// suspect: in this boot, somebody gave reason to fence it.
 	suspect bool
 	// reported: the step of its first word in this boot.
@@ -72,6 +74,7 @@ type worldNode struct {
 	uuid, bootID string
 	ready        bool
 	changed      time.Time
+	said         bool // by its kubelet
 	taint, own   bool
 	address      netip.Addr
 	clients      map[string]netip.Addr // of its client pods, by storage cluster
@@ -142,6 +145,9 @@ type world struct {
 	looked map[string]int
 	// targets of NetworkFences, by name: the machine and boot each was made for.
 	targets map[string]string
+	// stood: NetworkFences, by name, and incidents, for which volumes may have been let
+	// go: Fairlead has recorded that it stands, or an operator has opened the gate.
+	stood map[string]bool
 }
 
 var modelDrivers = map[string]string{rbd: "a", cephFS: "a", other: "b"}
@@ -156,7 +162,7 @@ func newWorld(nodes int, sharedAddress bool) *world {
 		now: time.Unix(1_000_000, 0), blocks: map[string]map[string]block{"a": {}, "b": {}},
 		nodes: map[string]worldNode{}, records: map[string]record{}, fences: map[string]networkFence{}, silent: map[string]bool{},
 		nodesGate: true, modes: map[string]Mode{}, driverUp: map[string]bool{},
-		forgiven: map[string]bool{}, noticed: map[string]bool{}, looked: map[string]int{}, step: 1, tampered: map[string]string{}, targets: map[string]string{},
+		forgiven: map[string]bool{}, noticed: map[string]bool{}, looked: map[string]int{}, step: 1, tampered: map[string]string{}, targets: map[string]string{}, stood: map[string]bool{},
 	}
 	for driver := range modelDrivers {
 		w.modes[driver], w.driverUp[driver] = ModeFence, true
@@ -225,9 +231,10 @@ func (w *world) heartbeat(m *machine) {
 	if !there {
 		n = worldNode{uid: fmt.Sprint("uid-", w.id()), changed: w.now}
 	}
-	if !n.ready {
-		n.ready, n.changed = true, w.now
+	if n.ready == m.unready {
+		n.ready, n.changed = !m.unready, w.now
 	}
+	n.said = true
 	n.uuid, n.bootID, n.address = m.uuid, m.bootID(), m.address["a"]
 	n.inUse, n.clients = nil, m.address
 	for _, v := range worldVolumes {
@@ -247,8 +254,10 @@ func (w *world) heartbeat(m *machine) {
 // nodeController finds out that a node does not speak any more.
 func (w *world) nodeController(node string) {
 	m, n := w.machineOf(node), w.nodes[node]
-	if _, there := w.nodes[node]; there && n.ready && (!m.on || !m.reaches) {
-		n.ready, n.changed = false, w.now
+	if _, there := w.nodes[node]; there && n.said && (!m.on || !m.reaches) {
+		if n.said = false; n.ready {
+			n.ready, n.changed = false, w.now
+		}
 		w.nodes[node] = n
 	}
 }
@@ -367,7 +376,7 @@ func (w *world) pass(d time.Duration) {
 
 // stop a machine: what it had mounted is gone.
 func (m *machine) stop() {
-	m.on, m.mounts, m.waits, m.hidden = false, map[string]bool{}, map[string]bool{}, map[string]time.Time{}
+	m.on, m.unready, m.mounts, m.waits, m.hidden = false, false, map[string]bool{}, map[string]bool{}, map[string]time.Time{}
 }
 
 // letGo is a pod leaving a node that works: unmounted first, then detached.
@@ -561,6 +570,9 @@ func (w *world) override(node, gate string) {
 	r.annotations = map[string]string{OverrideAnnotation: gate + ": I know", OverriddenAnnotation: o.Text()}
 	r.version++
 	w.records[node] = r
+	if gate == GateAttach {
+		w.stood[r.status.Incident] = true
+	}
 	if gate == GateTaint || r.status.Incident == "" {
 		return
 	}
@@ -736,6 +748,7 @@ func (w *world) act(t *rapid.T, v view, name string, now time.Time, writes int) 
 	}
 	for _, n := range step.Create {
 		if _, exists := w.fences[n.Name]; !exists && did() {
+			w.mustNotBeWell(t, f, n)
 			w.create(f, n, v.step)
 		}
 	}
@@ -792,8 +805,16 @@ func (w *world) write(_ *rapid.T, name string, s v1alpha1.NodeFenceStatus) {
 	r := w.records[name]
 	r.version, r.status = w.id(), s
 	w.records[name] = r
+	for _, f := range s.Fences {
+		if f.State == v1alpha1.FenceFenced {
+			w.stood[f.Name], w.stood[f.Incident] = true, true
+		}
+	}
 	for _, m := range w.machines {
 		for v := range m.mounts {
+			if _, hidden := m.hidden[v]; hidden && !mayHaveBeenForced(s) {
+				continue // its node's word is of before its kubelet started anew, as in startKubelet
+			}
 			if m.node == name && s.Node.BootID == m.bootID() && slices.ContainsFunc(s.Volumes, func(h v1alpha1.HeldVolume) bool { return h.PersistentVolume == v && !h.Waiting }) {
 				w.noticed[forgivenKey(m, v)] = true
 			}
@@ -815,7 +836,7 @@ func (w *world) create(f Facts, n NetworkFence, decided int) {
 	} else {
 		w.targets[n.Name] = target
 	}
-	n.Created, n.ResourceVersion = w.now, "1"
+	n.UID, n.ResourceVersion = types.UID(fmt.Sprint("fence-", w.id())), "1"
 	w.fences[n.Name] = networkFence{NetworkFence: n, version: 1, ours: true, target: target, made: decided, late: decided < w.step, due: true}
 }
 
@@ -906,15 +927,16 @@ func (w *world) mustHaveRebooted(t *rapid.T, f *networkFence, cluster string, a 
 	}
 }
 
-// keepsOut: the fence was made for this boot of the machine, or another one is.
+// keepsOut: the fence was made for this boot of the machine, or another one is, and
+// volumes were let go for it.
 func (w *world) keepsOut(m *machine, cluster string, f *networkFence) bool {
 	boot := m.uuid + " " + m.bootID()
-	if f.target == boot {
+	if f.target == boot && w.stood[f.Name] {
 		return true
 	}
 	for _, r := range w.records {
 		for _, o := range r.status.Fences {
-			if o.Incident == r.status.Incident && o.ClusterID == cluster && o.State == v1alpha1.FenceFenced && w.targets[o.Name] == boot {
+			if o.Incident == r.status.Incident && o.ClusterID == cluster && w.stood[o.Name] && w.targets[o.Name] == boot {
 				return true
 			}
 		}
@@ -929,13 +951,27 @@ func (w *world) mustNotBeInnocent(t *rapid.T, f *networkFence, cluster string, a
 		return // done again: a node behind the same address was let in meanwhile
 	}
 	for _, m := range w.machines {
-		if m.address[cluster] != a || !m.on || !m.reaches || m.suspect || m.since > f.made {
+		if m.address[cluster] != a || !m.on || !m.reaches || m.unready || m.suspect || m.since > f.made {
 			continue
 		}
 		if m.reported == 0 || f.late && f.made < m.reported || w.looked[f.Labels[NodeLabel]] <= m.reported {
 			continue // it has booted since, and Fairlead had yet to see that
 		}
 		t.Fatalf("%s shuts out the healthy machine %s of %s\n%s", f.Name, m.bootID(), m.node, w)
+	}
+}
+
+// mustNotBeWell: nobody is asked to shut out a node that runs on as before it was
+// lost, nor for a storage that is switched off, unless volumes were let go for it.
+func (w *world) mustNotBeWell(t *rapid.T, f Facts, n NetworkFence) {
+	if n.Unfenced || w.stood[n.Labels[IncidentLabel]] {
+		return
+	}
+	if f.Node.Ready && f.Node.Machine.BootID == f.Status.Node.BootID && !f.replaced() {
+		t.Fatalf("%s is to shut out %s, which is Ready and runs as before\n%s", n.Name, f.Node.Name, w)
+	}
+	if mode := w.modes[w.driverOf(n)]; mode != ModeFence {
+		t.Fatalf("%s is asked for, and the driver's mode is %s\n%s", n.Name, mode, w)
 	}
 }
 
@@ -951,6 +987,9 @@ func (w *world) fencedMustBeFenced(t *rapid.T) {
 			continue
 		}
 		for _, f := range r.status.Fences {
+			if r.status.Phase != v1alpha1.NodeFencing && f.Incident == r.status.Incident && f.State != v1alpha1.FenceFenced {
+				t.Fatalf("%s is %s, and %s is %s\n%s", name, r.status.Phase, f.Name, f.State, w)
+			}
 			for _, cidr := range f.CIDRs {
 				if _, blocked := w.blocks[f.ClusterID][cidr]; !blocked && f.State == v1alpha1.FenceFenced && f.Incident == r.status.Incident && w.tampered[name+" "+f.ClusterID+" "+cidr] == "" {
 					t.Fatalf("invariant 10: %s is recorded as fenced by %s, and %s is not blocked\n%s", name, f.Name, cidr, w)

@@ -89,7 +89,7 @@ func (f Facts) lingering(step *Step) []v1alpha1.HeldVolume {
 		if slices.ContainsFunc(f.Holding, func(h v1alpha1.HeldVolume) bool { return h.PersistentVolume == v.PersistentVolume }) {
 			continue
 		}
-		if back && !v.Waiting && f.Override.Gate == "" {
+		if back && !v.Waiting && (f.Override.Gate == "" || f.Override.Gate == GateTaint) {
 			until := metav1.NewTime(f.Now.Add(endsWithin).Truncate(time.Second))
 			v.Until = &until
 		}
@@ -145,6 +145,8 @@ func (f Facts) lost(step *Step) {
 	}
 	reason, what := f.how()
 	switch {
+	case len(f.protected(s.Volumes)) == 0 && f.gone() && len(f.waiting(s)) > 0: // it was being let in
+		step.say(v1alpha1.NodeFencing, ReasonFencing, what+"; fencing it")
 	case len(f.protected(s.Volumes)) == 0 && f.gone() && len(s.Fences) > 0:
 		step.say(v1alpha1.NodeDrained, ReasonNodeDeleted, f.deletedMessage())
 	case len(f.protected(s.Volumes)) == 0:

@@ -32,22 +32,28 @@ func (f Facts) fencing(step *Step) {
 	case f.rebooted() && f.Node.Ready && len(s.Fences) > 0:
 		f.comeBack(step)
 		return
+	case f.backUnfenced() && !f.Node.OutOfService:
+		f.comeBackUnfenced(step)
+		return
 	case !f.asked() && (f.Node.Ready && !f.replaced() || !f.Node.OutOfService && !f.gone() || len(f.protected(s.Volumes)) == 0):
 		f.watch(step) // nothing was asked for yet, and now it is not lost, or not to be fenced
 		return
 	}
 	settled := f.settle(step)
 	refused := append(f.ask(step, settled), f.follow(step)...)
+	withdrawn := f.takeBackWithdrawn(step)
 
 	waiting := f.waiting(s)
 	reason, what := f.how()
 	switch {
 	case f.Override.Gate == GateUnfence:
 		phase := v1alpha1.NodeFenced
-		if len(refused) > 0 || len(waiting) > 0 {
+		if len(refused)+len(waiting)+len(withdrawn) > 0 {
 			phase = v1alpha1.NodeFencing
 		}
 		step.warn(phase, ReasonSharedAddress, f.sharedWith())
+	case f.backUnfenced():
+		f.sayWithdrawn(step, withdrawn)
 	case f.Override.Gate == GateAttach && (len(refused) > 0 || len(waiting) > 0):
 		step.warn(v1alpha1.NodeFencing, ReasonOverridden, fmt.Sprintf("its volumes may be attached elsewhere although it is not fenced: %s says %q", f.Override.By, f.Override.Reason))
 	case len(refused) > 0:
@@ -56,6 +62,8 @@ func (f Facts) fencing(step *Step) {
 		step.lookAgain(refusedAgain)
 	case len(waiting) > 0:
 		f.sayWaiting(step, waiting)
+	case len(withdrawn) > 0:
+		f.sayWithdrawn(step, withdrawn)
 	case f.Node.Ready && !f.replaced():
 		step.warn(v1alpha1.NodeFenced, ReasonNotRebooted, "the node is Ready again but has not booted since it was lost: it still has the mounts of before; reboot it")
 	case len(f.Left) > 0:
@@ -103,6 +111,9 @@ func (f Facts) sayWaiting(step *Step, waiting []v1alpha1.Fence) {
 func (f Facts) ask(step *Step, settled bool) []Refusal {
 	s := &step.Status
 	var refused []Refusal
+	if f.backUnfenced() {
+		return nil // it is well
+	}
 	for _, k := range keys(f.protected(s.Volumes)) {
 		if slices.ContainsFunc(s.Fences, func(r v1alpha1.Fence) bool { return r.Incident == s.Incident && keyOfFence(r) == k }) {
 			continue
@@ -124,15 +135,15 @@ func (f Facts) ask(step *Step, settled bool) []Refusal {
 	return refused
 }
 
-// settle ends what an incident before this one has left half done: an object
-// that is Unfenced lets its addresses in again whenever csi-addons looks at it,
+// settle ends what an incident before this one, or what was withdrawn in this one and
+// is wanted again, has left half done: an object that is Unfenced lets its addresses in again whenever csi-addons looks at it,
 // so it must be gone before the same addresses are fenced.
 func (f Facts) settle(step *Step) bool {
 	s := &step.Status
 	settled := true
 	for i := range s.Fences {
 		r := &s.Fences[i]
-		if r.Incident == s.Incident || r.State != v1alpha1.FenceUnfencing && r.State != v1alpha1.FenceLeaving {
+		if f.withdrawn(*r) || r.State != v1alpha1.FenceUnfencing && r.State != v1alpha1.FenceLeaving {
 			continue
 		}
 		if n, there := f.object(r.Name); there {
@@ -154,9 +165,10 @@ func (f Facts) follow(step *Step) []Refusal {
 	var refused []Refusal
 	for i := range s.Fences {
 		r := &s.Fences[i]
-		if r.Incident != s.Incident {
+		if r.Incident != s.Incident || f.withdrawn(*r) || r.State == v1alpha1.FenceUnfencing || r.State == v1alpha1.FenceLeaving {
 			continue
 		}
+		r.LetGo = f.mayHaveLetGo(*r)
 		n, there := f.object(r.Name)
 		if refusal := f.doubt(*r, there && n.Blocks()); refusal != nil {
 			// If it stood, it may stand no more: it is made anew when that is settled.
@@ -178,7 +190,7 @@ func (f Facts) follow(step *Step) []Refusal {
 			r.State, r.Message = v1alpha1.FenceRequested, changedMessage
 			step.Delete = append(step.Delete, n)
 		case n.Blocks():
-			r.State, r.Message = v1alpha1.FenceFenced, ""
+			r.State, r.Message, r.LetGo = v1alpha1.FenceFenced, "", true
 		case n.failed():
 			r.State = v1alpha1.FenceRequested
 			f.askAnew(step, r, n)
@@ -217,7 +229,7 @@ func (f Facts) doubt(r v1alpha1.Fence, stands bool) *Refusal {
 // NetworkFence does not unfence.
 func (f Facts) askAnew(step *Step, r *v1alpha1.Fence, n NetworkFence) {
 	r.Message = n.Message
-	if n.Created.Before(r.Since.Time) { // the one that failed before
+	if n.UID == r.FailedUID { // the one that failed before; times would be of two clocks
 		step.Delete = append(step.Delete, n)
 		return
 	}
@@ -225,7 +237,7 @@ func (f Facts) askAnew(step *Step, r *v1alpha1.Fence, n NetworkFence) {
 		step.lookAgain(wait)
 		return
 	}
-	r.Failures++
+	r.Failures, r.FailedUID = r.Failures+1, n.UID
 	r.Since = metav1.NewTime(f.Now.Truncate(time.Second))
 }
 
@@ -239,15 +251,18 @@ func backoff(failures int) time.Duration {
 	return min(wait, most)
 }
 
-// waiting are the fences of this incident that are not confirmed.
+// waiting are the fences of this incident that are not confirmed, of storage that is
+// switched off too, but for those that are withdrawn.
 func (f Facts) waiting(s *v1alpha1.NodeFenceStatus) []v1alpha1.Fence {
 	var list []v1alpha1.Fence
 	for _, k := range keys(f.protected(s.Volumes)) {
-		i := slices.IndexFunc(s.Fences, func(r v1alpha1.Fence) bool { return r.Incident == s.Incident && keyOfFence(r) == k })
-		if i < 0 {
+		if !slices.ContainsFunc(s.Fences, func(r v1alpha1.Fence) bool { return r.Incident == s.Incident && keyOfFence(r) == k }) {
 			list = append(list, v1alpha1.Fence{Name: "(not asked for yet)", Driver: k.driver, ClusterID: k.clusterID, Since: metav1.NewTime(f.Now)})
-		} else if s.Fences[i].State != v1alpha1.FenceFenced {
-			list = append(list, s.Fences[i])
+		}
+	}
+	for _, r := range s.Fences {
+		if r.Incident == s.Incident && r.State != v1alpha1.FenceFenced && !f.withdrawn(r) {
+			list = append(list, r)
 		}
 	}
 	return list

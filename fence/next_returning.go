@@ -81,6 +81,9 @@ func (f Facts) sharedWith() string {
 			continue // it is to be let in too: two that waited for one another would wait for ever
 		}
 		for _, theirs := range o.Status.Fences {
+			if o.Status.Phase == v1alpha1.NodeFencing && theirs.Incident == o.Status.Incident && (theirs.State == v1alpha1.FenceUnfencing || theirs.State == v1alpha1.FenceLeaving) {
+				continue // withdrawn, and to be let in too
+			}
 			if _, there := f.object(theirs.Name); !there && theirs.State != v1alpha1.FenceFenced {
 				continue // asked for, and not made: nothing was let go for it
 			}
@@ -127,7 +130,7 @@ func (f Facts) letIn(step *Step) {
 	s := &step.Status
 	for i := range s.Fences {
 		r := &s.Fences[i]
-		r.State, r.Message, r.Failures = v1alpha1.FenceUnfencing, "", 0
+		r.State, r.Message, r.Failures, r.FailedUID = v1alpha1.FenceUnfencing, "", 0, ""
 		r.Since = metav1.NewTime(f.Now.Truncate(time.Second))
 	}
 	step.say(v1alpha1.NodeUnfencing, ReasonUnfencing, "letting the node in again")
@@ -143,32 +146,9 @@ func (f Facts) unfencing(step *Step) {
 	var left []v1alpha1.Fence
 	shared := f.sharedWith() // it may have come up since this one began to come in
 	for _, r := range s.Fences {
-		n, there := f.object(r.Name)
-		switch {
-		case r.State == v1alpha1.FenceLeaving && !there:
-			continue
-		case r.State == v1alpha1.FenceLeaving:
-			if !n.Deleting {
-				step.Delete = append(step.Delete, n)
-			}
-		case shared != "" && !(there && n.Unfenced):
-			// what is Unfenced already is brought to its end: the other waits for that
-		case !there: // somebody deleted it, and it is blocked still
-			step.Create = append(step.Create, object(f.Node.Name, s.Node.BootID, r, true))
-		case n.Deleting:
-			// its object goes, and comes back as Unfenced
-		case !slices.Equal(n.CIDRs, r.CIDRs):
-			// Somebody changed it: what it confirms is not what was blocked.
-			r.Message = changedMessage
-			step.Delete = append(step.Delete, n)
-		case !n.Unfenced:
-			step.Unfence = append(step.Unfence, n)
-		case n.LetIn():
-			r.State, r.Message = v1alpha1.FenceLeaving, ""
-		case n.failed():
-			f.askAnew(step, &r, n)
+		if !f.takeBack(step, &r, shared != "") {
+			left = append(left, r)
 		}
-		left = append(left, r)
 	}
 	s.Fences = left
 	if len(left) > 0 {
@@ -194,4 +174,35 @@ func (f Facts) unfencing(step *Step) {
 	}
 	f.Status = *s.DeepCopy()
 	f.watch(step)
+}
+
+// takeBack brings one fence to its end, unless it is shared with another node, and
+// tells whether that is reached.
+func (f Facts) takeBack(step *Step, r *v1alpha1.Fence, shared bool) (done bool) {
+	n, there := f.object(r.Name)
+	switch {
+	case r.State == v1alpha1.FenceLeaving && !there:
+		return true
+	case r.State == v1alpha1.FenceLeaving:
+		if !n.Deleting {
+			step.Delete = append(step.Delete, n)
+		}
+	case shared && !(there && n.Unfenced):
+		// what is Unfenced already is brought to its end: the other waits for that
+	case !there: // somebody deleted it, and it is blocked still
+		step.Create = append(step.Create, object(f.Node.Name, step.Status.Node.BootID, *r, true))
+	case n.Deleting:
+		// its object goes, and comes back as Unfenced
+	case !slices.Equal(n.CIDRs, r.CIDRs):
+		// Somebody changed it: what it confirms is not what was blocked.
+		r.Message = changedMessage
+		step.Delete = append(step.Delete, n)
+	case !n.Unfenced:
+		step.Unfence = append(step.Unfence, n)
+	case n.LetIn():
+		r.State, r.Message = v1alpha1.FenceLeaving, ""
+	case n.failed():
+		f.askAnew(step, r, n)
+	}
+	return false
 }

@@ -92,6 +92,18 @@ func TestANodeThatComesBackBeforeAnythingWasAsked(t *testing.T) {
 	s.wantHeld(false)
 }
 
+// A kubelet that was started anew after its volume was taken by force says of it what
+// one says that has unmounted it: from a node that is not Ready, nothing is let go of
+// on its word. The model's kubelets do both.
+func TestWhatALostNodeDoesNotShowAnyMoreIsHeld(t *testing.T) {
+	s := lostStory(t)
+	s.look()
+	s.Holding = nil
+	s.look()
+	s.want(v1alpha1.NodeLost, ReasonNotReady, "the node is not Ready"+tellsHowToTaint)
+	s.wantHeld(true)
+}
+
 func TestALostNodeWithoutVolumesIsNotFenced(t *testing.T) {
 	for name, volumes := range map[string][]v1alpha1.HeldVolume{"none": nil, "not ours": {held("pv", "ebs.csi.aws.com", "")}} {
 		s := lostStory(t)
@@ -192,6 +204,28 @@ func TestADriverThatSaysNoIsAskedAnew(t *testing.T) {
 	s.look()
 	s.want(v1alpha1.NodeDrained, ReasonDrained, "fenced, and nothing is left on it; reboot it to bring it back")
 	s.wantHeld(false)
+}
+
+// Which NetworkFence has failed already is told by its UID: the times on it are by the
+// API server's clock, which is not ours.
+func TestEachFailureIsWaitedFor(t *testing.T) {
+	s := lostStory(t)
+	s.Node.OutOfService = true
+	s.look()
+	for failures := range 3 {
+		s.csiFails("no such pool")
+		s.look()
+		if want := backoff(failures); len(s.deleted) > 0 || s.step.After != want {
+			t.Fatalf("after %d failures, deleted %v; it is looked at again in %s, not %s", failures, s.deleted, s.step.After, want)
+		}
+		s.pass(backoff(failures))
+		s.look()
+		if len(s.deleted) != 1 {
+			t.Fatalf("after %d failures, it is not asked anew", failures)
+		}
+		s.csiFails("")
+		s.look()
+	}
 }
 
 func TestBackoff(t *testing.T) {

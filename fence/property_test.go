@@ -111,6 +111,12 @@ func (w *world) kubernetesActions() map[string]func(*rapid.T) {
 				w.startKubelet(m)
 			}
 		},
+		"kubelet says Ready, or not": func(t *rapid.T) {
+			if m := w.drawMachine(t); m.on && !m.scrap {
+				m.unready = !m.unready
+				w.heartbeat(m)
+			}
+		},
 		"a pod waits for a volume": func(t *rapid.T) {
 			v, m := drawVolume(t), w.drawMachine(t)
 			if m.on && m.reaches && !m.mounts[v.Name] {
@@ -249,6 +255,26 @@ func (w *world) storylines() map[string]func(*rapid.T) {
 			}
 			w.settleDown(t, n)
 		},
+		"a node is shut down": func(t *rapid.T) {
+			m := w.drawMachine(t)
+			if m.unready = true; !m.on || !m.reaches {
+				return
+			}
+			w.heartbeat(m)
+			w.settleDown(t, m.node)
+			for _, v := range worldVolumes {
+				w.letGo(v, m.node)
+			}
+			w.heartbeat(m)
+			for range rapid.IntRange(0, 1).Draw(t, "fairlead looks") {
+				w.settleDown(t, m.node)
+			}
+			w.detachAll(m.node)
+			w.settleDown(t, m.node)
+			if rapid.Bool().Draw(t, "it is off") {
+				m.stop()
+			}
+		},
 		"a node comes back": func(t *rapid.T) {
 			m := w.drawMachine(t)
 			w.reboot(m)
@@ -320,7 +346,7 @@ func (w *world) meddle(t *rapid.T, name, how string) {
 func (w *world) foreign(m *machine, unfenced bool) {
 	name := fmt.Sprint("foreign-", w.id())
 	w.fences[name] = networkFence{NetworkFence: NetworkFence{
-		Name: name, ResourceVersion: "1", Driver: rbd, CIDRs: []string{HostPrefix(m.address["a"]).String()}, Unfenced: unfenced, Created: w.now,
+		Name: name, ResourceVersion: "1", Driver: rbd, CIDRs: []string{HostPrefix(m.address["a"]).String()}, Unfenced: unfenced,
 	}, version: 1, due: true, made: w.step}
 }
 
@@ -423,6 +449,9 @@ func (w *world) mustRecover(t *rapid.T) {
 		return // a live node has its address: it is not fenced
 	}
 	w.automatic = false
+	if rapid.Bool().Draw(t, "it comes back before it is fenced") {
+		w.mustComeBackUnfenced(t, m, volumeNamed("pv-rbd"))
+	}
 	w.mustBeFenced(t, m, volumeNamed("pv-rbd"))
 	m.reaches = true
 	if rapid.Bool().Draw(t, "the taint goes too early") {
@@ -448,19 +477,51 @@ func (w *world) mustRecover(t *rapid.T) {
 	}
 }
 
+// mustComeBackUnfenced: the node is lost, and Ready again in the same boot before its
+// fence is confirmed, or it is switched off and on meanwhile: it needs no boot, and
+// is not shut out.
+func (w *world) mustComeBackUnfenced(t *rapid.T, m *machine, v Volume) {
+	boot := m.bootID()
+	w.lose(t, m, v)
+	w.settleDown(t, m.node)
+	if len(w.fences) == 0 {
+		t.Fatalf("no fence is asked for\n%s", w)
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.fences)) {
+		w.csiAddons(t, name, drawOf(t, "how", "fails", "status is lost", "succeeds"))
+	}
+	switch drawOf(t, "how it ends", "it is Ready", "untainted", "switched off") {
+	case "untainted":
+		w.heal(m)
+		w.taint(m.node, false, false)
+	case "switched off":
+		w.setMode(v.Driver, ModeOff)
+		for range 4 {
+			w.goWell(t)
+		}
+		w.setMode(v.Driver, ModeFence)
+		if len(w.fences) > 0 || w.blocked(m, v.ClusterID) {
+			t.Fatalf("%s is shut out although that is switched off\n%s", m.node, w)
+		}
+	}
+	w.heal(m)
+	for range 4 {
+		w.goWell(t)
+	}
+	w.taint(m.node, false, false)
+	for range 4 {
+		w.goWell(t)
+	}
+	if m.bootID() != boot || !w.isQuiet() || w.blocked(m, "a") || w.blocked(m, "b") {
+		t.Fatalf("%s is not healthy, though it came back before it was fenced\n%s", m.node, w)
+	}
+	w.pass(endsWithin)
+	w.goWell(t)
+}
+
 // mustBeFenced: the node uses a volume, is lost, and another gets the volume.
 func (w *world) mustBeFenced(t *rapid.T, m *machine, v Volume) {
-	for _, n := range w.nodeNames() {
-		w.letGo(v, n)
-		w.heartbeat(w.machineOf(n))
-		w.detach(v.Name, n)
-	}
-	w.use(t, v, m.node)
-	w.act(t, w.view(), m.node, w.now, 100)
-	m.reaches = false
-	w.nodeController(m.node)
-	w.taint(m.node, true, false)
-	w.detachAll(m.node)
+	w.lose(t, m, v)
 	to := w.nodeNames()[0]
 	if to == m.node {
 		to = w.nodeNames()[1]
@@ -472,6 +533,21 @@ func (w *world) mustBeFenced(t *rapid.T, m *machine, v Volume) {
 		w.goWell(t)
 		w.attach(t, v, to)
 	}
+}
+
+// lose a node that uses a volume, and say so.
+func (w *world) lose(t *rapid.T, m *machine, v Volume) {
+	for _, n := range w.nodeNames() {
+		w.letGo(v, n)
+		w.heartbeat(w.machineOf(n))
+		w.detach(v.Name, n)
+	}
+	w.use(t, v, m.node)
+	w.act(t, w.view(), m.node, w.now, 100)
+	m.reaches = false
+	w.nodeController(m.node)
+	w.taint(m.node, true, false)
+	w.detachAll(m.node)
 }
 
 // mustComeIn: the node boots and its taint is taken away; it is let in, all the

@@ -80,7 +80,8 @@ const (
 	ModeFence Mode = "fence"
 	// ModeGuard: keep the ledger and hold the volumes; an operator lets them go.
 	ModeGuard Mode = "guard"
-	// ModeOff: nothing is held or fenced. Fences that stand are still taken back.
+	// ModeOff: nothing is held or fenced. What was asked for and is not confirmed is
+	// taken back at once, and fences that stand when their node has booted anew.
 	ModeOff Mode = "off"
 )
 

@@ -228,12 +228,21 @@ type Fence struct {
 	//
 	// +kubebuilder:validation:Enum=Requested;Fenced;Unfencing;Leaving
 	State string `json:"state"`
+	// LetGo: volumes may be in use elsewhere on account of it. It was confirmed at some
+	// time, or an operator let them go meanwhile: only a new boot of the node ends it.
+	//
+	// +optional
+	LetGo bool `json:"letGo,omitempty"`
 	// Since is when it was last asked for.
 	Since metav1.Time `json:"since"`
 	// Failures of the CSI driver so far, after each of which it is asked anew.
 	//
 	// +optional
 	Failures int `json:"failures,omitempty"`
+	// FailedUID is the UID of the NetworkFence that failed last: it is counted already.
+	//
+	// +optional
+	FailedUID types.UID `json:"failedUID,omitempty"`
 	// Message of the CSI driver, if it is not a success.
 	//
 	// +optional

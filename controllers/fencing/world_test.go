@@ -125,7 +125,7 @@ func (w *world) restart() {
 			}
 			wrote("create", o)
 			if n, ok := o.(*csiaddons.NetworkFence); ok {
-				n.CreationTimestamp = metav1.NewTime(w.clock.Now())
+				n.CreationTimestamp, n.UID = metav1.NewTime(w.clock.Now()), types.UID(fmt.Sprint("uid-", len(w.writes)))
 			}
 			return c.Create(ctx, o, opts...)
 		},

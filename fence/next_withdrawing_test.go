@@ -1,0 +1,342 @@
+package fence
+
+import (
+	"testing"
+	"time"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+)
+
+const (
+	backTainted = "the node has the taint node.kubernetes.io/out-of-service but is Ready, as before it was lost: a healthy node is not fenced, and its volumes are attached nowhere else; what was asked for is taken back. Take the taint away, or shut the node down"
+	backAgain   = "the node is Ready again, as before it was lost, and no volume was let go of: what was asked for is taken back"
+	offAgain    = "fencing is switched off for " + rbd + " of a: what was asked for is taken back"
+)
+
+// askedOnly is the node of the story, out of service, and its fence not confirmed.
+func askedOnly(t *testing.T) *story {
+	s := lostStory(t)
+	s.Node.OutOfService = true
+	s.look()
+	s.want(v1alpha1.NodeFencing, ReasonFencing, "waiting for NetworkFence "+s.Fences[0].Name)
+	return s
+}
+
+func (s *story) back() {
+	s.pass(time.Minute)
+	s.Node.Ready, s.Node.ReadyChanged = true, s.Now
+	s.Ledger = []v1alpha1.StorageIdentity{identity(rbd, "a", "10.0.0.1/32")}
+}
+
+// notFenced until all is taken back, each step as csi-addons answers.
+func (s *story) takesBack() {
+	s.Helper()
+	for range 4 {
+		for _, n := range s.Fences {
+			if !n.Unfenced && !n.Deleting {
+				s.Fatalf("%s shuts the node out", n.Name)
+			}
+		}
+		s.csi()
+		s.look()
+	}
+	s.wantObjects()
+	if len(s.Status.Fences) > 0 {
+		s.Fatalf("on record is still %+v", s.Status.Fences)
+	}
+}
+
+// What the API server did not take at first must not be made when the node is well.
+func TestAReadyNodeIsNotFencedByWhatWasRecorded(t *testing.T) {
+	for name, how := range map[string]func(*story){
+		"not made yet":   func(s *story) { s.Fences = nil },
+		"not answered":   func(*story) {},
+		"done, not seen": func(s *story) { s.csi() },
+		"deleted":        func(s *story) { s.change(s.Fences[0].Name, func(n *NetworkFence) { n.Deleting = true }) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := askedOnly(t)
+			how(s)
+			s.back()
+			s.Node.OutOfService = false
+			s.look()
+			s.want(v1alpha1.NodeUnfencing, ReasonUnfencing, backAgain)
+			s.wantHeld(false) // nothing is lost, and nothing was taken by force
+			s.takesBack()
+			s.want(v1alpha1.NodeHealthy, ReasonReady, "")
+			s.wantHeld(false)
+		})
+	}
+}
+
+// The taint was the operator's matter, not what runs on the node.
+func TestAnOverriddenTaintLeavesTimeToEnd(t *testing.T) {
+	for name, asked := range map[string]bool{"lost": false, "asked for": true} {
+		t.Run(name, func(t *testing.T) {
+			s := lostStory(t)
+			s.Node.OutOfService = asked
+			s.look()
+			s.override(GateTaint)
+			s.Holding = nil // taken by force
+			s.back()
+			s.Node.OutOfService = false
+			s.look()
+			s.wantHeld(true)
+		})
+	}
+}
+
+func TestATaintedNodeThatIsReadyAgainIsNotFenced(t *testing.T) {
+	s := askedOnly(t)
+	s.Holding = nil // Kubernetes has taken it by force
+	s.back()
+	s.look()
+	s.want(v1alpha1.NodeFencing, ReasonTaintedButReady, backTainted)
+	s.wantObjects(unfencedOf1)
+	s.wantHeld(true)
+	if r := RemoveTaint(s.Node, s.Status, Override{}); r != nil {
+		t.Fatalf("its taint may not go: %s", r.Message)
+	}
+	s.takesBack()
+	if s.Status.Phase != v1alpha1.NodeHealthy || s.Status.Reason != ReasonTaintedButReady {
+		t.Fatalf("it is %s: %s", s.Status.Phase, s.Status.Message)
+	}
+	s.wantHeld(true)
+	s.Node.OutOfService = false
+	s.look()
+	s.wantHeld(true) // what runs there is given the time to end
+	s.pass(endsWithin)
+	s.look()
+	s.want(v1alpha1.NodeHealthy, ReasonReady, "")
+	s.wantHeld(false)
+}
+
+func TestWhatIsNotTakenBackIsSaid(t *testing.T) {
+	s := askedOnly(t)
+	s.back()
+	s.look()
+	s.csiFails("no leader")
+	s.look()
+	s.want(v1alpha1.NodeFencing, ReasonTaintedButReady, backTainted+" ("+rbd+" of a: no leader)")
+	s.pass(10 * time.Second)
+	s.look()
+	s.wantObjects(deletingOf1)
+	s.csi()
+	s.look()
+	s.takesBack()
+}
+
+func TestAnOwnTaintGoesWhenTheNodeIsReadyAgain(t *testing.T) {
+	s := askedOnly(t)
+	s.Node.OwnTaint = true
+	s.back()
+	s.look()
+	if !s.step.RemoveTaint {
+		t.Fatalf("got %+v", s.step)
+	}
+}
+
+// It is lost anew before all is taken back.
+func TestWhatIsTakenBackIsAskedForAgain(t *testing.T) {
+	for name, answered := range map[string]bool{"let in": true, "not answered": false} {
+		t.Run(name, func(t *testing.T) {
+			s := askedOnly(t)
+			s.back()
+			s.look()
+			s.wantObjects(unfencedOf1)
+			if answered {
+				s.csi()
+			}
+			s.lose()
+			s.look()
+			s.wantHeld(true)
+			s.wantObjects(deletingOf1)
+			s.csi()
+			s.look()
+			s.wantObjects(fencedOf1)
+			s.wantHeld(true)
+			s.csi()
+			s.look()
+			s.want(v1alpha1.NodeDrained, ReasonDrained, "fenced, and nothing is left on it; reboot it to bring it back")
+			s.wantHeld(false)
+		})
+	}
+}
+
+// Volumes may have been let go of: only a boot is sure to end what runs there.
+func TestWhatMayHaveBeenLetGoOfIsNotWithdrawn(t *testing.T) {
+	for name, how := range map[string]func(*story){
+		"it stood once": func(s *story) {
+			s.csi()
+			s.look()
+			s.wantHeld(false)
+			s.change(s.Fences[0].Name, func(n *NetworkFence) { n.Deleting = true })
+			s.look()
+			s.csi()
+		},
+		"an operator let them go": func(s *story) {
+			s.override(GateAttach)
+			s.look()
+			s.wantHeld(false)
+		},
+		"an operator had let them go": func(s *story) {
+			s.override(GateAttach)
+			s.look()
+			s.Override = Override{}
+		},
+	} {
+		for _, tainted := range []bool{true, false} {
+			t.Run(name, func(t *testing.T) {
+				s := askedOnly(t)
+				how(s)
+				s.back()
+				s.Node.OutOfService = tainted
+				s.look()
+				s.csi()
+				s.look()
+				s.want(v1alpha1.NodeFenced, ReasonNotRebooted, "the node is Ready again but has not booted since it was lost: it still has the mounts of before; reboot it")
+				s.wantObjects(fencedOf1)
+				if RemoveTaint(s.Node, s.Status, s.Override) == nil {
+					t.Fatal("its taint may go")
+				}
+			})
+		}
+	}
+}
+
+// What an earlier boot was fenced for waits for its own end.
+func TestWhatAnEarlierIncidentBlocksIsNotLetInWithIt(t *testing.T) {
+	for name, tainted := range map[string]bool{"tainted": true, "untainted": false} {
+		t.Run(name, func(t *testing.T) {
+			s := fenced(t)
+			s.boot("boot-2")
+			s.look()
+			s.lose()
+			s.look()
+			s.wantObjects(fencedOf1, fencedOf1)
+			s.back()
+			s.Node.OutOfService = tainted
+			s.look()
+			s.wantObjects(fencedOf1, deletingOf1)
+			s.csi()
+			s.look()
+			s.wantObjects(fencedOf1)
+			s.Node.OutOfService = false
+			s.pass(time.Minute)
+			s.look()
+			s.takesBack()
+			s.want(v1alpha1.NodeHealthy, ReasonReady, "")
+		})
+	}
+}
+
+func switchedOff(s *story, mode Mode) {
+	storages := s.Policy.Storages
+	s.Policy.Storages = func(driver string) (StoragePolicy, bool) {
+		if p, known := storages(driver); driver != rbd {
+			return p, known
+		}
+		return StoragePolicy{Mode: mode}, true
+	}
+}
+
+func TestSwitchedOffWhatWasAskedForIsTakenBack(t *testing.T) {
+	for name, c := range map[string]struct {
+		mode Mode
+		how  func(*story)
+	}{
+		"off":                 {ModeOff, func(*story) {}},
+		"off, and it failed":  {ModeOff, func(s *story) { s.csiFails("no leader"); s.look() }},
+		"off, before it made": {ModeOff, func(s *story) { s.Fences = nil }},
+		"guard only":          {ModeGuard, func(*story) {}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := askedOnly(t)
+			c.how(s)
+			switchedOff(s, c.mode)
+			s.look()
+			if s.Status.Phase != v1alpha1.NodeFencing || s.Status.Reason != ReasonSwitchedOff {
+				t.Fatalf("it is %s: %s", s.Status.Phase, s.Status.Message)
+			}
+			s.wantObjects(unfencedOf1)
+			s.wantHeld(c.mode == ModeGuard)
+			s.takesBack()
+			s.wantHeld(c.mode == ModeGuard)
+			if c.mode == ModeOff {
+				s.want(v1alpha1.NodeLost, ReasonNothingHeld, "the node is not Ready; no protected volume is on it")
+			} else if s.Status.Phase != v1alpha1.NodeFencing || s.Status.Reason != ReasonGuardOnly {
+				t.Fatalf("it is %s: %s", s.Status.Phase, s.Status.Message)
+			}
+			s.Policy = allFenced()
+			s.look()
+			s.csi()
+			s.look()
+			s.want(v1alpha1.NodeDrained, ReasonDrained, "fenced, and nothing is left on it; reboot it to bring it back")
+		})
+	}
+}
+
+// A fence of this node that stands keeps the same address out: what is switched off
+// waits for its end.
+func TestSwitchedOffDoesNotUndoAnotherFence(t *testing.T) {
+	s := healthy(t)
+	s.Ledger = append(s.Ledger, identity(cephFS, "a", "10.0.0.1/32"))
+	s.Holding = append(s.Holding, held("pv-2", cephFS, "a"))
+	s.look()
+	s.lose()
+	s.Node.OutOfService = true
+	s.look()
+	s.change(s.Fences[1].Name, func(n *NetworkFence) { n.Result, n.Message = resultSucceeded, fencedMessage })
+	s.look()
+	fencedOfFS, unfencedOfFS := "Fenced [10.0.0.1/32] fence-"+cephFS, "Unfenced [10.0.0.1/32] fence-"+cephFS
+	s.wantObjects(fencedOf1, fencedOfFS)
+	switchedOff(s, ModeOff)
+	s.look()
+	s.want(v1alpha1.NodeFencing, ReasonSwitchedOff, offAgain)
+	s.wantObjects(deletingOf1, fencedOfFS)
+	s.csi()
+	s.look()
+	s.wantObjects(fencedOfFS)
+	s.want(v1alpha1.NodeFencing, ReasonSwitchedOff, offAgain)
+	s.boot("boot-2")
+	s.Node.OutOfService = false
+	s.pass(time.Minute)
+	s.look()
+	s.wantObjects(unfencedOfFS, unfencedOf1)
+	s.takesBack()
+	s.want(v1alpha1.NodeHealthy, ReasonReady, "")
+}
+
+// A fence that stands is kept while its storage is switched off: it may have let volumes go.
+func TestSwitchedOffWhatStandsIsKept(t *testing.T) {
+	s := fenced(t)
+	s.Policy = with(s.Policy, StoragePolicy{Mode: ModeFence, SwitchedOff: true})
+	s.look()
+	s.want(v1alpha1.NodeDrained, ReasonDrained, "fenced, and nothing is left on it; reboot it to bring it back")
+	s.change(s.Fences[0].Name, func(n *NetworkFence) { n.Deleting = true })
+	s.look()
+	s.want(v1alpha1.NodeFencing, ReasonFencing, "waiting for NetworkFence "+s.Fences[0].Name)
+	s.csi()
+	s.look()
+	s.wantObjects(fencedOf1)
+}
+
+// Two nodes behind one address that are both to be let in do not wait for each other.
+func TestTwoNodesThatAreTakenBackDoNotWaitForEachOther(t *testing.T) {
+	s := askedOnly(t)
+	s.back()
+	theirs := v1alpha1.Fence{Name: "fairlead-node-2", Incident: "x", Driver: rbd, ClusterID: "a", CIDRs: []string{"10.0.0.1/32"}, State: v1alpha1.FenceRequested}
+	s.Fences = append(s.Fences, NetworkFence{Name: theirs.Name, CIDRs: theirs.CIDRs})
+	node2 := Other{Node: Node{Name: "node-2", Exists: true, OutOfService: true}, Status: v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeFencing, Incident: "x", Fences: []v1alpha1.Fence{theirs}}}
+	s.Others = []Other{node2}
+	s.look()
+	s.want(v1alpha1.NodeFencing, ReasonTaintedButReady, backTainted+" (its address 10.0.0.1/32 also keeps out node node-2, which may not be let in yet; if that is known to be off: kubectl annotate nodefence node-2 'fairlead.io/override-gate=unfence: <why>')")
+	s.wantObjects(fencedOf1, "Fenced [10.0.0.1/32] ")
+	if len(s.unfenced) > 0 || s.Status.Fences[0].State != v1alpha1.FenceUnfencing {
+		t.Fatalf("unfenced %v, record %+v", s.unfenced, s.Status.Fences)
+	}
+	s.Others = []Other{{Node: node2.Node, Status: *node2.Status.DeepCopy()}}
+	s.Others[0].Status.Fences[0].State = v1alpha1.FenceUnfencing
+	s.look()
+	s.wantObjects(unfencedOf1, "Fenced [10.0.0.1/32] ")
+}
