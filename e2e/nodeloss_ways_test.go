@@ -92,6 +92,17 @@ func (c *cluster) taintedByItself(csi *sandbox.CSIAddons, d database) {
 	if record := c.waitPhase(node, v1alpha1.NodeDrained); record.Status.Tainted == nil {
 		c.t.Error("its record does not say that Fairlead tainted it")
 	}
+	fencedBoot := func() string {
+		var marked corev1.Node
+		c.must(c.Client.Get(c.t.Context(), client.ObjectKey{Name: node}, &marked))
+		return marked.Annotations[fence.FencedBootAnnotation]
+	}
+	c.eventually("its boot is marked as fenced", 20*time.Second, func() error {
+		if boot := fencedBoot(); boot == "" || boot != lost.Status.NodeInfo.BootID {
+			return fmt.Errorf("marked is %q, its boot is %q", boot, lost.Status.NodeInfo.BootID)
+		}
+		return nil
+	})
 	c.must(c.SwitchOn(c.t.Context(), node, true))
 	c.eventually("the taint is gone", time.Minute, func() error {
 		var back corev1.Node
@@ -102,6 +113,9 @@ func (c *cluster) taintedByItself(csi *sandbox.CSIAddons, d database) {
 		return nil
 	})
 	c.waitPhase(node, v1alpha1.NodeHealthy)
+	if boot := fencedBoot(); boot != "" {
+		c.t.Errorf("it is let in and still marked %q", boot)
+	}
 	c.blockedAre(csi, 0)
 	c.kubectl("label", "node", node, "tainted-by-")
 }

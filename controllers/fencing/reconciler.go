@@ -42,6 +42,8 @@ type Reconciler struct {
 	idle sync.Map
 	// undone is what went wrong, by node, when what was decided was last tried.
 	undone sync.Map
+	// unmarked is since when the API server does not let a node be marked, by node.
+	unmarked sync.Map
 	// kept are the records, by UID, of which it was said that they are not deleted yet.
 	kept sync.Map
 }
@@ -81,7 +83,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		d = decide(view)
 	}
 	r.seen(d)
-	if d.rests() {
+	marks := r.marks(d)
+	if d.rests() && !marks {
 		// Should the cache be behind, what it has missed is an event.
 		r.tellKept(d)
 		return ctrl.Result{RequeueAfter: r.patience(d)}, nil
@@ -94,7 +97,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		}
 		d = decide(view)
 	}
-	if !d.routine() && !d.justLost() {
+	if marks || !d.routine() && !d.justLost() {
 		return r.incident(ctx, request.Name)
 	}
 	r.idle.Delete(request.Name)
@@ -171,6 +174,7 @@ func (r *Reconciler) incident(ctx context.Context, node string) (ctrl.Result, er
 		if !asked && d.asks() {
 			return ctrl.Result{RequeueAfter: behind}, nil // it was lost just now
 		}
+		unmarked := r.unmark(ctx, d)
 		if d.differs() {
 			if err := r.write(ctx, d); faster(err) || apierrors.IsNotFound(err) {
 				continue
@@ -179,11 +183,11 @@ func (r *Reconciler) incident(ctx context.Context, node string) (ctrl.Result, er
 			}
 			continue // what is done follows from what is recorded
 		}
-		if round == 0 && d.rests() {
+		if round == 0 && d.rests() && !r.marks(d) {
 			return ctrl.Result{RequeueAfter: r.patience(d)}, nil
 		}
 		r.idle.Delete(node)
-		if err := r.do(ctx, d); faster(err) {
+		if err := r.do(ctx, d, unmarked); faster(err) {
 			continue
 		} else if err != nil {
 			r.undone.Store(node, err.Error())
