@@ -17,6 +17,7 @@ func TestTheBootThatIsFenced(t *testing.T) {
 		"not confirmed any more":                 {func(s *story) { s.Fences[0].Result = ""; s.look() }, ""},
 		"a volume that no fence is for":          {func(s *story) { s.Status.Volumes = append(s.Status.Volumes, held("pv-2", other, "b")) }, ""},
 		"the same, and its storage switched off": {func(s *story) { s.Holding = append(s.Holding, held("pv-2", "off.example.com", "")); s.look() }, ""},
+		"its taint was taken away":               {func(s *story) { s.Node.OutOfService = false; s.look() }, ""},
 		"booted anew":                            {func(s *story) { s.boot("boot-2"); s.look() }, ""},
 		"booted anew, and not heard of yet":      {func(s *story) { s.Node.Machine.BootID = "boot-2" }, ""},
 		"to be let in without a boot":            {func(s *story) { s.Override = Override{Gate: GateUnfence, Reason: "x"}; s.look() }, ""},
