@@ -274,6 +274,9 @@ func TestFencingGatesAreNarrow(t *testing.T) {
 			c.eventually("pods can be created in "+name, 20*time.Second, func() error { return c.Client.Create(t.Context(), pod) }) // its service account comes a moment later
 			c.must(c.Client.Create(t.Context(), plain))
 			gated := len(pod.Spec.SchedulingGates) == 1 && pod.Spec.SchedulingGates[0].Name == fence.SchedulingGate && pod.Labels[fence.GatedLabel] == "true"
+			if labelled := pod.Labels[fence.UnattachedLabel] == "true"; labelled != gated || plain.Labels[fence.UnattachedLabel] != "" {
+				t.Errorf("namespace %s: labels %v; without a claim %v", name, pod.Labels, plain.Labels)
+			}
 			if gated != (labels != nil) || len(plain.Spec.SchedulingGates) > 0 {
 				t.Errorf("namespace %s: gates %v, labels %v; without a claim %v", name, pod.Spec.SchedulingGates, pod.Labels, plain.Spec.SchedulingGates)
 			}

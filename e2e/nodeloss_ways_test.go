@@ -205,12 +205,13 @@ func (c *cluster) gated(csi *sandbox.CSIAddons, d database) {
 	c.kubectl("label", "namespace", "default", fence.OptInLabel+"="+fence.OptedIn)
 	files := database{name: "files", driver: cephfs, clusterID: "rook-ceph", nodes: d.nodes}
 	node := c.runDatabase(files)
-	// Nothing else tells of a pod whose volume is not attached before the next look, in five minutes.
-	c.kubectl("label", "csidriver", cephfs, "looked-at=now")
 	c.eventually("its address is on record", 30*time.Second, func() error {
 		record := c.waitPhase(node, v1alpha1.NodeHealthy)
 		if !slices.ContainsFunc(record.Status.Identities, func(i v1alpha1.StorageIdentity) bool { return i.Driver == cephfs && len(i.Addresses) > 0 }) {
 			return fmt.Errorf("on record is %+v", record.Status.Identities)
+		}
+		if !slices.ContainsFunc(record.Status.Volumes, func(v v1alpha1.HeldVolume) bool { return v.PersistentVolume == files.volume() }) {
+			return fmt.Errorf("on record is %+v", record.Status.Volumes)
 		}
 		return nil
 	})

@@ -44,6 +44,8 @@ type Reconciler struct {
 	undone sync.Map
 	// unmarked is since when the API server does not let a node be marked, by node.
 	unmarked sync.Map
+	// left is since when volumes without attachment are used no more, by node.
+	left sync.Map
 	// kept are the records, by UID, of which it was said that they are not deleted yet.
 	kept sync.Map
 }
@@ -70,14 +72,14 @@ const (
 
 // Reconcile looks at one node.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	view, err := r.Cached.Facts(ctx, request.Name, r.Clock.Now())
+	view, err := r.facts(ctx, r.Cached, request.Name)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	d := decide(view)
 	if d.forgets() && d.routine() {
 		// The cache may be behind with the node: an attachment may be gone because it is lost.
-		if view, err = r.Cached.WithLiveNode().Facts(ctx, request.Name, r.Clock.Now()); err != nil {
+		if view, err = r.facts(ctx, r.Cached.WithLiveNode(), request.Name); err != nil {
 			return ctrl.Result{}, err
 		}
 		d = decide(view)
@@ -92,7 +94,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if d.justLost() {
 		// When many nodes are lost at once, none that is to be fenced waits for those
 		// that only are to be remembered.
-		if view, err = r.Cached.WithLiveNode().Facts(ctx, request.Name, r.Clock.Now()); err != nil {
+		if view, err = r.facts(ctx, r.Cached.WithLiveNode(), request.Name); err != nil {
 			return ctrl.Result{}, err
 		}
 		d = decide(view)
@@ -156,7 +158,7 @@ func (r *Reconciler) incident(ctx context.Context, node string) (ctrl.Result, er
 	defer r.deciding.Unlock()
 	live := r.Live.WithOthersOf(r.Cached)
 	for round := range rounds {
-		view, err := live.Facts(ctx, node, r.Clock.Now())
+		view, err := r.facts(ctx, live, node)
 		if err != nil {
 			return ctrl.Result{}, err
 		}
@@ -318,6 +320,9 @@ func (d decision) after() time.Duration {
 		after = refresh
 	case d.Status.Phase == v1alpha1.NodeFenced && len(d.Facts.Left) > 0:
 		after = lookForPods
+	}
+	if d.Leaving {
+		after = min(after, leaving)
 	}
 	if d.After > 0 {
 		after = min(after, d.After)
