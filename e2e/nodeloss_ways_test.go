@@ -31,7 +31,7 @@ func TestNodeLossInOtherWays(t *testing.T) {
 	}{
 		{"Fairlead taints it and takes the taint away", (*cluster).taintedByItself},
 		{"an operator lets its volumes go without a fence", (*cluster).letGo},
-		{"its object is deleted, and an operator gives it up", (*cluster).deletedForGood},
+		{"its object is deleted, another machine takes its name, and an operator gives it up", (*cluster).deletedForGood},
 		{"with volumes that are not attached", (*cluster).gated},
 	} {
 		if !t.Run(way.name, func(t *testing.T) { way.test(&cluster{Sandbox: c.Sandbox, t: t}, csi, d) }) {
@@ -161,26 +161,20 @@ func (c *cluster) deletedForGood(csi *sandbox.CSIAddons, d database) {
 	}
 	c.waitPhase(node, v1alpha1.NodeDrained)
 	c.kubectl("delete", "node", node)
-	c.eventually("its record says that it is gone", 30*time.Second, func() error {
-		if record := c.waitPhase(node, v1alpha1.NodeDrained); record.Status.Reason != fence.ReasonNodeDeleted {
-			return fmt.Errorf("it says %s: %s", record.Status.Reason, record.Status.Message)
-		}
-		return nil
-	})
-	c.blockedAre(csi, len(protectedDrivers.Drivers[0].Nodes[node]))
+	says := func(reason string) {
+		c.t.Helper()
+		c.eventually("its record says "+reason, 30*time.Second, func() error {
+			if record := c.waitPhase(node, v1alpha1.NodeDrained); record.Status.Reason != reason {
+				return fmt.Errorf("it says %s: %s", record.Status.Reason, record.Status.Message)
+			}
+			return nil
+		})
+	}
+	says(fence.ReasonNodeDeleted)
 	if out := c.refused("delete", "nodefence", node); !strings.Contains(out, node) {
 		c.t.Errorf("deleting its record: %s", out)
 	}
-	c.kubectl("annotate", "nodefence", node, fence.OverrideAnnotation+"=unfence: scrapped")
-	c.eventually("it is forgotten", time.Minute, func() error {
-		out := c.kubectl("get", "nodefences", "-o", "name")
-		if strings.Contains(out, "/"+node+"\n") {
-			return fmt.Errorf("there are\n%s", out)
-		}
-		return nil
-	})
-	c.blockedAre(csi, 0)
-	// Another machine takes its place.
+	// Another machine takes its name: that says nothing of the one that was fenced.
 	object.ResourceVersion, object.UID = "", ""
 	object.Status.NodeInfo.BootID, object.Status.NodeInfo.SystemUUID = "another boot", "another machine"
 	object.Status.VolumesInUse, object.Status.VolumesAttached = nil, nil
@@ -192,7 +186,21 @@ func (c *cluster) deletedForGood(csi *sandbox.CSIAddons, d database) {
 	c.must(c.Client.Status().Patch(c.t.Context(), &object, client.MergeFrom(created))) // Kubernetes writes to it at the same time
 	c.must(c.SwitchOn(c.t.Context(), node, false))
 	c.waitReady(node, true)
-	c.waitPhase(node, v1alpha1.NodeHealthy)
+	says(fence.ReasonReplaced)
+	time.Sleep(5 * time.Second) // longer than it would have to be Ready
+	says(fence.ReasonReplaced)
+	c.blockedAre(csi, len(protectedDrivers.Drivers[0].Nodes[node]))
+	if out := c.refused("delete", "nodefence", node); !strings.Contains(out, node) {
+		c.t.Errorf("deleting its record: %s", out)
+	}
+	c.kubectl("annotate", "nodefence", node, fence.OverrideAnnotation+"=unfence: scrapped")
+	c.eventually("its record is that of the other machine", time.Minute, func() error {
+		if record := c.waitPhase(node, v1alpha1.NodeHealthy); record.Status.Node.SystemUUID != "another machine" || len(record.Status.Fences) > 0 {
+			return fmt.Errorf("it is of %+v, with %+v", record.Status.Node, record.Status.Fences)
+		}
+		return nil
+	})
+	c.blockedAre(csi, 0)
 }
 
 // gated has a volume of a driver without attachment: there is nothing to refuse,
