@@ -1,12 +1,14 @@
 package cluster
 
 import (
+	"reflect"
 	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
@@ -86,5 +88,26 @@ func TestEverySwitchIsCachedByItsName(t *testing.T) {
 				t.Errorf("%s: ConfigMaps are cached by %v, pods by %v", mode, switches, pods)
 			}
 		}
+	}
+}
+
+// Of a pod that may use a volume without attachment the record of its node needs nothing
+// but where it is.
+func TestOfPlacedPodsLittleIsKept(t *testing.T) {
+	options := UnattachedPodsCache()
+	if !options.DefaultLabelSelector.Matches(labels.Set{fence.UnattachedLabel: "true"}) || options.DefaultLabelSelector.Matches(labels.Set{"app": "x"}) {
+		t.Errorf("selects %s", options.DefaultLabelSelector)
+	}
+	got, err := options.DefaultTransform(&corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "1", ResourceVersion: "2", Annotations: map[string]string{"a": "b"}},
+		Spec:       corev1.PodSpec{NodeName: "node-1", Containers: []corev1.Container{{Name: "web"}}},
+		Status:     corev1.PodStatus{Phase: corev1.PodRunning, Message: "fine"},
+	})
+	want := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "1", ResourceVersion: "2"},
+		Spec:       corev1.PodSpec{NodeName: "node-1"}, Status: corev1.PodStatus{Phase: corev1.PodRunning},
+	}
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("keeps %+v, %v", got, err)
 	}
 }

@@ -160,21 +160,25 @@ func (r *FenceReader) findClaims(ctx context.Context, pod *corev1.Pod, found map
 func (r *FenceReader) podsOn(ctx context.Context, v *FenceView) ([]corev1.Pod, error) {
 	f := v.Facts
 	if f.Node.Ready && !f.Node.OutOfService && (f.Status.Phase == "" || f.Status.Phase == v1alpha1.NodeHealthy) {
-		without, err := r.withoutAttachment(ctx)
-		if err != nil || !without {
+		var err error
+		if v.Unattached, err = r.withoutAttachment(ctx); err != nil || len(v.Unattached) == 0 {
 			return nil, err
 		}
 	}
 	return PodsOn(ctx, r.live, f.Node.Name)
 }
 
-// withoutAttachment tells whether a protected driver does without attachments.
-func (r *FenceReader) withoutAttachment(ctx context.Context) (bool, error) {
+// withoutAttachment are the protected drivers that do without attachments.
+func (r *FenceReader) withoutAttachment(ctx context.Context) ([]string, error) {
 	var list storagev1.CSIDriverList
 	if err := r.objects.List(ctx, &list); err != nil {
-		return false, fmt.Errorf("listing CSIDrivers: %w", err)
+		return nil, fmt.Errorf("listing CSIDrivers: %w", err)
 	}
-	return slices.ContainsFunc(list.Items, func(d storagev1.CSIDriver) bool {
-		return d.Spec.AttachRequired != nil && !*d.Spec.AttachRequired && r.Protects(d.Name)
-	}), nil
+	var drivers []string
+	for i := range list.Items {
+		if d := &list.Items[i]; d.Spec.AttachRequired != nil && !*d.Spec.AttachRequired && r.Protects(d.Name) {
+			drivers = append(drivers, d.Name)
+		}
+	}
+	return drivers, nil
 }

@@ -15,7 +15,8 @@ import (
 func FenceNode(n *corev1.Node) fence.Node {
 	node := fence.Node{
 		Name: n.Name, Exists: true,
-		Machine: v1alpha1.MachineIdentity{UID: n.UID, BootID: n.Status.NodeInfo.BootID, SystemUUID: n.Status.NodeInfo.SystemUUID},
+		Machine:    v1alpha1.MachineIdentity{UID: n.UID, BootID: n.Status.NodeInfo.BootID, SystemUUID: n.Status.NodeInfo.SystemUUID},
+		FencedBoot: n.Annotations[fence.FencedBootAnnotation],
 	}
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady {

@@ -68,6 +68,10 @@ type FenceView struct {
 	// Record and Node are nil where there is none.
 	Record *v1alpha1.NodeFence
 	Node   *corev1.Node
+	// Unattached are the protected drivers without attachments; only read of a healthy node.
+	Unattached []string
+	// Leaving: some of what is held is there only for a while yet.
+	Leaving bool
 	// volumes that are on the node, and what of them is attached.
 	volumes  []fence.Volume
 	attached []attachedVolume

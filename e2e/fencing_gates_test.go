@@ -99,6 +99,26 @@ func TestFencingGatesAreNarrow(t *testing.T) {
 	passes("the lost node itself", "rbd-a", rbdDriver, "node-1")
 	c.must(c.Client.Delete(t.Context(), old))
 
+	// It is fenced: that is believed of its present boot alone while it is out of service, and of no boot that nobody knows.
+	var lost corev1.Node
+	c.must(c.Client.Get(t.Context(), client.ObjectKey{Name: "node-1"}, &lost))
+	c.kubectl("annotate", "node", "node-1", fence.FencedBootAnnotation+"="+lost.Status.NodeInfo.BootID)
+	time.Sleep(time.Second)
+	refuses("it is not out of service", "rbd-b", rbdDriver, "node-2", byPolicy+"attachments'", "node node-1 is lost")
+	c.kubectl("annotate", "node", "node-1", "--overwrite", fence.FencedBootAnnotation+"=another")
+	c.taint("node-1")
+	time.Sleep(time.Second)
+	refuses("another boot is fenced", "rbd-b", rbdDriver, "node-2", byPolicy+"attachments'", "node node-1 is lost")
+	c.kubectl("annotate", "node", "node-1", "--overwrite", fence.FencedBootAnnotation+"="+lost.Status.NodeInfo.BootID)
+	c.eventually("its boot is fenced", 20*time.Second, func() error { return c.tryAttach("rbd-b", rbdDriver, "node-2") })
+	c.kubectl("annotate", "node", "node-11", fence.FencedBootAnnotation+"=")
+	c.taint("node-11")
+	c.inUse("node-11", "kubernetes.io/csi/"+rbdDriver+"^rbd-b-handle")
+	time.Sleep(time.Second)
+	refuses("a lost node without a boot", "rbd-b", rbdDriver, "node-2", byPolicy+"attachments'", "node node-11 is lost")
+	c.kubectl("delete", "node", "node-11")
+	c.kubectl("taint", "node", "node-1", fence.OutOfServiceTaint+"-")
+
 	// What was on a node whose object is gone, as recorded.
 	c.must(c.SwitchOn(t.Context(), "node-1", false))
 	c.waitReady("node-1", true)
@@ -266,6 +286,9 @@ func TestFencingGatesAreNarrow(t *testing.T) {
 			c.eventually("pods can be created in "+name, 20*time.Second, func() error { return c.Client.Create(t.Context(), pod) }) // its service account comes a moment later
 			c.must(c.Client.Create(t.Context(), plain))
 			gated := len(pod.Spec.SchedulingGates) == 1 && pod.Spec.SchedulingGates[0].Name == fence.SchedulingGate && pod.Labels[fence.GatedLabel] == "true"
+			if labelled := pod.Labels[fence.UnattachedLabel] == "true"; labelled != gated || plain.Labels[fence.UnattachedLabel] != "" {
+				t.Errorf("namespace %s: labels %v; without a claim %v", name, pod.Labels, plain.Labels)
+			}
 			if gated != (labels != nil) || len(plain.Spec.SchedulingGates) > 0 {
 				t.Errorf("namespace %s: gates %v, labels %v; without a claim %v", name, pod.Spec.SchedulingGates, pod.Labels, plain.Spec.SchedulingGates)
 			}

@@ -132,7 +132,7 @@ func TestNodeLoss(t *testing.T) {
 	if attached.revision <= fenced.revision {
 		t.Errorf("it was attached to %s at revision %d, before the fence stood at %d", safe.other(node), attached.revision, fenced.revision)
 	}
-	if late := attached.at.Sub(fenced.at); late > 3*time.Second {
+	if late := attached.at.Sub(fenced.at); late > 2*time.Second { // about a second, on a machine that is busy
 		t.Errorf("it was attached only %s after the fence stood", late)
 	}
 	c.waitPhase(node, v1alpha1.NodeDrained)

@@ -31,7 +31,7 @@ func TestNodeLossInOtherWays(t *testing.T) {
 	}{
 		{"Fairlead taints it and takes the taint away", (*cluster).taintedByItself},
 		{"an operator lets its volumes go without a fence", (*cluster).letGo},
-		{"its object is deleted, and an operator gives it up", (*cluster).deletedForGood},
+		{"its object is deleted, another machine takes its name, and an operator gives it up", (*cluster).deletedForGood},
 		{"with volumes that are not attached", (*cluster).gated},
 	} {
 		if !t.Run(way.name, func(t *testing.T) { way.test(&cluster{Sandbox: c.Sandbox, t: t}, csi, d) }) {
@@ -92,6 +92,17 @@ func (c *cluster) taintedByItself(csi *sandbox.CSIAddons, d database) {
 	if record := c.waitPhase(node, v1alpha1.NodeDrained); record.Status.Tainted == nil {
 		c.t.Error("its record does not say that Fairlead tainted it")
 	}
+	fencedBoot := func() string {
+		var marked corev1.Node
+		c.must(c.Client.Get(c.t.Context(), client.ObjectKey{Name: node}, &marked))
+		return marked.Annotations[fence.FencedBootAnnotation]
+	}
+	c.eventually("its boot is marked as fenced", 20*time.Second, func() error {
+		if boot := fencedBoot(); boot == "" || boot != lost.Status.NodeInfo.BootID {
+			return fmt.Errorf("marked is %q, its boot is %q", boot, lost.Status.NodeInfo.BootID)
+		}
+		return nil
+	})
 	c.must(c.SwitchOn(c.t.Context(), node, true))
 	c.eventually("the taint is gone", time.Minute, func() error {
 		var back corev1.Node
@@ -102,6 +113,9 @@ func (c *cluster) taintedByItself(csi *sandbox.CSIAddons, d database) {
 		return nil
 	})
 	c.waitPhase(node, v1alpha1.NodeHealthy)
+	if boot := fencedBoot(); boot != "" {
+		c.t.Errorf("it is let in and still marked %q", boot)
+	}
 	c.blockedAre(csi, 0)
 	c.kubectl("label", "node", node, "tainted-by-")
 }
@@ -147,26 +161,20 @@ func (c *cluster) deletedForGood(csi *sandbox.CSIAddons, d database) {
 	}
 	c.waitPhase(node, v1alpha1.NodeDrained)
 	c.kubectl("delete", "node", node)
-	c.eventually("its record says that it is gone", 30*time.Second, func() error {
-		if record := c.waitPhase(node, v1alpha1.NodeDrained); record.Status.Reason != fence.ReasonNodeDeleted {
-			return fmt.Errorf("it says %s: %s", record.Status.Reason, record.Status.Message)
-		}
-		return nil
-	})
-	c.blockedAre(csi, len(protectedDrivers.Drivers[0].Nodes[node]))
+	says := func(reason string) {
+		c.t.Helper()
+		c.eventually("its record says "+reason, 30*time.Second, func() error {
+			if record := c.waitPhase(node, v1alpha1.NodeDrained); record.Status.Reason != reason {
+				return fmt.Errorf("it says %s: %s", record.Status.Reason, record.Status.Message)
+			}
+			return nil
+		})
+	}
+	says(fence.ReasonNodeDeleted)
 	if out := c.refused("delete", "nodefence", node); !strings.Contains(out, node) {
 		c.t.Errorf("deleting its record: %s", out)
 	}
-	c.kubectl("annotate", "nodefence", node, fence.OverrideAnnotation+"=unfence: scrapped")
-	c.eventually("it is forgotten", time.Minute, func() error {
-		out := c.kubectl("get", "nodefences", "-o", "name")
-		if strings.Contains(out, "/"+node+"\n") {
-			return fmt.Errorf("there are\n%s", out)
-		}
-		return nil
-	})
-	c.blockedAre(csi, 0)
-	// Another machine takes its place.
+	// Another machine takes its name: that says nothing of the one that was fenced.
 	object.ResourceVersion, object.UID = "", ""
 	object.Status.NodeInfo.BootID, object.Status.NodeInfo.SystemUUID = "another boot", "another machine"
 	object.Status.VolumesInUse, object.Status.VolumesAttached = nil, nil
@@ -178,7 +186,21 @@ func (c *cluster) deletedForGood(csi *sandbox.CSIAddons, d database) {
 	c.must(c.Client.Status().Patch(c.t.Context(), &object, client.MergeFrom(created))) // Kubernetes writes to it at the same time
 	c.must(c.SwitchOn(c.t.Context(), node, false))
 	c.waitReady(node, true)
-	c.waitPhase(node, v1alpha1.NodeHealthy)
+	says(fence.ReasonReplaced)
+	time.Sleep(5 * time.Second) // longer than it would have to be Ready
+	says(fence.ReasonReplaced)
+	c.blockedAre(csi, len(protectedDrivers.Drivers[0].Nodes[node]))
+	if out := c.refused("delete", "nodefence", node); !strings.Contains(out, node) {
+		c.t.Errorf("deleting its record: %s", out)
+	}
+	c.kubectl("annotate", "nodefence", node, fence.OverrideAnnotation+"=unfence: scrapped")
+	c.eventually("its record is that of the other machine", time.Minute, func() error {
+		if record := c.waitPhase(node, v1alpha1.NodeHealthy); record.Status.Node.SystemUUID != "another machine" || len(record.Status.Fences) > 0 {
+			return fmt.Errorf("it is of %+v, with %+v", record.Status.Node, record.Status.Fences)
+		}
+		return nil
+	})
+	c.blockedAre(csi, 0)
 }
 
 // gated has a volume of a driver without attachment: there is nothing to refuse,
@@ -191,12 +213,13 @@ func (c *cluster) gated(csi *sandbox.CSIAddons, d database) {
 	c.kubectl("label", "namespace", "default", fence.OptInLabel+"="+fence.OptedIn)
 	files := database{name: "files", driver: cephfs, clusterID: "rook-ceph", nodes: d.nodes}
 	node := c.runDatabase(files)
-	// Nothing else tells of a pod whose volume is not attached before the next look, in five minutes.
-	c.kubectl("label", "csidriver", cephfs, "looked-at=now")
 	c.eventually("its address is on record", 30*time.Second, func() error {
 		record := c.waitPhase(node, v1alpha1.NodeHealthy)
 		if !slices.ContainsFunc(record.Status.Identities, func(i v1alpha1.StorageIdentity) bool { return i.Driver == cephfs && len(i.Addresses) > 0 }) {
 			return fmt.Errorf("on record is %+v", record.Status.Identities)
+		}
+		if !slices.ContainsFunc(record.Status.Volumes, func(v v1alpha1.HeldVolume) bool { return v.PersistentVolume == files.volume() }) {
+			return fmt.Errorf("on record is %+v", record.Status.Volumes)
 		}
 		return nil
 	})

@@ -28,6 +28,8 @@ type Node struct {
 	ReadyChanged time.Time
 	// OutOfService: the node has the taint; OwnTaint: Fairlead gave it.
 	OutOfService, OwnTaint bool
+	// FencedBoot is what its annotation FencedBootAnnotation says.
+	FencedBoot string
 	// Addresses of the node, internal and external ones.
 	Addresses []netip.Addr
 }

@@ -79,6 +79,10 @@ type worldNode struct {
 	address      netip.Addr
 	clients      map[string]netip.Addr // of its client pods, by storage cluster
 	inUse        []string
+	// fencedBoot is its annotation, marked what its object changed with, and markedOn the
+	// step of what Fairlead knew then.
+	fencedBoot       string
+	marked, markedOn int
 }
 
 type attachment struct{ volume, node, bootID string }
@@ -655,7 +659,7 @@ func (w *world) node(name string, n worldNode) Node {
 	}
 	return Node{
 		Name: name, Exists: true, Machine: v1alpha1.MachineIdentity{UID: types.UID(n.uid), BootID: n.bootID, SystemUUID: n.uuid},
-		Ready: n.ready, ReadyChanged: n.changed, OutOfService: n.taint, OwnTaint: n.own, Addresses: []netip.Addr{n.address},
+		Ready: n.ready, ReadyChanged: n.changed, OutOfService: n.taint, OwnTaint: n.own, Addresses: []netip.Addr{n.address}, FencedBoot: n.fencedBoot,
 	}
 }
 
@@ -722,11 +726,16 @@ func (w *world) act(t *rapid.T, v view, name string, now time.Time, writes int) 
 			f = w.facts(v, name, now)
 			step = Next(f)
 		}
-		if !routine(f, step) {
+		if !routine(f, step) || f.Node.FencedBoot != "" {
 			v = w.view()
 			f = w.facts(v, name, now)
 			step = Next(f)
 		}
+	}
+	boot := FencedBoot(f.Node, step.Status)
+	if f.Node.FencedBoot != "" && boot == "" && writes > 0 {
+		writes--
+		w.mark(name, "", v.step)
 	}
 	current, there := w.records[name]
 	if !reflect.DeepEqual(step.Status, f.Status) && !equality.Semantic.DeepEqual(step.Status, f.Status) {
@@ -745,6 +754,13 @@ func (w *world) act(t *rapid.T, v view, name string, now time.Time, writes int) 
 	did := func() bool { writes--; return writes >= 0 }
 	if step.Forget && did() && there && current.version == v.records[name].version {
 		delete(w.records, name)
+	}
+	marks := boot != "" && boot != f.Node.FencedBoot && reflect.DeepEqual(w.nodes[name], v.nodes[name])
+	if marks && did() {
+		w.mark(name, boot, v.step)
+	}
+	if f.Node.FencedBoot != "" && boot == "" && w.nodes[name].fencedBoot != "" {
+		return true // nobody is let in while it stands
 	}
 	for _, n := range step.Create {
 		if _, exists := w.fences[n.Name]; !exists && did() {
@@ -771,7 +787,15 @@ func (w *world) act(t *rapid.T, v view, name string, now time.Time, writes int) 
 	if v.step == w.step && writes >= 0 {
 		w.seen(name)
 	}
-	return step.Forget || step.RemoveTaint || len(step.Create)+len(step.Unfence)+len(step.Delete) > 0
+	return marks || step.Forget || step.RemoveTaint || len(step.Create)+len(step.Unfence)+len(step.Delete) > 0
+}
+
+// mark a node with the boot that is fenced; "" takes the mark away.
+func (w *world) mark(name, boot string, step int) {
+	if n, there := w.nodes[name]; there {
+		n.fencedBoot, n.marked, n.markedOn = boot, w.id(), step
+		w.nodes[name] = n
+	}
 }
 
 func forgets(was, is v1alpha1.NodeFenceStatus) bool {
@@ -999,6 +1023,23 @@ func (w *world) fencedMustBeFenced(t *rapid.T) {
 	}
 }
 
+// markedMustNotWrite: the API server lets volumes go by the mark alone.
+func (w *world) markedMustNotWrite(t *rapid.T) {
+	for name, n := range w.nodes {
+		if n.fencedBoot == "" || n.fencedBoot != n.bootID || n.markedOn < w.step && w.looked[name] <= n.markedOn {
+			continue // of another boot; or an old leader's, and Fairlead had yet to see it
+		}
+		for _, m := range w.machines {
+			for _, v := range worldVolumes {
+				if m.bootID() != n.fencedBoot || v.ReadOnly() || !w.writes(m, v) || !w.counts(m, v) || w.tampered[name+" "+v.ClusterID+" "+HostPrefix(m.address[v.ClusterID]).String()] != "" {
+					continue
+				}
+				t.Fatalf("%s is marked as fenced, and writes to %s\n%s", name, v.Name, w)
+			}
+		}
+	}
+}
+
 // gateMustHold asks the gate for everything that Kubernetes could ask for now.
 func (w *world) gateMustHold(t *rapid.T) {
 	for _, v := range worldVolumes {
@@ -1020,6 +1061,7 @@ func (w *world) gateMustHold(t *rapid.T) {
 func (w *world) check(t *rapid.T) {
 	w.mustHaveOneWriter(t)
 	w.fencedMustBeFenced(t)
+	w.markedMustNotWrite(t)
 	w.gateMustHold(t)
 }
 

@@ -19,6 +19,7 @@ import (
 //     none go, to whatever node, while another machine writes to it
 //   - what is recorded as fenced is blocked; whom Fairlead lets in has booted
 //     since, or has nothing of before mounted
+//   - a boot that its Node says is fenced writes to nothing
 //   - Fairlead shuts out no machine that nobody has given up
 //   - whatever has happened: when everybody does his part again, all nodes become
 //     healthy, all volumes are let go of, and nothing stays blocked; and a node

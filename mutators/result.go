@@ -66,6 +66,7 @@ const (
 	ReasonNotHeld          = "no lost node holds its volumes"
 	ReasonHasNode          = "has a node already"
 	ReasonGated            = "waits for a fence"
+	ReasonUnattached       = "may use volumes that are not attached"
 )
 
 func unchanged(reason, detail string) Result {

@@ -55,14 +55,18 @@ type HeldClaim struct {
 // GateWorkloadPod keeps a pod from being scheduled while a volume of it is held
 // by a node that is lost and not fenced. It is for volumes that Kubernetes does
 // not attach: there is nothing else to hold. A pod that has a node already is past it.
+// One that uses such volumes, or may, is labelled, so that it is seen where it gets to.
 //
 // Objects: new pods that use claims, in namespaces with fence.OptInLabel.
-func GateWorkloadPod(pod WorkloadPod, held []HeldClaim) Result {
+func GateWorkloadPod(pod WorkloadPod, held []HeldClaim, unattached bool) Result {
+	unattached = unattached && pod.Metadata.Labels[fence.UnattachedLabel] != "true"
 	switch {
-	case len(held) == 0:
-		return unchanged(ReasonNotHeld, "")
 	case pod.Spec.NodeName != "":
 		return unchanged(ReasonHasNode, pod.Spec.NodeName)
+	case len(held) == 0 && unattached:
+		return mutated(ReasonUnattached, "", label("/metadata", pod.Metadata.Labels != nil, fence.UnattachedLabel, "true"))
+	case len(held) == 0:
+		return unchanged(ReasonNotHeld, "")
 	}
 	var patch []jsonpatch.Operation
 	gates := pod.Spec.SchedulingGates
@@ -80,6 +84,10 @@ func GateWorkloadPod(pod WorkloadPod, held []HeldClaim) Result {
 	}
 	if pod.Metadata.Labels[fence.GatedLabel] != "true" {
 		patch = append(patch, label("/metadata", pod.Metadata.Labels != nil, fence.GatedLabel, "true"))
+	}
+	if unattached {
+		hasLabels := pod.Metadata.Labels != nil || len(patch) > 0 && patch[len(patch)-1].Path == "/metadata/labels"
+		patch = append(patch, label("/metadata", hasLabels, fence.UnattachedLabel, "true"))
 	}
 	if len(patch) == 0 {
 		return unchanged(ReasonAsItShouldBe, "")

@@ -18,37 +18,50 @@ func (f *Fencing) workloadPods() rule[mutators.WorkloadPod] {
 		kinds: []metav1.GroupVersionKind{{Version: "v1", Kind: "Pod"}},
 		decide: func(ctx context.Context, r *Request[mutators.WorkloadPod]) (Decision, error) {
 			var held []mutators.HeldClaim
+			unattached := false
 			for _, claim := range r.Object.Claims() {
-				h, err := f.heldClaim(ctx, r.Namespace, claim)
+				h, may, err := f.heldClaim(ctx, r.Namespace, claim)
 				if err != nil {
 					return Decision{}, err
 				}
+				unattached = unattached || may
 				if h != nil {
 					held = append(held, *h)
 				}
 			}
-			return fromMutation(mutators.GateWorkloadPod(*r.Object, held)), nil
+			return fromMutation(mutators.GateWorkloadPod(*r.Object, held, unattached)), nil
 		},
 	}
 }
 
-// heldClaim tells whether a lost node holds the volume of a claim, and Kubernetes
-// would not attach it: nil if not.
-func (f *Fencing) heldClaim(ctx context.Context, namespace, claim string) (*mutators.HeldClaim, error) {
+// heldClaim tells whether a lost node holds the volume of a claim, nil if not, and
+// whether Kubernetes does not attach the volume of it, or that is not known yet: of a
+// claim that is not bound, nobody can tell.
+//
+// It goes by nodes' records and not by other pods of the claim, as the controller does
+// before it takes a gate away: those are on record moments after they got to their node, by their
+// label, and the webhook may not read pods.
+func (f *Fencing) heldClaim(ctx context.Context, namespace, claim string) (held *mutators.HeldClaim, unattached bool, err error) {
 	volume, err := f.Live.BoundVolume(ctx, namespace, claim)
-	if err != nil || volume == nil || volume.Driver == "" {
-		return nil, err
+	if err != nil || volume == nil {
+		return nil, true, err
+	}
+	if volume.Driver == "" {
+		return nil, false, nil
 	}
 	policy, none, err := f.policy(ctx, volume.Driver)
-	if err != nil || none != "" {
-		return nil, err
+	if err != nil || none == reasonNotProtected {
+		return nil, false, err
 	}
 	if attached, err := f.Live.Attached(ctx, volume.Driver); err != nil || attached {
-		return nil, err
+		return nil, false, err
 	}
-	held, err := f.held(ctx, *volume, "", policy)
-	if err != nil || held == nil {
-		return nil, err
+	if none != "" { // the switch may be on again when the node is lost
+		return nil, true, nil
 	}
-	return &mutators.HeldClaim{Claim: claim, Volume: volume.Name, Node: held.Node}, nil
+	h, err := f.held(ctx, *volume, "", policy)
+	if err != nil || h == nil {
+		return nil, true, err
+	}
+	return &mutators.HeldClaim{Claim: claim, Volume: volume.Name, Node: h.Node}, true, nil
 }

@@ -461,13 +461,22 @@ func TestPodsWhoseVolumesAreNotAttached(t *testing.T) {
 		return reviewOf(podKind, fmt.Sprintf(`"namespace":"default","name":"web","operation":"CREATE","object":{"metadata":{"name":"web"},"spec":{%s"volumes":[%s]}}`, spec, strings.Join(volumes, ",")))
 	}
 	response := h.ask(t, workloadPodsPath, pod("", "free", "held"))
-	const want = `[{"op":"add","path":"/spec/schedulingGates","value":[{"name":"fairlead.io/fence"}]},{"op":"add","path":"/metadata/labels","value":{"fairlead.io/gated":"true"}}]`
+	const want = `[{"op":"add","path":"/spec/schedulingGates","value":[{"name":"fairlead.io/fence"}]},{"op":"add","path":"/metadata/labels","value":{"fairlead.io/gated":"true"}},{"op":"add","path":"/metadata/labels/fairlead.io~1unattached-volumes","value":"true"}]`
 	if string(response.Patch) != want || len(response.Warnings) != 1 || !strings.Contains(response.Warnings[0], "volume fs-a of claim held was last on node node-1, which is lost and not fenced") {
 		t.Errorf("got %s, %v", response.Patch, response.Warnings)
 	}
+	const labelled = `[{"op":"add","path":"/metadata/labels","value":{"fairlead.io/unattached-volumes":"true"}}]`
 	for _, review := range []string{
-		pod("", "free", "attached", "other", "nfs", "unbound", "gone", "nowhere"), pod(`"nodeName":"node-2",`, "held"), pod(""),
+		pod("", "attached", "free"), pod("", "attached", "unbound"), pod("", "gone"), pod("", "nowhere"), // no claim yet: nobody knows its driver
 		reviewOf(podKind, `"namespace":"default","name":"web","operation":"CREATE","object":{"metadata":{"name":"web"},"spec":{"volumes":[{"name":"x","ephemeral":{"volumeClaimTemplate":{}}},{"name":"y","emptyDir":{}}]}}`),
+	} {
+		if response := h.ask(t, workloadPodsPath, review); string(response.Patch) != labelled || len(response.Warnings) > 0 {
+			t.Errorf("%s\ngot %s, %v", review, response.Patch, response.Warnings)
+		}
+	}
+	for _, review := range []string{
+		pod("", "attached", "other", "nfs"), pod(`"nodeName":"node-2",`, "held"), pod(""),
+		reviewOf(podKind, `"namespace":"default","name":"web","operation":"CREATE","object":{"metadata":{"name":"web"},"spec":{"volumes":[{"name":"y","emptyDir":{}}]}}`),
 	} {
 		if response := h.ask(t, workloadPodsPath, review); !response.Allowed || response.Patch != nil {
 			t.Errorf("%s\ngot %s, %v", review, response.Patch, response.Warnings)

@@ -17,12 +17,16 @@ import (
 	"github.com/fairlead-io/fairlead/fence"
 )
 
-// do does all that was decided; what fails keeps nothing else from being done.
-func (r *Reconciler) do(ctx context.Context, d decision) error {
+// do does all that was decided; what fails keeps nothing else from being done. But
+// nobody is let in while his mark, which could not be taken away, says that he is not.
+func (r *Reconciler) do(ctx context.Context, d decision, unmarked error) error {
 	if d.Forget {
 		return r.forget(ctx, d)
 	}
-	var problems []error
+	problems := []error{unmarked, r.mark(ctx, d)}
+	if unmarked != nil {
+		d = d.withoutLettingIn()
+	}
 	for _, n := range d.Create {
 		problems = append(problems, r.create(ctx, d, n))
 	}

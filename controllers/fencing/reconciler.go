@@ -42,6 +42,10 @@ type Reconciler struct {
 	idle sync.Map
 	// undone is what went wrong, by node, when what was decided was last tried.
 	undone sync.Map
+	// unmarked is since when the API server does not let a node be marked, by node.
+	unmarked sync.Map
+	// left is since when volumes without attachment are used no more, by node.
+	left sync.Map
 	// kept are the records, by UID, of which it was said that they are not deleted yet.
 	kept sync.Map
 }
@@ -68,20 +72,21 @@ const (
 
 // Reconcile looks at one node.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	view, err := r.Cached.Facts(ctx, request.Name, r.Clock.Now())
+	view, err := r.facts(ctx, r.Cached, request.Name)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	d := decide(view)
 	if d.forgets() && d.routine() {
 		// The cache may be behind with the node: an attachment may be gone because it is lost.
-		if view, err = r.Cached.WithLiveNode().Facts(ctx, request.Name, r.Clock.Now()); err != nil {
+		if view, err = r.facts(ctx, r.Cached.WithLiveNode(), request.Name); err != nil {
 			return ctrl.Result{}, err
 		}
 		d = decide(view)
 	}
 	r.seen(d)
-	if d.rests() {
+	marks := r.marks(d)
+	if d.rests() && !marks {
 		// Should the cache be behind, what it has missed is an event.
 		r.tellKept(d)
 		return ctrl.Result{RequeueAfter: r.patience(d)}, nil
@@ -89,12 +94,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if d.justLost() {
 		// When many nodes are lost at once, none that is to be fenced waits for those
 		// that only are to be remembered.
-		if view, err = r.Cached.WithLiveNode().Facts(ctx, request.Name, r.Clock.Now()); err != nil {
+		if view, err = r.facts(ctx, r.Cached.WithLiveNode(), request.Name); err != nil {
 			return ctrl.Result{}, err
 		}
 		d = decide(view)
 	}
-	if !d.routine() && !d.justLost() {
+	if marks || !d.routine() && !d.justLost() {
 		return r.incident(ctx, request.Name)
 	}
 	r.idle.Delete(request.Name)
@@ -153,7 +158,7 @@ func (r *Reconciler) incident(ctx context.Context, node string) (ctrl.Result, er
 	defer r.deciding.Unlock()
 	live := r.Live.WithOthersOf(r.Cached)
 	for round := range rounds {
-		view, err := live.Facts(ctx, node, r.Clock.Now())
+		view, err := r.facts(ctx, live, node)
 		if err != nil {
 			return ctrl.Result{}, err
 		}
@@ -171,6 +176,7 @@ func (r *Reconciler) incident(ctx context.Context, node string) (ctrl.Result, er
 		if !asked && d.asks() {
 			return ctrl.Result{RequeueAfter: behind}, nil // it was lost just now
 		}
+		unmarked := r.unmark(ctx, d)
 		if d.differs() {
 			if err := r.write(ctx, d); faster(err) || apierrors.IsNotFound(err) {
 				continue
@@ -179,11 +185,11 @@ func (r *Reconciler) incident(ctx context.Context, node string) (ctrl.Result, er
 			}
 			continue // what is done follows from what is recorded
 		}
-		if round == 0 && d.rests() {
+		if round == 0 && d.rests() && !r.marks(d) {
 			return ctrl.Result{RequeueAfter: r.patience(d)}, nil
 		}
 		r.idle.Delete(node)
-		if err := r.do(ctx, d); faster(err) {
+		if err := r.do(ctx, d, unmarked); faster(err) {
 			continue
 		} else if err != nil {
 			r.undone.Store(node, err.Error())
@@ -319,6 +325,9 @@ func (d decision) after() time.Duration {
 		after = refresh
 	case d.Status.Phase == v1alpha1.NodeFenced && len(d.Facts.Left) > 0:
 		after = lookForPods
+	}
+	if d.Leaving {
+		after = min(after, leaving)
 	}
 	if d.After > 0 {
 		after = min(after, d.After)

@@ -40,6 +40,10 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		va, ok := o.(*storagev1.VolumeAttachment)
 		return ok && r.Cached.Protects(va.Spec.Attacher)
 	})
+	unattached, err := unattachedPods(mgr)
+	if err != nil {
+		return err
+	}
 	everyNode := handler.EnqueueRequestsFromMapFunc(r.everyNode)
 	err = ctrl.NewControllerManagedBy(mgr).Named("fencing").
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
@@ -52,6 +56,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&storagev1.StorageClass{}, everyNode, builder.WithPredicates(r.classes(), changed())).
 		Watches(&storagev1.CSIDriver{}, everyNode, builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool { return r.Cached.Protects(o.GetName()) }))).
 		Watches(&corev1.ConfigMap{}, everyNode, builder.WithPredicates(r.here())).
+		WatchesRawSource(unattached).
 		WatchesRawSource(r.onceInstalled(mgr.GetCache(), &csiaddons.NetworkFence{}, handler.EnqueueRequestsFromMapFunc(r.ofFence))).
 		WatchesRawSource(r.onceInstalled(mgr.GetCache(), &csiaddons.NetworkFenceClass{}, everyNode)).
 		WatchesRawSource(r.onceInstalled(mgr.GetCache(), &csiaddons.CSIAddonsNode{}, handler.EnqueueRequestsFromMapFunc(r.ofClient), changed())).
