@@ -156,11 +156,11 @@ func TestNobodyIsLetInWithAMarkThatCounts(t *testing.T) {
 	w.drained()
 	w.mark("node-1", "boot-node-1")
 	w.override(fence.GateUnfence)
-	for range 2 {
+	for range 3 {
 		_ = w.fails("node-1")
 	}
-	s := w.expect("node-1", v1alpha1.NodeUnfencing, fence.ReasonWriteFailed)
-	if !strings.Contains(s.Message, "kubectl annotate node node-1 fairlead.io/fenced-boot-") || !slices.Equal(w.cidrs(), []string{"Fenced 192.168.1.1/32"}) {
+	s := w.expect("node-1", v1alpha1.NodeUnfencing, fence.ReasonOverridden)
+	if strings.Count(s.Message, "it is tried again") != 1 || !strings.Contains(s.Message, "kubectl annotate node node-1 fairlead.io/fenced-boot-") || !slices.Equal(w.cidrs(), []string{"Fenced 192.168.1.1/32"}) {
 		t.Fatalf("blocked are %v; it says %s", w.cidrs(), s.Message)
 	}
 	w.mark("node-1", "another")

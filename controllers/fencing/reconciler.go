@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -217,6 +218,7 @@ type decision struct {
 
 func decide(view *cluster.FenceView) decision {
 	d := decision{view, fence.Next(view.Facts)}
+	d.Status.Message, _, _ = strings.Cut(d.Status.Message, notDone) // it may be that of before
 	if view.Facts.Node.OwnTaint && d.Status.Tainted == nil { // until it is healthy again
 		now := metav1.NewTime(view.Facts.Now.Truncate(time.Second))
 		d.Status.Tainted = &now
@@ -224,6 +226,9 @@ func decide(view *cluster.FenceView) decision {
 	d.withoutCSIAddons()
 	return d
 }
+
+// notDone is before what sayUndone adds to a message.
+const notDone = "; not done: "
 
 // withoutCSIAddons says that there is nobody to ask.
 func (d *decision) withoutCSIAddons() {
@@ -248,12 +253,8 @@ func (r *Reconciler) sayUndone(d *decision) {
 	if !ok {
 		return
 	}
-	asked := d.Status.Reason == fence.ReasonFencing || d.Status.Reason == fence.ReasonUnfencing
-	if (d.Warning || !asked) && d.Status.Message != "" {
-		problem = d.Status.Message + "; " + problem.(string)
-	}
-	d.Status.Message = problem.(string) + " (it is tried again)"
-	if asked {
+	d.Status.Message += notDone + problem.(string) + " (it is tried again)"
+	if d.Status.Reason == fence.ReasonFencing || d.Status.Reason == fence.ReasonUnfencing {
 		d.Status.Reason, d.Warning = fence.ReasonWriteFailed, true
 	}
 }
