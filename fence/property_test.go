@@ -111,6 +111,11 @@ func (w *world) kubernetesActions() map[string]func(*rapid.T) {
 				w.startKubelet(m)
 			}
 		},
+		"client pods start anew": func(t *rapid.T) {
+			if m := w.drawMachine(t); m.on && !m.scrap {
+				w.startClients(m, rapid.Bool().Draw(t, "by an address of before"))
+			}
+		},
 		"a pod waits for a volume": func(t *rapid.T) {
 			v, m := drawVolume(t), w.drawMachine(t)
 			if m.on && m.reaches && !m.mounts[v.Name] {
@@ -457,6 +462,10 @@ func (w *world) mustBeFenced(t *rapid.T, m *machine, v Volume) {
 	}
 	w.use(t, v, m.node)
 	w.act(t, w.view(), m.node, w.now, 100)
+	if rapid.Bool().Draw(t, "its client pods start anew") {
+		w.startClients(m, false)
+		w.act(t, w.view(), m.node, w.now, 100)
+	}
 	m.reaches = false
 	w.nodeController(m.node)
 	w.taint(m.node, true, false)

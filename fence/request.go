@@ -64,15 +64,21 @@ func (f Facts) stale(k key, identity v1alpha1.StorageIdentity) *Refusal {
 	if f.Status.LostSince != nil {
 		lost = f.Status.LostSince.Time
 	}
-	for _, a := range identity.Addresses {
-		if age := lost.Sub(a.LastSeen.Time); age > f.Policy.MaxAge {
-			return refuse(ReasonStaleLedger, "%s: its address %s was last seen %s before the node was lost (%s at most): was Fairlead down? Fence it by hand, and let its volumes go", k, a.CIDR, age.Round(time.Second), f.Policy.MaxAge)
-		}
+	if len(identity.Addresses) == 0 {
+		return nil
+	}
+	// An earlier address is as old as it is: that it was kept since says the latest one.
+	latest := slices.MaxFunc(identity.Addresses, func(a, b v1alpha1.ClientAddress) int { return a.LastSeen.Compare(b.LastSeen.Time) })
+	if age := lost.Sub(latest.LastSeen.Time); age > f.Policy.MaxAge {
+		return refuse(ReasonStaleLedger, "%s: its address %s was last seen %s before the node was lost (%s at most): was Fairlead down? Fence it by hand, and let its volumes go", k, latest.CIDR, age.Round(time.Second), f.Policy.MaxAge)
 	}
 	return nil
 }
 
-// address refuses one that others need.
+// address refuses one that others need. An earlier one of the node that another has
+// now is refused like any: blocking it would shut out the other, and without it the
+// node may still write. So is one that another node had earlier: it may still have
+// volumes mounted by it.
 func (f Facts) address(k key, a netip.Addr) *Refusal {
 	if ranges := f.ranges(k.driver); len(ranges) > 0 && !slices.ContainsFunc(ranges, func(p netip.Prefix) bool { return p.Contains(a) }) {
 		return refuse(ReasonOutsideRange, "%s: %s is outside this cluster's clientRanges: it may be another cluster's", k, a)
