@@ -50,6 +50,8 @@ type StoragePolicy struct {
 	// ClientRanges that this cluster's clients have their addresses in; empty: any.
 	// What is outside belongs to another cluster on the same storage.
 	ClientRanges []netip.Prefix
+	// ClusterRanges take their place for the storage clusters that they name, by clusterID.
+	ClusterRanges map[string][]netip.Prefix
 }
 
 // mode that is in force for a driver.

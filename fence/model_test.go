@@ -131,6 +131,8 @@ type world struct {
 	driverUp  map[string]bool
 
 	views []view
+	// broken is a piece of Fairlead that does not work.
+	broken fault
 
 	// forgiven: what somebody has taken upon himself; by machine, boot and volume.
 	forgiven map[string]bool
@@ -301,6 +303,9 @@ func (w *world) gate(v Volume, node string) *Held {
 			holders = append(holders, Holder{Node: w.node(name, n), Status: r.status, Override: ReadOverride(r.annotations, r.status), InUse: inUse})
 		}
 	}
+	if w.broken.gate != nil {
+		return w.broken.gate(v, node, holders, w.policy())
+	}
 	return Attach(v, node, holders, w.policy())
 }
 
@@ -344,6 +349,9 @@ func (m *machine) unmount(volume string) {
 // startClients anew: the pods that mount get other addresses, and one may be that of
 // pods of before. What is mounted stays so by the address that it was mounted by.
 func (w *world) startClients(m *machine, reuse bool) {
+	if slices.ContainsFunc(w.machines, func(o *machine) bool { return o != m && o.address["a"] == m.address["a"] }) {
+		return // what both are behind stays
+	}
 	m.address, m.since = w.newAddresses(), w.step
 	if free := w.freeAddresses("a"); reuse && len(free) > 0 {
 		m.address["a"] = free[0]
@@ -723,6 +731,9 @@ func (w *world) facts(v view, name string, now time.Time) Facts {
 	for _, o := range slices.Sorted(maps.Keys(names)) {
 		f.Others = append(f.Others, Other{Node: w.node(o, v.nodes[o]), Status: v.records[o].status, Override: ReadOverride(v.records[o].annotations, v.records[o].status), ClientAddresses: slices.Collect(maps.Values(v.nodes[o].clients))})
 	}
+	if w.broken.facts != nil {
+		w.broken.facts(w, v, &f)
+	}
 	return f
 }
 
@@ -743,7 +754,7 @@ func (w *world) act(t *rapid.T, v view, name string, now time.Time, writes int) 
 	}
 	f := w.facts(v, name, now)
 	step := Next(f)
-	if v.cached {
+	if v.cached && !w.broken.believesCaches {
 		// As controllers/fencing has it: a healthy node's ledger is kept on what caches
 		// say, nothing is forgotten before the node was read live, and all else is
 		// decided on live reads only.
@@ -781,7 +792,11 @@ func (w *world) act(t *rapid.T, v view, name string, now time.Time, writes int) 
 	}
 	for _, n := range step.Create {
 		if _, exists := w.fences[n.Name]; !exists && did() {
-			w.create(f, n, v.step)
+			decided := v.step
+			if v.cached {
+				decided = w.step // a cache is no excuse: it could have been read live
+			}
+			w.create(f, n, decided)
 		}
 	}
 	for _, n := range step.Unfence {

@@ -80,7 +80,7 @@ func (f Facts) stale(k key, identity v1alpha1.StorageIdentity) *Refusal {
 // node may still write. So is one that another node had earlier: it may still have
 // volumes mounted by it.
 func (f Facts) address(k key, a netip.Addr) *Refusal {
-	if ranges := f.ranges(k.driver); len(ranges) > 0 && !slices.ContainsFunc(ranges, func(p netip.Prefix) bool { return p.Contains(a) }) {
+	if ranges := f.ranges(k); len(ranges) > 0 && !slices.ContainsFunc(ranges, func(p netip.Prefix) bool { return p.Contains(a) }) {
 		return refuse(ReasonOutsideRange, "%s: %s is outside this cluster's clientRanges: it may be another cluster's", k, a)
 	}
 	if f.replaced() && (slices.Contains(f.Node.Addresses, a) || listed(f.Ledger, a)) {
@@ -127,8 +127,11 @@ func (f Facts) contradicted(k key, identity v1alpha1.StorageIdentity) *Refusal {
 	return nil
 }
 
-func (f Facts) ranges(driver string) []netip.Prefix {
-	s, _ := f.Policy.Storages(driver)
+func (f Facts) ranges(k key) []netip.Prefix {
+	s, _ := f.Policy.Storages(k.driver)
+	if own, named := s.ClusterRanges[k.clusterID]; named {
+		return own
+	}
 	return s.ClientRanges
 }
 

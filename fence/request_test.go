@@ -94,6 +94,17 @@ func TestARequestIsRefused(t *testing.T) {
 		"within our ranges": {func(s *story) {
 			s.Policy = with(s.Policy, StoragePolicy{Mode: ModeFence, ClientRanges: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("10.0.0.0/16")}})
 		}, "", ""},
+		"outside this storage cluster's ranges": {func(s *story) {
+			s.Policy = with(s.Policy, StoragePolicy{Mode: ModeFence, ClientRanges: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/16")},
+				ClusterRanges: map[string][]netip.Prefix{"a": {netip.MustParsePrefix("10.1.0.0/16")}}})
+		}, ReasonOutsideRange, k + "10.0.0.1 is outside this cluster's clientRanges: it may be another cluster's"},
+		"within this storage cluster's ranges": {func(s *story) {
+			s.Policy = with(s.Policy, StoragePolicy{Mode: ModeFence, ClientRanges: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")},
+				ClusterRanges: map[string][]netip.Prefix{"a": {netip.MustParsePrefix("10.0.0.0/16")}}})
+		}, "", ""},
+		"outside another storage cluster's ranges": {func(s *story) {
+			s.Policy = with(s.Policy, StoragePolicy{Mode: ModeFence, ClusterRanges: map[string][]netip.Prefix{"b": {netip.MustParsePrefix("10.1.0.0/16")}}})
+		}, "", ""},
 		"seen elsewhere by the storage": {func(s *story) {
 			s.Watching = []Watching{{Volume: held("pv-1", rbd, "a"), Addresses: []netip.Addr{addr("10.0.0.1"), addr("10.0.0.2")}}}
 		}, ReasonContradicted, k + "volume pv-1 is in use from 10.0.0.2, which was not recorded as an address of the node"},
