@@ -89,8 +89,8 @@ type Facts struct {
 	Others []Other
 	// Servers of the storage systems.
 	Servers []Server
-	// Watching are the clients that the storage system itself reports on volumes
-	// that only this node holds; none where that is not asked for.
+	// Watching are the clients that the storage system itself reports on volumes that
+	// only this node holds, and on shared ones; none where that is not asked for.
 	Watching []Watching
 }
 
@@ -103,7 +103,7 @@ type Other struct {
 	ClientAddresses []netip.Addr
 }
 
-// Server is a pod that serves storage.
+// Server is a pod that serves storage, or a host that the storage system itself tells of.
 type Server struct {
 	Name, Node string
 	Addresses  []netip.Addr

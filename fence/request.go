@@ -112,14 +112,26 @@ func (f Facts) leftover(k key, a netip.Addr, but func(NetworkFence) bool) *Refus
 }
 
 // contradicted refuses where the storage system sees the node's own volumes
-// mounted from somewhere else than was recorded.
+// mounted from somewhere else than was recorded. A shared volume has clients on other
+// nodes too, and of other clusters. That the node is not among them is no sign: the
+// session of a client that is off ends after a while. That somebody is whom nobody
+// knows, and the node is not, is one.
 func (f Facts) contradicted(k key, identity v1alpha1.StorageIdentity) *Refusal {
 	for _, w := range f.Watching {
 		if keyOf(w.Volume) != k {
 			continue
 		}
+		own := func(a netip.Addr) bool { return listed([]v1alpha1.StorageIdentity{identity}, a) }
+		if w.Volume.Shared && slices.ContainsFunc(w.Addresses, own) {
+			continue
+		}
 		for _, a := range w.Addresses {
-			if !slices.ContainsFunc(identity.Addresses, func(c v1alpha1.ClientAddress) bool { return c.CIDR == HostPrefix(a).String() }) {
+			switch {
+			case own(a):
+			case w.Volume.Shared && slices.ContainsFunc(f.Others, func(o Other) bool { return o.has(a) }):
+			case w.Volume.Shared:
+				return refuse(ReasonContradicted, "%s: shared volume %s is in use from %s, which is no known node's, and from no address that was recorded of the node", k, w.Volume.PersistentVolume, a)
+			default:
 				return refuse(ReasonContradicted, "%s: volume %s is in use from %s, which was not recorded as an address of the node", k, w.Volume.PersistentVolume, a)
 			}
 		}
