@@ -131,17 +131,19 @@ func (r *FenceReader) Facts(ctx context.Context, name string, now time.Time) (*F
 }
 
 // FenceFacts gathers all facts of one node, as they are at that time: also what a
-// fence could hurt, whether or not one is due.
+// fence could hurt, and who has its volumes open, whether or not one is due.
 func (r *FenceReader) FenceFacts(c clock.PassiveClock) func(ctx context.Context, node string) (fence.Facts, error) {
 	return func(ctx context.Context, node string) (fence.Facts, error) {
 		view, err := r.Facts(ctx, node, c.Now())
 		if err != nil {
 			return fence.Facts{}, err
 		}
-		if view.alone() {
-			err = r.addOthers(ctx, &view.Facts)
+		if r.watchers.Any() {
+			// What is not told is not checked, as when the node is fenced; then it is logged.
+			view.Facts.Watching, _ = r.Watching(ctx, r.watchers, view)
 		}
-		return view.Facts, err
+		view.Facts.Others, view.Facts.Servers, view.Facts.Fences = nil, nil, nil
+		return view.Facts, r.addOthers(ctx, &view.Facts)
 	}
 }
 

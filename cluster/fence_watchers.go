@@ -34,11 +34,13 @@ type Watchers struct {
 	silent map[string]time.Time
 	// remembered is what was found out for the ledger.
 	remembered map[ledgerKey]remembered
+	// servers are what was last found out of each kind.
+	servers map[serverKind][]netip.Addr
 }
 
 // NewWatchers asks by one runner for each profile that is to be asked.
 func NewWatchers(runners map[string]Runner, now func() time.Time) *Watchers {
-	return &Watchers{runners: runners, now: now, silent: map[string]time.Time{}, remembered: map[ledgerKey]remembered{}}
+	return &Watchers{runners: runners, now: now, silent: map[string]time.Time{}, remembered: map[ledgerKey]remembered{}, servers: map[serverKind][]netip.Addr{}}
 }
 
 // Any tells whether anybody is to be asked.
@@ -152,11 +154,12 @@ func (c *cephClients) ask(ctx context.Context) error {
 }
 
 // Watching is what storage systems say of the clients of volumes that only this
-// node has, where the configuration asks for it. An error is no verdict: what was
-// not found out is not checked.
+// node has, and of shared ones, where the configuration asks for it. They are asked
+// for their servers too, which are known from then on. An error is no verdict: what
+// was not found out is not checked.
 func (r *FenceReader) Watching(ctx context.Context, w *Watchers, v *FenceView) ([]fence.Watching, error) {
 	held := slices.Concat(v.Facts.Status.Volumes, v.Facts.Holding)
-	byProfile, err := r.exclusive(ctx, v, func(fence.Volume) bool { return true }, fence.VolumeNames(held)...)
+	byProfile, err := r.telling(ctx, v, fence.Volume.Shared, fence.VolumeNames(held)...)
 	if err != nil {
 		return nil, err
 	}
@@ -167,7 +170,7 @@ func (r *FenceReader) Watching(ctx context.Context, w *Watchers, v *FenceView) (
 		problems = append(problems, unasked)
 		volumes := spread(asked, maxWatched)
 		found, err := w.addresses(ctx, p, volumes)
-		problems = append(problems, err)
+		problems = append(problems, err, w.askServers(ctx, p))
 		for _, volume := range volumes {
 			if addresses, answered := found[volume.Name]; answered {
 				watching = append(watching, fence.Watching{Volume: volume.Held(), Addresses: addresses})
@@ -199,6 +202,16 @@ func reached(p config.FencingProfile, volumes []fence.Volume) (asked []fence.Vol
 // exclusive are the volumes, by profile, that may be written to from this node
 // only: nobody else has them, and nobody else had.
 func (r *FenceReader) exclusive(ctx context.Context, v *FenceView, which func(fence.Volume) bool, volumes ...string) (map[string][]fence.Volume, error) {
+	byProfile, err := r.telling(ctx, v, func(fence.Volume) bool { return false }, volumes...)
+	for p := range byProfile {
+		byProfile[p] = slices.DeleteFunc(byProfile[p], func(volume fence.Volume) bool { return !which(volume) })
+	}
+	return byProfile, err
+}
+
+// telling are the volumes, by profile, whose clients tell something of this node:
+// those that may be written to from it only, and others for which also says so.
+func (r *FenceReader) telling(ctx context.Context, v *FenceView, also func(fence.Volume) bool, volumes ...string) (map[string][]fence.Volume, error) {
 	elsewhere, err := r.elsewhere(ctx, v.Facts.Node.Name)
 	if err != nil {
 		return nil, err
@@ -207,14 +220,11 @@ func (r *FenceReader) exclusive(ctx context.Context, v *FenceView, which func(fe
 	found := map[string]fence.Volume{}
 	byProfile := map[string][]fence.Volume{}
 	for _, name := range slices.Compact(volumes) {
-		if elsewhere[name] {
-			continue
-		}
 		if err := r.findVolume(ctx, name, found); err != nil {
 			return nil, err
 		}
 		volume := found[name]
-		if p, protected := r.profile(volume.Driver); protected && p.Watchers != config.WatchersOff && !volume.Shared() && !volume.ReadOnly() && which(volume) {
+		if p, protected := r.profile(volume.Driver); protected && p.Watchers != config.WatchersOff && !volume.ReadOnly() && (also(volume) || !volume.Shared() && !elsewhere[name]) {
 			byProfile[p.Name] = append(byProfile[p.Name], volume)
 		}
 	}

@@ -59,7 +59,8 @@ func recordOf(node string, volumes ...string) *v1alpha1.NodeFence {
 	return record
 }
 
-// Only volumes that nobody else has, or had, can tell where the node is.
+// Only volumes that nobody else has, or had, can tell where the node is; but shared
+// ones have many clients, and it should be one of them.
 func TestWatchersOfVolumesThatOnlyTheLostNodeHas(t *testing.T) {
 	rwx := func(pv *corev1.PersistentVolume) {
 		pv.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}
@@ -70,7 +71,7 @@ func TestWatchersOfVolumesThatOnlyTheLostNodeHas(t *testing.T) {
 		fencedPV("remembered", rbdDriver, "rook-ceph", image("i-remembered")),
 		fencedPV("both", rbdDriver, "rook-ceph", image("i-both")), attachedAt("both", rbdDriver, "node-1", fenceNoon), attachedAt("both", rbdDriver, "node-2", fenceNoon),
 		fencedPV("theirs", rbdDriver, "rook-ceph", image("i-theirs")),
-		fencedPV("shared", rbdDriver, "rook-ceph", image("i-shared"), rwx), attachedAt("shared", rbdDriver, "node-1", fenceNoon),
+		fencedPV("shared", rbdDriver, "rook-ceph", image("i-shared"), rwx), attachedAt("shared", rbdDriver, "node-1", fenceNoon), attachedAt("shared", rbdDriver, "node-2", fenceNoon),
 		fencedPV("nameless", rbdDriver, "rook-ceph"), attachedAt("nameless", rbdDriver, "node-1", fenceNoon),
 		fencedPV("external", rbdDriver, "external", image("i-external")), attachedAt("external", rbdDriver, "node-1", fenceNoon),
 	}}.reader(t)
@@ -78,7 +79,7 @@ func TestWatchersOfVolumesThatOnlyTheLostNodeHas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	runner := &scripted{answers: map[string]string{"--image=i-mine": openFrom("192.168.1.1"), "--image=i-remembered": openFrom("192.168.1.1", "192.168.1.9")}}
+	runner := &scripted{answers: map[string]string{"--image=i-mine": openFrom("192.168.1.1"), "--image=i-remembered": openFrom("192.168.1.1", "192.168.1.9"), "--image=i-shared": openFrom("192.168.1.1", "192.168.1.2")}}
 	watching, err := r.Watching(t.Context(), NewWatchers(map[string]Runner{"rook-ceph": runner}, time.Now), view)
 	if err == nil || !strings.Contains(err.Error(), "nameless") || !errors.Is(err, errOtherCluster) || !strings.Contains(err.Error(), "external") {
 		t.Errorf("that two could not be asked for is not told: %v", err)
@@ -86,11 +87,14 @@ func TestWatchersOfVolumesThatOnlyTheLostNodeHas(t *testing.T) {
 	var got []string
 	for _, w := range watching {
 		got = append(got, fmt.Sprint(w.Volume.PersistentVolume, w.Addresses))
+		if w.Volume.Shared != (w.Volume.PersistentVolume == "shared") {
+			t.Errorf("%s: shared: %t", w.Volume.PersistentVolume, w.Volume.Shared)
+		}
 	}
-	if want := []string{"mine[192.168.1.1]", "remembered[192.168.1.1 192.168.1.9]"}; !slices.Equal(got, want) {
+	if want := []string{"mine[192.168.1.1]", "remembered[192.168.1.1 192.168.1.9]", "shared[192.168.1.1 192.168.1.2]"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if len(runner.asked) != 2 || runner.asked[0] != "rbd status --format json --pool=pool --image=i-mine" {
+	if runner.asked = slices.DeleteFunc(runner.asked, func(c string) bool { return !strings.HasPrefix(c, "rbd") }); len(runner.asked) != 3 || runner.asked[0] != "rbd status --format json --pool=pool --image=i-mine" {
 		t.Errorf("asked %q", runner.asked)
 	}
 }

@@ -54,6 +54,8 @@ type StoragePolicy struct {
 	// ClientRanges that this cluster's clients have their addresses in; empty: any.
 	// What is outside belongs to another cluster on the same storage.
 	ClientRanges []netip.Prefix
+	// ClusterRanges take their place for the storage clusters that they name, by clusterID.
+	ClusterRanges map[string][]netip.Prefix
 }
 
 // mode that is in force for a driver.
@@ -91,8 +93,8 @@ type Facts struct {
 	Others []Other
 	// Servers of the storage systems.
 	Servers []Server
-	// Watching are the clients that the storage system itself reports on volumes
-	// that only this node holds; none where that is not asked for.
+	// Watching are the clients that the storage system itself reports on volumes that
+	// only this node holds, and on shared ones; none where that is not asked for.
 	Watching []Watching
 }
 
@@ -105,7 +107,7 @@ type Other struct {
 	ClientAddresses []netip.Addr
 }
 
-// Server is a pod that serves storage.
+// Server is a pod that serves storage, or a host that the storage system itself tells of.
 type Server struct {
 	Name, Node string
 	Addresses  []netip.Addr

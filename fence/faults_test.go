@@ -141,6 +141,7 @@ func TestAWatcherIsNotTakenForTheNode(t *testing.T) {
 func TestIPv6IsOneAddressAndNotCut(t *testing.T) {
 	for _, text := range []string{"fd00::1", "fd00::1/128", "2001:db8::a:0", "2001:db8:0:0:1:0:0:0"} {
 		s := healthy(t)
+		s.Status.Identities = nil
 		s.Ledger = []v1alpha1.StorageIdentity{identity(rbd, "a", text)}
 		s.look()
 		s.lose()

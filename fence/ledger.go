@@ -24,7 +24,12 @@ var sources = []string{SourceCSIAddonsNode, SourceMultus, SourceNode, SourceWatc
 // boot of one machine. An identity that nobody reports any more stays as old as it
 // is, since a CSIAddonsNode goes before anybody notices that its node is lost; nor
 // does a less sure source take the place of a surer one that has fallen silent.
-func merge(before, now []v1alpha1.StorageIdentity, at time.Time) []v1alpha1.StorageIdentity {
+//
+// What is mounted stays mounted by the address that the client had then, for the
+// kernel at least, whatever address the client's pod gets when it starts anew. So an
+// address that is reported no more is kept as an earlier one while the node holds
+// volumes of the identity.
+func merge(before, now []v1alpha1.StorageIdentity, at time.Time, holds func(key) bool) []v1alpha1.StorageIdentity {
 	var merged []v1alpha1.StorageIdentity
 	for _, i := range now {
 		i = *i.DeepCopy()
@@ -33,6 +38,8 @@ func merge(before, now []v1alpha1.StorageIdentity, at time.Time) []v1alpha1.Stor
 		}
 		if old, known := (key{i.Driver, i.ClusterID}).in(before); known && rank(old) < rank(i) {
 			i = old
+		} else if known {
+			i.Addresses = append(i.Addresses, gone(old, i)...)
 		}
 		merged = append(merged, i)
 	}
@@ -41,10 +48,53 @@ func merge(before, now []v1alpha1.StorageIdentity, at time.Time) []v1alpha1.Stor
 			merged = append(merged, old)
 		}
 	}
+	for n := range merged {
+		boundEarlier(&merged[n], holds)
+	}
 	slices.SortFunc(merged, func(a, b v1alpha1.StorageIdentity) int {
 		return strings.Compare(a.Driver+"\x00"+a.ClusterID, b.Driver+"\x00"+b.ClusterID)
 	})
 	return merged
+}
+
+// gone are the addresses of old that now has no more, the latest first.
+func gone(old, now v1alpha1.StorageIdentity) []v1alpha1.ClientAddress {
+	var earlier []v1alpha1.ClientAddress
+	for _, a := range old.Addresses {
+		if !slices.ContainsFunc(now.Addresses, func(n v1alpha1.ClientAddress) bool { return n.CIDR == a.CIDR }) {
+			a.Earlier = true
+			earlier = append(earlier, a)
+		}
+	}
+	return earlier
+}
+
+const (
+	// maxEarlier addresses of an identity are kept: the record must not grow for ever
+	// where a client's pod starts over and over.
+	maxEarlier = 32
+	tooMany    = "the node's client has had too many addresses while it held volumes, and not all are on record: reboot the node"
+)
+
+// boundEarlier drops earlier addresses where nothing can be mounted by them any more,
+// and says so where not all may be on record.
+func boundEarlier(i *v1alpha1.StorageIdentity, holds func(key) bool) {
+	most := 0
+	if holds(key{i.Driver, i.ClusterID}) {
+		most = maxEarlier
+	}
+	earlier := 0
+	i.Addresses = slices.DeleteFunc(slices.Clone(i.Addresses), func(a v1alpha1.ClientAddress) bool {
+		if a.Earlier {
+			earlier++
+		}
+		return a.Earlier && earlier > most
+	})
+	if most > 0 && earlier >= most {
+		i.Problem = tooMany
+	} else if i.Problem == tooMany {
+		i.Problem = ""
+	}
 }
 
 // rank of an identity's source; one without addresses is the least sure.
@@ -60,7 +110,9 @@ func sameLedger(a, b []v1alpha1.StorageIdentity) bool {
 	return slices.EqualFunc(a, b, func(x, y v1alpha1.StorageIdentity) bool {
 		sameSecret := (x.Secret == nil) == (y.Secret == nil) && (x.Secret == nil || *x.Secret == *y.Secret)
 		return sameSecret && x.Driver == y.Driver && x.ClusterID == y.ClusterID && x.ClientID == y.ClientID && x.Class == y.Class && x.Problem == y.Problem &&
-			slices.EqualFunc(x.Addresses, y.Addresses, func(p, q v1alpha1.ClientAddress) bool { return p.CIDR == q.CIDR && p.Source == q.Source })
+			slices.EqualFunc(x.Addresses, y.Addresses, func(p, q v1alpha1.ClientAddress) bool {
+				return p.CIDR == q.CIDR && p.Source == q.Source && p.Earlier == q.Earlier
+			})
 	})
 }
 

@@ -26,6 +26,9 @@ func textOfLedger(ledger []v1alpha1.StorageIdentity) string {
 		line := i.Driver + "/" + i.ClusterID
 		for _, a := range i.Addresses {
 			line += fmt.Sprintf(" %s %s %s", a.CIDR, a.Source, a.LastSeen.UTC().Format("15:04"))
+			if a.Earlier {
+				line += " earlier"
+			}
 		}
 		lines = append(lines, strings.TrimSpace(line+" "+i.Problem))
 	}
@@ -54,7 +57,7 @@ func TestMergeOfLedgers(t *testing.T) {
 		"what is read is not changed": {nil, []v1alpha1.StorageIdentity{one}, rbd + "/a 10.0.0.1/32 CSIAddonsNode 12:01"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := textOfLedger(merge(test.before, test.now, later)); got != test.want {
+			if got := textOfLedger(merge(test.before, test.now, later, func(key) bool { return false })); got != test.want {
 				t.Fatalf("got  %s\nwant %s", got, test.want)
 			}
 		})
@@ -106,7 +109,7 @@ func TestTimesAloneAreWrittenSeldom(t *testing.T) {
 	s.pass(time.Second)
 	s.Ledger = []v1alpha1.StorageIdentity{identity(rbd, "a", "10.0.0.2/32")}
 	s.look()
-	if got := textOfLedger(s.Status.Identities); got != rbd+"/a 10.0.0.2/32 CSIAddonsNode 12:05" || s.Status.Addresses != "10.0.0.2/32" {
+	if got := textOfLedger(s.Status.Identities); got != rbd+"/a 10.0.0.2/32 CSIAddonsNode 12:05 10.0.0.1/32 CSIAddonsNode 12:05 earlier" || s.Status.Addresses != "10.0.0.1/32,10.0.0.2/32" {
 		t.Fatalf("another address is not written at once: %s", got)
 	}
 }

@@ -55,6 +55,8 @@ type machine struct {
 	address map[string]netip.Addr
 	since   int
 	mounts  map[string]bool
+	// from is the address that each was mounted by: it stays when the client pods get another.
+	from map[string]netip.Addr
 	// waits: its kubelet says that it uses what it only waits for. hidden: it does not
 	// say so of what was detached by force before it started anew, and ends that a while after.
 	waits  map[string]bool
@@ -136,6 +138,8 @@ type world struct {
 	driverUp  map[string]bool
 
 	views []view
+	// broken is a piece of Fairlead that does not work.
+	broken fault
 
 	// forgiven: what somebody has taken upon himself; by machine, boot and volume.
 	forgiven map[string]bool
@@ -184,7 +188,7 @@ func newWorld(nodes int, sharedAddress bool) *world {
 func (w *world) id() int { w.ids++; return w.ids }
 
 func (w *world) newMachine(node string) *machine {
-	m := &machine{node: node, uuid: fmt.Sprintf("uuid-%d", w.id()), on: true, reaches: true, mounts: map[string]bool{}, waits: map[string]bool{}, hidden: map[string]time.Time{}, address: w.newAddresses(), since: w.step}
+	m := &machine{node: node, uuid: fmt.Sprintf("uuid-%d", w.id()), on: true, reaches: true, mounts: map[string]bool{}, from: map[string]netip.Addr{}, waits: map[string]bool{}, hidden: map[string]time.Time{}, address: w.newAddresses(), since: w.step}
 	w.machines = append(w.machines, m)
 	return m
 }
@@ -211,13 +215,25 @@ func (w *world) nodeNames() []string {
 }
 
 func (w *world) blocked(m *machine, cluster string) bool {
-	_, blocked := w.blocks[cluster][HostPrefix(m.address[cluster]).String()]
+	return w.blockedAt(cluster, m.address[cluster])
+}
+
+func (w *world) blockedAt(cluster string, a netip.Addr) bool {
+	_, blocked := w.blocks[cluster][HostPrefix(a).String()]
 	return blocked
+}
+
+// at which address the storage knows the machine as a client of a volume.
+func (m *machine) at(v Volume) netip.Addr {
+	if a, mounted := m.from[v.Name]; mounted {
+		return a
+	}
+	return m.address[v.ClusterID]
 }
 
 // writes tells whether a machine can write to a volume.
 func (w *world) writes(m *machine, v Volume) bool {
-	return m.on && m.mounts[v.Name] && !w.blocked(m, v.ClusterID)
+	return m.on && m.mounts[v.Name] && !w.blockedAt(v.ClusterID, m.at(v))
 }
 
 func forgivenKey(m *machine, volume string) string { return m.bootID() + " " + volume }
@@ -300,6 +316,9 @@ func (w *world) gate(v Volume, node string) *Held {
 			holders = append(holders, Holder{Node: w.node(name, n), Status: r.status, Override: ReadOverride(r.annotations, r.status), InUse: inUse})
 		}
 	}
+	if w.broken.gate != nil {
+		return w.broken.gate(v, node, holders, w.policy())
+	}
 	return Attach(v, node, holders, w.policy())
 }
 
@@ -318,7 +337,12 @@ func (w *world) everyName() []string {
 func (w *world) mount(v Volume, node string) {
 	m := w.machineOf(node)
 	if m.on && m.reaches && !w.blocked(m, v.ClusterID) && w.nodes[node].bootID == m.bootID() && slices.Contains(w.attachedTo(v.Name), node) {
-		m.mounts[v.Name] = true
+		if !m.mounts[v.Name] {
+			m.mounts[v.Name], m.from[v.Name] = true, m.address[v.ClusterID]
+			if !w.lists(w.records[node].status, m, v) {
+				delete(w.noticed, forgivenKey(m, v.Name)) // that was a mount by another address
+			}
+		}
 		delete(m.waits, v.Name)
 		delete(m.hidden, v.Name)
 		w.heartbeat(m) // it says so before it mounts
@@ -330,8 +354,36 @@ func (w *world) mount(v Volume, node string) {
 
 func (m *machine) unmount(volume string) {
 	delete(m.mounts, volume)
+	delete(m.from, volume)
 	delete(m.waits, volume)
 	delete(m.hidden, volume)
+}
+
+// startClients anew: the pods that mount get other addresses, and one may be that of
+// pods of before. What is mounted stays so by the address that it was mounted by.
+func (w *world) startClients(m *machine, reuse bool) {
+	if slices.ContainsFunc(w.machines, func(o *machine) bool { return o != m && o.address["a"] == m.address["a"] }) {
+		return // what both are behind stays
+	}
+	m.address, m.since = w.newAddresses(), w.step
+	if free := w.freeAddresses("a"); reuse && len(free) > 0 {
+		m.address["a"] = free[0]
+	}
+	w.heartbeat(m)
+}
+
+// freeAddresses are those that something is still mounted by, and that no client pod has.
+func (w *world) freeAddresses(cluster string) []netip.Addr {
+	var free []netip.Addr
+	for _, m := range w.machines {
+		for _, v := range worldVolumes {
+			a, mounted := m.from[v.Name]
+			if mounted && v.ClusterID == cluster && !slices.ContainsFunc(w.machines, func(o *machine) bool { return o.address[cluster] == a }) {
+				free = append(free, a)
+			}
+		}
+	}
+	return free
 }
 
 // startKubelet anew: it knows nothing of mounts that the cluster knows nothing of.
@@ -381,6 +433,7 @@ func (w *world) pass(d time.Duration) {
 // stop a machine: what it had mounted is gone.
 func (m *machine) stop() {
 	m.on, m.unready, m.mounts, m.waits, m.hidden = false, false, map[string]bool{}, map[string]bool{}, map[string]time.Time{}
+	m.from = map[string]netip.Addr{}
 }
 
 // letGo is a pod leaving a node that works: unmounted first, then detached.
@@ -485,12 +538,9 @@ func (w *world) tamper(by, cluster, cidr string) {
 		w.tampered[name+" "+cluster+" "+cidr] = by
 	}
 	for _, m := range w.machines {
-		if HostPrefix(m.address[cluster]).String() != cidr {
-			continue
-		}
 		for _, v := range worldVolumes {
 			// What has been let go of is lost; what has not is held again once Fairlead sees it.
-			if m.mounts[v.Name] && v.ClusterID == cluster && w.elsewhere(m, v) {
+			if m.mounts[v.Name] && v.ClusterID == cluster && HostPrefix(m.at(v)).String() == cidr && w.elsewhere(m, v) {
 				w.forgive(m, v.Name)
 			}
 		}
@@ -697,6 +747,9 @@ func (w *world) facts(v view, name string, now time.Time) Facts {
 	for _, o := range slices.Sorted(maps.Keys(names)) {
 		f.Others = append(f.Others, Other{Node: w.node(o, v.nodes[o]), Status: v.records[o].status, Override: ReadOverride(v.records[o].annotations, v.records[o].status), ClientAddresses: slices.Collect(maps.Values(v.nodes[o].clients))})
 	}
+	if w.broken.facts != nil {
+		w.broken.facts(w, v, &f)
+	}
 	return f
 }
 
@@ -717,7 +770,7 @@ func (w *world) act(t *rapid.T, v view, name string, now time.Time, writes int) 
 	}
 	f := w.facts(v, name, now)
 	step := Next(f)
-	if v.cached {
+	if v.cached && !w.broken.believesCaches {
 		// As controllers/fencing has it: a healthy node's ledger is kept on what caches
 		// say, nothing is forgotten before the node was read live, and all else is
 		// decided on live reads only.
@@ -740,12 +793,15 @@ func (w *world) act(t *rapid.T, v view, name string, now time.Time, writes int) 
 	current, there := w.records[name]
 	if !reflect.DeepEqual(step.Status, f.Status) && !equality.Semantic.DeepEqual(step.Status, f.Status) {
 		if writes > 0 && there && current.version == v.records[name].version {
+			noticed := maps.Clone(w.noticed)
 			w.write(t, name, step.Status)
-			if m := w.machineOf(name); v.step < w.step && !v.cached {
-				// An old leader has written what it saw before a loss that nobody else has
-				// noticed: what the kubelet does not show any more is not known then.
+			if m := w.machineOf(name); v.step < w.step {
+				// An old leader, or one with an old cache, has written what it saw before a loss
+				// that nobody else has noticed: what the kubelet does not show any more is not known then.
 				for volume := range m.hidden {
-					delete(w.noticed, forgivenKey(m, volume))
+					if k := forgivenKey(m, volume); !v.cached || !noticed[k] {
+						delete(w.noticed, k)
+					}
 				}
 			}
 		}
@@ -765,7 +821,11 @@ func (w *world) act(t *rapid.T, v view, name string, now time.Time, writes int) 
 	for _, n := range step.Create {
 		if _, exists := w.fences[n.Name]; !exists && did() {
 			w.mustNotBeWell(t, f, n)
-			w.create(f, n, v.step)
+			decided := v.step
+			if v.cached {
+				decided = w.step // a cache is no excuse: it could have been read live
+			}
+			w.create(f, n, decided)
 		}
 	}
 	for _, n := range step.Unfence {
@@ -827,6 +887,7 @@ func normal(s v1alpha1.NodeFenceStatus) string {
 
 func (w *world) write(_ *rapid.T, name string, s v1alpha1.NodeFenceStatus) {
 	r := w.records[name]
+	before := r.status
 	r.version, r.status = w.id(), s
 	w.records[name] = r
 	for _, f := range s.Fences {
@@ -836,19 +897,34 @@ func (w *world) write(_ *rapid.T, name string, s v1alpha1.NodeFenceStatus) {
 	}
 	for _, m := range w.machines {
 		for v := range m.mounts {
+			if m.node == name && !knows(before, volumeNamed(v)) && !w.lists(s, m, volumeNamed(v)) {
+				delete(w.noticed, forgivenKey(m, v)) // the address was another before any was known
+			}
 			if _, hidden := m.hidden[v]; hidden && !mayHaveBeenForced(s) {
 				continue // its node's word is of before its kubelet started anew, as in startKubelet
 			}
-			if m.node == name && s.Node.BootID == m.bootID() && slices.ContainsFunc(s.Volumes, func(h v1alpha1.HeldVolume) bool { return h.PersistentVolume == v && !h.Waiting }) {
+			if m.node == name && s.Node.BootID == m.bootID() && slices.ContainsFunc(s.Volumes, func(h v1alpha1.HeldVolume) bool { return h.PersistentVolume == v && !h.Waiting }) && w.lists(s, m, volumeNamed(v)) {
 				w.noticed[forgivenKey(m, v)] = true
 			}
 		}
 	}
 }
 
+// lists: the record has the address that the volume is mounted by, or none, and says so.
+func (w *world) lists(s v1alpha1.NodeFenceStatus, m *machine, v Volume) bool {
+	i, _ := key{v.Driver, v.ClusterID}.in(s.Identities)
+	return !knows(s, v) || listed([]v1alpha1.StorageIdentity{i}, m.at(v))
+}
+
+// knows: the record has an address of the volume's identity.
+func knows(s v1alpha1.NodeFenceStatus, v Volume) bool {
+	i, _ := key{v.Driver, v.ClusterID}.in(s.Identities)
+	return len(i.Addresses) > 0
+}
+
 // counts: nobody has taken upon himself what the machine writes to the volume,
-// and Fairlead has been up at some time while it was mounted: of an attachment
-// that comes and goes without its looking, nothing is left to know.
+// and Fairlead has been up at some time while it was mounted, and had the address: of an
+// attachment that comes and goes without its looking, nothing is left to know.
 func (w *world) counts(m *machine, v Volume) bool {
 	return w.writes(m, v) && w.noticed[forgivenKey(m, v.Name)] && !w.forgiven[forgivenKey(m, v.Name)]
 }
@@ -911,7 +987,7 @@ func (w *world) mustNotBeWritable(t *rapid.T, v Volume, node string) {
 			continue // it may have many writers
 		}
 		r := w.records[m.node]
-		if !w.counts(m, v) || ReadOverride(r.annotations, r.status).Gate == GateAttach || w.tampered[m.node+" "+v.ClusterID+" "+HostPrefix(m.address[v.ClusterID]).String()] != "" {
+		if !w.counts(m, v) || ReadOverride(r.annotations, r.status).Gate == GateAttach || w.tampered[m.node+" "+v.ClusterID+" "+HostPrefix(m.at(v)).String()] != "" {
 			w.forgive(m, v.Name)
 			continue
 		}
@@ -940,11 +1016,8 @@ func (w *world) mustHaveOneWriter(t *rapid.T) {
 // mustHaveRebooted: whom this lets in has booted since, or has nothing of before.
 func (w *world) mustHaveRebooted(t *rapid.T, f *networkFence, cluster string, a netip.Addr) {
 	for _, m := range w.machines {
-		if m.address[cluster] != a || !m.on {
-			continue
-		}
 		for _, v := range worldVolumes {
-			if v.ClusterID == cluster && m.mounts[v.Name] && !v.ReadOnly() && !w.forgiven[forgivenKey(m, v.Name)] && w.keepsOut(m, cluster, f) {
+			if v.ClusterID == cluster && m.on && m.mounts[v.Name] && m.at(v) == a && !v.ReadOnly() && !w.forgiven[forgivenKey(m, v.Name)] && w.keepsOut(m, cluster, f) {
 				t.Fatalf("invariant 10: %s lets in the machine %s of %s, which has not booted since it was lost and has %s mounted\n%s", f.Name, m.bootID(), m.node, v.Name, w)
 			}
 		}
@@ -1068,7 +1141,7 @@ func (w *world) check(t *rapid.T) {
 func (w *world) String() string {
 	var b strings.Builder
 	for _, m := range w.machines {
-		fmt.Fprintf(&b, "machine %s of %s: on %t, reaches %t, scrap %t, %v, mounts %v\n", m.bootID(), m.node, m.on, m.reaches, m.scrap, m.address, m.mounts)
+		fmt.Fprintf(&b, "machine %s of %s: on %t, reaches %t, scrap %t, %v, mounts %v by %v\n", m.bootID(), m.node, m.on, m.reaches, m.scrap, m.address, m.mounts, m.from)
 	}
 	for _, n := range slices.Sorted(maps.Keys(w.nodes)) {
 		fmt.Fprintf(&b, "node %s: %+v\n", n, w.nodes[n])

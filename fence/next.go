@@ -114,11 +114,14 @@ const RefreshEvery = 5 * time.Minute
 // record takes what the sources say now.
 func (f Facts) record(s *v1alpha1.NodeFenceStatus) {
 	before := s.Identities
-	if s.Node != f.Node.Machine {
+	if s.Node.BootID != f.Node.Machine.BootID || s.Node.SystemUUID != f.Node.Machine.SystemUUID {
 		before = nil // of another boot, or another machine
 	}
-	merged := merge(before, f.Ledger, f.Now)
-	fresh := before != nil && s.LastHealthy != nil && f.Now.Sub(s.LastHealthy.Time) < RefreshEvery
+	volumes := union(s.Volumes, f.Holding)
+	merged := merge(before, f.Ledger, f.Now, func(k key) bool {
+		return slices.ContainsFunc(volumes, func(v v1alpha1.HeldVolume) bool { return keyOf(v) == k })
+	})
+	fresh := before != nil && s.Node == f.Node.Machine && s.LastHealthy != nil && f.Now.Sub(s.LastHealthy.Time) < RefreshEvery
 	if fresh && sameLedger(merged, s.Identities) {
 		return
 	}

@@ -29,30 +29,31 @@ import (
 // volumes of a storage that is switched off, blocks that people took away behind
 // Fairlead's back until it can see that.
 //
-// What was changed in the code to see this fail, and after how many runs it did
-// (the median of three; the longest decides how many are made, see main_test.go),
-// is listed at the end of this file.
+// That it fails where a piece is broken is tested too: see broken_test.go.
 func TestFenceInvariants(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		w := newWorld(3, rapid.IntRange(0, 3).Draw(t, "shared address") == 3)
-		w.automatic = rapid.IntRange(0, 3).Draw(t, "automatic") == 3
-		actions := map[string]func(*rapid.T){"": func(t *rapid.T) {
-			w.check(t)
-			w.step++
-			if w.views = append(w.views, w.view()); len(w.views) > 8 {
-				w.views = w.views[1:]
-			}
-		}}
-		for _, some := range []map[string]func(*rapid.T){w.machineActions(), w.kubernetesActions(), w.csiAddonsActions(), w.fairleadActions(), w.storylines(), w.peopleActions(t)} {
-			maps.Copy(actions, some)
+	rapid.Check(t, func(t *rapid.T) { interleave(t, fault{}) })
+}
+
+func interleave(t *rapid.T, broken fault) {
+	w := newWorld(3, rapid.IntRange(0, 3).Draw(t, "shared address") == 3)
+	w.broken = broken
+	w.automatic = rapid.IntRange(0, 3).Draw(t, "automatic") == 3
+	actions := map[string]func(*rapid.T){"": func(t *rapid.T) {
+		w.check(t)
+		w.step++
+		if w.views = append(w.views, w.view()); len(w.views) > 8 {
+			w.views = w.views[1:]
 		}
-		for _, n := range w.nodeNames() {
-			w.settleDown(t, n)
-		}
-		t.Repeat(actions)
-		w.mustFinish(t)
-		w.mustRecover(t)
-	})
+	}}
+	for _, some := range []map[string]func(*rapid.T){w.machineActions(), w.kubernetesActions(), w.csiAddonsActions(), w.fairleadActions(), w.storylines(), w.peopleActions(t)} {
+		maps.Copy(actions, some)
+	}
+	for _, n := range w.nodeNames() {
+		w.settleDown(t, n)
+	}
+	t.Repeat(actions)
+	w.mustFinish(t)
+	w.mustRecover(t)
 }
 
 func drawOf[T any](t *rapid.T, what string, from ...T) T {
@@ -118,6 +119,11 @@ func (w *world) kubernetesActions() map[string]func(*rapid.T) {
 				w.heartbeat(m)
 			}
 		},
+		"client pods start anew": func(t *rapid.T) {
+			if m := w.drawMachine(t); m.on && !m.scrap {
+				w.startClients(m, rapid.Bool().Draw(t, "by an address of before"))
+			}
+		},
 		"a pod waits for a volume": func(t *rapid.T) {
 			v, m := drawVolume(t), w.drawMachine(t)
 			if m.on && m.reaches && !m.mounts[v.Name] {
@@ -158,19 +164,23 @@ func (w *world) fairleadActions() map[string]func(*rapid.T) {
 			if len(w.views) == 0 {
 				return
 			}
-			v, old := w.view(), w.views[rapid.IntRange(0, len(w.views)-1).Draw(t, "view")]
-			v.step, v.cached = old.step, true
-			switch drawOf(t, "of", "nodes", "attachments", "fences", "records") {
-			case "nodes":
-				v.nodes = old.nodes
-			case "attachments":
-				v.attachments = old.attachments
-			case "fences":
-				v.fences = old.fences
-			case "records":
-				v.records = old.records
+			old := w.views[rapid.IntRange(0, len(w.views)-1).Draw(t, "view")]
+			name, of := w.drawName(t), drawOf(t, "of", "nodes", "attachments", "fences", "records")
+			for range rapid.IntRange(1, 6).Draw(t, "looks") {
+				v := w.view()
+				v.step, v.cached = old.step, true
+				switch of {
+				case "nodes":
+					v.nodes = old.nodes
+				case "attachments":
+					v.attachments = old.attachments
+				case "fences":
+					v.fences = old.fences
+				case "records":
+					v.records = old.records
+				}
+				w.act(t, v, name, w.now, 100)
 			}
-			w.act(t, v, w.drawName(t), w.now, 100)
 		},
 		"an old leader": func(t *rapid.T) {
 			if len(w.views) > 0 {
@@ -247,6 +257,38 @@ func (w *world) storylines() map[string]func(*rapid.T) {
 			for _, n := range w.nodeNames() {
 				isLost(t, n)
 			}
+		},
+		"a node is lost with what the cache has not seen, and its object goes": func(t *rapid.T) {
+			n, old := w.drawNode(t), w.view()
+			if r := w.records[n]; ReadOverride(r.annotations, r.status).Gate != "" {
+				return // somebody has taken this loss upon himself
+			}
+			w.use(t, drawVolume(t), n)
+			w.settleDown(t, n)
+			isLost(t, n)
+			v := w.view()
+			v.nodes, v.cached, v.step = old.nodes, true, w.step-1
+			w.act(t, v, n, w.now, 100)
+			w.deleteNode(n)
+			w.settleDown(t, n)
+		},
+		"two at one address are lost, and one comes back": func(t *rapid.T) {
+			a, b := w.machineOf("node-1"), w.machineOf("node-2")
+			if a.address["a"] != b.address["a"] {
+				return
+			}
+			for _, m := range []*machine{a, b} {
+				w.use(t, drawVolume(t), m.node)
+				w.settleDown(t, m.node)
+			}
+			isLost(t, a.node)
+			isLost(t, b.node)
+			allGoesWell(t)
+			w.reboot(a)
+			w.heartbeat(a)
+			w.pass(time.Minute)
+			w.taint(a.node, false, false)
+			allGoesWell(t)
 		},
 		"fairlead fences it": func(t *rapid.T) {
 			n := w.drawNode(t)
@@ -545,6 +587,10 @@ func (w *world) lose(t *rapid.T, m *machine, v Volume) {
 	}
 	w.use(t, v, m.node)
 	w.act(t, w.view(), m.node, w.now, 100)
+	if rapid.Bool().Draw(t, "its client pods start anew") {
+		w.startClients(m, false)
+		w.act(t, w.view(), m.node, w.now, 100)
+	}
 	m.reaches = false
 	w.nodeController(m.node)
 	w.taint(m.node, true, false)

@@ -64,17 +64,23 @@ func (f Facts) stale(k key, identity v1alpha1.StorageIdentity) *Refusal {
 	if f.Status.LostSince != nil {
 		lost = f.Status.LostSince.Time
 	}
-	for _, a := range identity.Addresses {
-		if age := lost.Sub(a.LastSeen.Time); age > f.Policy.MaxAge {
-			return refuse(ReasonStaleLedger, "%s: its address %s was last seen %s before the node was lost (%s at most): was Fairlead down? Fence it by hand, and let its volumes go", k, a.CIDR, age.Round(time.Second), f.Policy.MaxAge)
-		}
+	if len(identity.Addresses) == 0 {
+		return nil
+	}
+	// An earlier address is as old as it is: that it was kept since says the latest one.
+	latest := slices.MaxFunc(identity.Addresses, func(a, b v1alpha1.ClientAddress) int { return a.LastSeen.Compare(b.LastSeen.Time) })
+	if age := lost.Sub(latest.LastSeen.Time); age > f.Policy.MaxAge {
+		return refuse(ReasonStaleLedger, "%s: its address %s was last seen %s before the node was lost (%s at most): was Fairlead down? Fence it by hand, and let its volumes go", k, latest.CIDR, age.Round(time.Second), f.Policy.MaxAge)
 	}
 	return nil
 }
 
-// address refuses one that others need.
+// address refuses one that others need. An earlier one of the node that another has
+// now is refused like any: blocking it would shut out the other, and without it the
+// node may still write. So is one that another node had earlier: it may still have
+// volumes mounted by it.
 func (f Facts) address(k key, a netip.Addr) *Refusal {
-	if ranges := f.ranges(k.driver); len(ranges) > 0 && !slices.ContainsFunc(ranges, func(p netip.Prefix) bool { return p.Contains(a) }) {
+	if ranges := f.ranges(k); len(ranges) > 0 && !slices.ContainsFunc(ranges, func(p netip.Prefix) bool { return p.Contains(a) }) {
 		return refuse(ReasonOutsideRange, "%s: %s is outside this cluster's clientRanges: it may be another cluster's", k, a)
 	}
 	if f.replaced() && (slices.Contains(f.Node.Addresses, a) || listed(f.Ledger, a)) {
@@ -106,14 +112,26 @@ func (f Facts) leftover(k key, a netip.Addr, but func(NetworkFence) bool) *Refus
 }
 
 // contradicted refuses where the storage system sees the node's own volumes
-// mounted from somewhere else than was recorded.
+// mounted from somewhere else than was recorded. A shared volume has clients on other
+// nodes too, and of other clusters. That the node is not among them is no sign: the
+// session of a client that is off ends after a while. That somebody is whom nobody
+// knows, and the node is not, is one.
 func (f Facts) contradicted(k key, identity v1alpha1.StorageIdentity) *Refusal {
 	for _, w := range f.Watching {
 		if keyOf(w.Volume) != k {
 			continue
 		}
+		own := func(a netip.Addr) bool { return listed([]v1alpha1.StorageIdentity{identity}, a) }
+		if w.Volume.Shared && slices.ContainsFunc(w.Addresses, own) {
+			continue
+		}
 		for _, a := range w.Addresses {
-			if !slices.ContainsFunc(identity.Addresses, func(c v1alpha1.ClientAddress) bool { return c.CIDR == HostPrefix(a).String() }) {
+			switch {
+			case own(a):
+			case w.Volume.Shared && slices.ContainsFunc(f.Others, func(o Other) bool { return o.has(a) }):
+			case w.Volume.Shared:
+				return refuse(ReasonContradicted, "%s: shared volume %s is in use from %s, which is no known node's, and from no address that was recorded of the node", k, w.Volume.PersistentVolume, a)
+			default:
 				return refuse(ReasonContradicted, "%s: volume %s is in use from %s, which was not recorded as an address of the node", k, w.Volume.PersistentVolume, a)
 			}
 		}
@@ -121,8 +139,11 @@ func (f Facts) contradicted(k key, identity v1alpha1.StorageIdentity) *Refusal {
 	return nil
 }
 
-func (f Facts) ranges(driver string) []netip.Prefix {
-	s, _ := f.Policy.Storages(driver)
+func (f Facts) ranges(k key) []netip.Prefix {
+	s, _ := f.Policy.Storages(k.driver)
+	if own, named := s.ClusterRanges[k.clusterID]; named {
+		return own
+	}
 	return s.ClientRanges
 }
 

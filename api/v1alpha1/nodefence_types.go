@@ -175,6 +175,11 @@ type ClientAddress struct {
 	Source string `json:"source"`
 	// LastSeen is when the source last said so, to some minutes.
 	LastSeen metav1.Time `json:"lastSeen"`
+	// Earlier: the source says another now. In this boot the node may still have volumes
+	// mounted by this one, so it is kept, and fenced too, while the node holds any.
+	//
+	// +optional
+	Earlier bool `json:"earlier,omitempty"`
 }
 
 // HeldVolume is a volume that may be written to from the node.

@@ -164,7 +164,7 @@ func TestAnAddressOfTwoLostNodesIsLetInWithTheLast(t *testing.T) {
 	w.step(time.Hour)
 	w.look("node-1")
 	w.expect("node-1", v1alpha1.NodeReturned, fence.ReasonSharedAddress)
-	if got := w.cidrs(); !slices.Equal(got, []string{"Fenced 192.168.1.1/32", "Fenced 192.168.1.1/32"}) {
+	if got := w.cidrs(); !slices.Equal(got, []string{"Fenced 192.168.1.1/32", "Fenced 192.168.1.1/32,192.168.1.2/32"}) {
 		t.Fatalf("got %v", got)
 	}
 }

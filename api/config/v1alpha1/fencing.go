@@ -42,6 +42,8 @@ type FencingProfile struct {
 	// Give them where several clusters use one storage system: nothing outside is
 	// fenced. Default: any.
 	ClientRanges []string `json:"clientRanges,omitempty"`
+	// Clusters of the storage system that are not like the others. Default: none.
+	Clusters []FencingCluster `json:"clusters,omitempty"`
 	// Watchers: off, crossCheck (what the storage system itself says of a volume's
 	// clients must not contradict the ledger) or source (and is a source of
 	// addresses where there is no other). Default off.
@@ -49,6 +51,14 @@ type FencingProfile struct {
 	// Runner of the storage system's commands: toolbox (in its toolbox pod) or
 	// local (programs beside Fairlead). Default toolbox.
 	Runner Runner `json:"runner,omitempty"`
+}
+
+// FencingCluster is one storage cluster, where a profile's drivers use several.
+type FencingCluster struct {
+	// ClusterID of its volumes.
+	ClusterID string `json:"clusterID"`
+	// ClientRanges take the place of the profile's for this storage cluster.
+	ClientRanges []string `json:"clientRanges"`
 }
 
 // Watchers is how far the storage system's own view of clients is used.
@@ -173,9 +183,23 @@ func (p FencingProfile) Storage() fence.Storage {
 }
 
 // Ranges that ClientRanges name.
-func (p FencingProfile) Ranges() []netip.Prefix {
+func (p FencingProfile) Ranges() []netip.Prefix { return parseRanges(p.ClientRanges) }
+
+// ClusterRanges that Clusters name, by clusterID.
+func (p FencingProfile) ClusterRanges() map[string][]netip.Prefix {
+	var ranges map[string][]netip.Prefix
+	for _, c := range p.Clusters {
+		if ranges == nil {
+			ranges = map[string][]netip.Prefix{}
+		}
+		ranges[c.ClusterID] = parseRanges(c.ClientRanges)
+	}
+	return ranges
+}
+
+func parseRanges(texts []string) []netip.Prefix {
 	var ranges []netip.Prefix
-	for _, text := range p.ClientRanges {
+	for _, text := range texts {
 		if prefix, err := netip.ParsePrefix(text); err == nil { // validated before
 			ranges = append(ranges, prefix.Masked())
 		}
@@ -191,7 +215,7 @@ func (f Fencing) Policy(off func(profile string) bool) fence.Policy {
 		Storages: func(driver string) (fence.StoragePolicy, bool) {
 			for _, p := range f.Profiles {
 				if p.Mode != Off && p.Storage().Serves(driver) {
-					return fence.StoragePolicy{Mode: fence.Mode(p.Mode), SwitchedOff: off(p.Name), ClientRanges: p.Ranges()}, true
+					return fence.StoragePolicy{Mode: fence.Mode(p.Mode), SwitchedOff: off(p.Name), ClientRanges: p.Ranges(), ClusterRanges: p.ClusterRanges()}, true
 				}
 			}
 			return fence.StoragePolicy{}, false
@@ -257,9 +281,30 @@ func (p FencingProfile) validate(path *field.Path) field.ErrorList {
 			problems = append(problems, field.Invalid(path.Child("network"), p.Network, err.Error()))
 		}
 	}
-	for i, text := range p.ClientRanges {
+	problems = append(problems, validRanges(path.Child("clientRanges"), p.ClientRanges)...)
+	seen := map[string]bool{}
+	for i, c := range p.Clusters {
+		at := path.Child("clusters").Index(i)
+		switch {
+		case c.ClusterID == "":
+			problems = append(problems, field.Required(at.Child("clusterID"), "the clusterID of the storage cluster's volumes"))
+		case seen[c.ClusterID]:
+			problems = append(problems, field.Duplicate(at.Child("clusterID"), c.ClusterID))
+		}
+		seen[c.ClusterID] = true
+		if len(c.ClientRanges) == 0 { // it would mean any, where the profile may say otherwise
+			problems = append(problems, field.Required(at.Child("clientRanges"), "the ranges that this cluster's clients have their addresses in there"))
+		}
+		problems = append(problems, validRanges(at.Child("clientRanges"), c.ClientRanges)...)
+	}
+	return problems
+}
+
+func validRanges(path *field.Path, texts []string) field.ErrorList {
+	var problems field.ErrorList
+	for i, text := range texts {
 		if _, err := netip.ParsePrefix(text); err != nil {
-			problems = append(problems, field.Invalid(path.Child("clientRanges").Index(i), text, "must be a range in CIDR form, like 192.168.20.0/24"))
+			problems = append(problems, field.Invalid(path.Index(i), text, "must be a range in CIDR form, like 192.168.20.0/24"))
 		}
 	}
 	return problems

@@ -155,6 +155,21 @@ func TestParse(t *testing.T) {
 				`fencing.profiles[0].network: Invalid value: "a/b/c": must be <namespace>/<NetworkAttachmentDefinition>: name "b/c" is not a DNS name, ` +
 				`fencing.profiles[0].clientRanges[0]: Invalid value: "10.0.0.1": must be a range in CIDR form, like 192.168.20.0/24]`,
 		},
+		"ranges of one storage cluster": {
+			file: head + "fencing:\n  profiles:\n  - name: rook-ceph\n    clusters:\n    - {clusterID: external, clientRanges: [10.1.0.0/16, \"fd00::/8\"]}\n",
+			want: with(func(c *Configuration) {
+				c.Profiles = nil
+				c.Fencing.Profiles = []FencingProfile{{Name: "rook-ceph", Namespace: "rook-ceph", Mode: Fence, Watchers: WatchersOff, Runner: RunToolbox,
+					Clusters: []FencingCluster{{ClusterID: "external", ClientRanges: []string{"10.1.0.0/16", "fd00::/8"}}}}}
+			}),
+		},
+		"all problems of storage clusters at once": {
+			file: head + "fencing:\n  profiles:\n  - name: rook-ceph\n    clusters:\n    - {clusterID: a, clientRanges: [10.0.0.1]}\n    - {clusterID: a, clientRanges: [10.0.0.0/8]}\n    - {clientRanges: []}\n",
+			problem: `[fencing.profiles[0].clusters[0].clientRanges[0]: Invalid value: "10.0.0.1": must be a range in CIDR form, like 192.168.20.0/24, ` +
+				`fencing.profiles[0].clusters[1].clusterID: Duplicate value: "a", ` +
+				`fencing.profiles[0].clusters[2].clusterID: Required value: the clusterID of the storage cluster's volumes, ` +
+				`fencing.profiles[0].clusters[2].clientRanges: Required value: the ranges that this cluster's clients have their addresses in there]`,
+		},
 		"an unknown field": {file: head + "clusterDomian: x\n", problem: `reading YAML: error unmarshaling JSON: while decoding JSON: json: unknown field "clusterDomian"`},
 		"an unknown duty":  {file: profile("  duties: {pod: on}\n"), problem: `reading YAML: error unmarshaling JSON: while decoding JSON: json: unknown field "pod"`},
 		"a field twice":    {file: head + "kind: Configuration\n", problem: "reading YAML: error converting YAML to JSON: yaml: unmarshal errors:\n  line 3: key \"kind\" already set in map"},

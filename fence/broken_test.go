@@ -1,0 +1,157 @@
+package fence
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+)
+
+// fault is a piece of Fairlead that is broken on purpose: what the gate says, what the
+// controller is told, and what it decides on.
+type fault struct {
+	gate           func(v Volume, node string, holders []Holder, p Policy) *Held
+	facts          func(w *world, v view, f *Facts)
+	believesCaches bool
+}
+
+// faults are the pieces that invariant 10 rests on, and what their loss must lead to.
+var faults = map[string]struct {
+	fault
+	want string
+}{
+	"the gate lets everything go": {fault{gate: func(Volume, string, []Holder, Policy) *Held { return nil }}, "invariant 10"},
+	"the gate does not know the records": {fault{gate: func(v Volume, node string, holders []Holder, p Policy) *Held {
+		for i := range holders {
+			holders[i].Status = v1alpha1.NodeFenceStatus{}
+		}
+		return Attach(v, node, holders, p)
+	}}, "invariant 10"},
+	"the gate goes by attachments alone": {fault{gate: func(v Volume, node string, holders []Holder, p Policy) *Held {
+		for i := range holders {
+			holders[i].Status.Volumes, holders[i].InUse = nil, false
+		}
+		return Attach(v, node, slices.DeleteFunc(holders, func(h Holder) bool { return !h.Node.Exists }), p)
+	}}, "invariant 10"},
+	"held volumes are not remembered":     {fault{facts: func(_ *world, _ view, f *Facts) { f.Status.Volumes = nil }}, "invariant 10"},
+	"the ledger is what is seen now":      {fault{facts: seenNow}, "invariant 10"},
+	"any client of a volume is the node":  {fault{facts: anyClient}, "shuts out the healthy machine"},
+	"earlier addresses are not fenced":    {fault{facts: withoutEarlier}, "invariant 10"},
+	"a fence is not waited for":           {fault{facts: confirmed(func(NetworkFence) bool { return true })}, "invariant 10"},
+	"what is Unfenced passes for Fenced":  {fault{facts: confirmed(func(n NetworkFence) bool { return n.Result == resultSucceeded })}, "invariant 10"},
+	"it is let in without a boot":         {fault{facts: bootedAnew}, "lets in the machine"},
+	"another machine passes for the same": {fault{facts: sameMachine}, "invariant 10"},
+	"an address of others is fenced": {fault{facts: func(_ *world, _ view, f *Facts) {
+		for i := range f.Others {
+			o := &f.Others[i]
+			o.Node.Addresses, o.ClientAddresses, o.Status.Identities = nil, nil, nil
+		}
+	}}, "shuts out the healthy machine"},
+	"who shares an address is let in with it": {fault{facts: func(_ *world, _ view, f *Facts) {
+		for i := range f.Others {
+			f.Others[i].Status.Fences = nil
+		}
+	}}, "invariant 10"},
+	"what lets in again is left there": {fault{facts: func(_ *world, _ view, f *Facts) {
+		f.Fences = slices.DeleteFunc(f.Fences, func(n NetworkFence) bool { return !f.ours(n) && n.Unfenced })
+	}}, "invariant 10"},
+	"caches are believed": {fault{believesCaches: true}, "invariant 10"},
+}
+
+// seenNow: who is looked for when the node is lost, and not before.
+func seenNow(_ *world, v view, f *Facts) {
+	f.Status.Identities = v.sources(f.Node.Name)
+	for i := range f.Status.Identities {
+		for n := range f.Status.Identities[i].Addresses {
+			f.Status.Identities[i].Addresses[n].LastSeen = metav1.NewTime(f.Now)
+		}
+	}
+}
+
+// anyClient: the node is where its volumes are open, whoever has them open.
+func anyClient(w *world, _ view, f *Facts) {
+	if f.Status.Phase != v1alpha1.NodeFencing {
+		return
+	}
+	f.Others = nil
+	for _, h := range f.Status.Volumes {
+		for i := range f.Status.Identities {
+			if !keyOf(h).of(f.Status.Identities[i]) {
+				continue
+			}
+			for _, m := range w.machines {
+				if a := m.at(volumeNamed(h.PersistentVolume)); m.mounts[h.PersistentVolume] {
+					f.Status.Identities[i].Addresses = []v1alpha1.ClientAddress{{CIDR: HostPrefix(a).String(), Source: SourceWatchers, LastSeen: metav1.NewTime(f.Now)}}
+				}
+			}
+		}
+	}
+}
+
+func withoutEarlier(_ *world, _ view, f *Facts) {
+	f.Status.Identities = slices.Clone(f.Status.Identities)
+	for i := range f.Status.Identities {
+		all := slices.Clone(f.Status.Identities[i].Addresses)
+		f.Status.Identities[i].Addresses = slices.DeleteFunc(all, func(a v1alpha1.ClientAddress) bool { return a.Earlier })
+	}
+}
+
+func confirmed(when func(NetworkFence) bool) func(*world, view, *Facts) {
+	return func(_ *world, _ view, f *Facts) {
+		for i, n := range f.Fences {
+			if !n.Unfenced && when(n) {
+				f.Fences[i].Result, f.Fences[i].Message = resultSucceeded, fencedMessage
+			}
+		}
+	}
+}
+
+func bootedAnew(_ *world, _ view, f *Facts) {
+	if p := f.Status.Phase; f.Node.Ready && (p == v1alpha1.NodeFenced || p == v1alpha1.NodeDrained) {
+		f.Node.Machine.BootID += "-anew"
+	}
+}
+
+func sameMachine(_ *world, _ view, f *Facts) {
+	f.Node.Machine.SystemUUID, f.Status.Node.SystemUUID = "", ""
+}
+
+// maxRuns of the model until it must have found a fault: as many as TestFenceInvariants makes.
+const maxRuns = 400
+
+// Whoever breaks one of the pieces sees it: the random model finds each by itself. The
+// seeds are fixed, so that this does not hang on chance.
+func TestTheModelFindsWhatIsBroken(t *testing.T) {
+	for name, test := range faults {
+		t.Run(name, func(t *testing.T) {
+			runs := rapid.Custom(func(t *rapid.T) string { return violation(t, test.fault) })
+			for seed := range maxRuns {
+				found, _, _ := strings.Cut(runs.Example(seed), "\n")
+				if strings.Contains(found, test.want) {
+					t.Logf("found in run %d: %s", seed+1, found)
+					return
+				}
+			}
+			t.Fatalf("%q is not found in %d runs", test.want, maxRuns)
+		})
+	}
+}
+
+// violation of what must hold, in one run.
+func violation(t *rapid.T, broken fault) (found string) {
+	defer func() {
+		if r := recover(); r != nil {
+			if !t.Failed() {
+				panic(r)
+			}
+			found = fmt.Sprint(r)
+		}
+	}()
+	interleave(t, broken)
+	return ""
+}
