@@ -145,7 +145,7 @@ func (r *FenceReader) FenceFacts(c clock.PassiveClock) func(ctx context.Context,
 // there is no NetworkFence for it: then nothing but its own record is of interest.
 func (v *FenceView) Quiet() bool {
 	n, s := v.Facts.Node, v.Facts.Status
-	same := s.Node.SystemUUID == "" || s.Node.SystemUUID == n.Machine.SystemUUID
+	same := s.Node.SystemUUID == n.Machine.SystemUUID && (s.Node.SystemUUID != "" || s.Node.UID == n.Machine.UID) || s.Node == v1alpha1.MachineIdentity{}
 	return n.Ready && !n.OutOfService && same && !v.named && len(s.Fences) == 0 && (s.Phase == "" || s.Phase == v1alpha1.NodeHealthy)
 }
 

@@ -78,6 +78,7 @@ type worldNode struct {
 	inUse        []string
 }
 
+// An attachment was made for a boot of a machine.
 type attachment struct{ volume, node, bootID string }
 
 type record struct {
@@ -91,7 +92,7 @@ type networkFence struct {
 	NetworkFence
 	version int
 	ours    bool
-	// target is the machine, in its boot, that it was made for, on what was known at a step.
+	// target is the boot of the machine that it was made for, on what was known at a step.
 	target string
 	made   int
 	late   bool // made later than that
@@ -123,6 +124,7 @@ type world struct {
 	fences      map[string]networkFence
 	silent      map[string]bool // nodes whose CSIAddonsNodes are gone
 
+	noUUIDs   bool // kubelets do not know those of their machines
 	nodesGate bool // the webhook for nodes is up; it is fail-open
 	automatic bool
 	modes     map[string]Mode
@@ -140,7 +142,7 @@ type world struct {
 	noticed map[string]bool
 	// looked: the step in which Fairlead last had all done that it wanted for a node.
 	looked map[string]int
-	// targets of NetworkFences, by name: the machine and boot each was made for.
+	// targets of NetworkFences, by name: the boot each was made for.
 	targets map[string]string
 }
 
@@ -229,6 +231,9 @@ func (w *world) heartbeat(m *machine) {
 		n.ready, n.changed = true, w.now
 	}
 	n.uuid, n.bootID, n.address = m.uuid, m.bootID(), m.address["a"]
+	if w.noUUIDs {
+		n.uuid = ""
+	}
 	n.inUse, n.clients = nil, m.address
 	for _, v := range worldVolumes {
 		if _, hidden := m.hidden[v.Name]; m.mounts[v.Name] && !hidden || m.waits[v.Name] {
@@ -309,8 +314,10 @@ func (w *world) mount(v Volume, node string) {
 		delete(m.waits, v.Name)
 		delete(m.hidden, v.Name)
 		w.heartbeat(m) // it says so before it mounts
-		if w.modes[v.Driver] == ModeOff {
-			w.forgive(m, v.Name)
+		if w.modes[v.Driver] == ModeOff || slices.ContainsFunc(w.attachments, func(a attachment) bool {
+			return a.volume == v.Name && a.node == node && !strings.HasPrefix(a.bootID, m.uuid+"-")
+		}) {
+			w.forgive(m, v.Name) // by an attachment that the machine before has left: no gate is asked
 		}
 	}
 }
@@ -331,7 +338,7 @@ func (w *world) startKubelet(m *machine) {
 			if m.hidden[v] = (time.Time{}); m.reaches {
 				m.hidden[v] = w.now
 			}
-			if !mayHaveBeenForced(w.records[m.node].status) {
+			if s := w.records[m.node].status; !w.lostSuccessor(m, v) && (!mayHaveBeenForced(s) || s.Node.BootID != m.bootID()) {
 				// Lost, detached by force and back, all without Fairlead's looking: that
 				// can't be told from a volume that was let go of.
 				delete(w.noticed, forgivenKey(m, v))
@@ -339,6 +346,13 @@ func (w *world) startKubelet(m *machine) {
 		}
 	}
 	w.heartbeat(m)
+}
+
+// lostSuccessor tells whether a machine is on record as lost beside the one that the record is of.
+func (w *world) lostSuccessor(m *machine, volume string) bool {
+	return slices.ContainsFunc(w.records[m.node].status.Volumes, func(h v1alpha1.HeldVolume) bool {
+		return h.PersistentVolume == volume && h.Successor != nil && h.Successor.BootID == m.bootID() && w.node(m.node, w.nodes[m.node]).wasLost(*h.Successor)
+	})
 }
 
 // heal a partition.
@@ -719,7 +733,7 @@ func (w *world) act(t *rapid.T, v view, name string, now time.Time, writes int) 
 	current, there := w.records[name]
 	if !reflect.DeepEqual(step.Status, f.Status) && !equality.Semantic.DeepEqual(step.Status, f.Status) {
 		if writes > 0 && there && current.version == v.records[name].version {
-			w.write(t, name, step.Status)
+			w.write(f, name, step.Status)
 			if m := w.machineOf(name); v.step < w.step && !v.cached {
 				// An old leader has written what it saw before a loss that nobody else has
 				// noticed: what the kubelet does not show any more is not known then.
@@ -729,6 +743,9 @@ func (w *world) act(t *rapid.T, v view, name string, now time.Time, writes int) 
 			}
 		}
 		return true
+	}
+	if there && current.version == v.records[name].version {
+		w.noticeSuccessor(f, name)
 	}
 	did := func() bool { writes--; return writes >= 0 }
 	if step.Forget && did() && there && current.version == v.records[name].version {
@@ -788,13 +805,26 @@ func normal(s v1alpha1.NodeFenceStatus) string {
 	return text
 }
 
-func (w *world) write(_ *rapid.T, name string, s v1alpha1.NodeFenceStatus) {
+func (w *world) write(f Facts, name string, s v1alpha1.NodeFenceStatus) {
 	r := w.records[name]
 	r.version, r.status = w.id(), s
 	w.records[name] = r
 	for _, m := range w.machines {
 		for v := range m.mounts {
-			if m.node == name && s.Node.BootID == m.bootID() && slices.ContainsFunc(s.Volumes, func(h v1alpha1.HeldVolume) bool { return h.PersistentVolume == v && !h.Waiting }) {
+			if m.node == name && s.Node.BootID == m.bootID() && slices.ContainsFunc(s.Volumes, func(h v1alpha1.HeldVolume) bool { return h.PersistentVolume == v && h.Successor == nil && !h.Waiting }) {
+				w.noticed[forgivenKey(m, v)] = true
+			}
+		}
+	}
+	w.noticeSuccessor(f, name)
+}
+
+// noticeSuccessor: Fairlead has had the chance to record what a machine has that has
+// taken the name of the one on record.
+func (w *world) noticeSuccessor(f Facts, name string) {
+	for _, m := range w.machines {
+		for v := range m.mounts {
+			if m.node == name && f.Node.Machine.BootID == m.bootID() && f.Node.replaces(f.Status) && slices.ContainsFunc(f.Holding, func(h v1alpha1.HeldVolume) bool { return h.PersistentVolume == v }) {
 				w.noticed[forgivenKey(m, v)] = true
 			}
 		}
@@ -809,7 +839,7 @@ func (w *world) counts(m *machine, v Volume) bool {
 }
 
 func (w *world) create(f Facts, n NetworkFence, decided int) {
-	target := f.Status.Node.SystemUUID + " " + f.Status.Node.BootID
+	target := f.Status.Node.BootID
 	if was, known := w.targets[n.Name]; known {
 		target = was
 	} else {
@@ -866,7 +896,8 @@ func (w *world) mustNotBeWritable(t *rapid.T, v Volume, node string) {
 			continue // it may have many writers
 		}
 		r := w.records[m.node]
-		if !w.counts(m, v) || ReadOverride(r.annotations, r.status).Gate == GateAttach || w.tampered[m.node+" "+v.ClusterID+" "+HostPrefix(m.address[v.ClusterID]).String()] != "" {
+		overridden := r.status.Node.BootID == m.bootID() && ReadOverride(r.annotations, r.status).Gate == GateAttach
+		if !w.counts(m, v) || overridden || w.tampered[m.node+" "+v.ClusterID+" "+HostPrefix(m.address[v.ClusterID]).String()] != "" {
 			w.forgive(m, v.Name)
 			continue
 		}
@@ -908,7 +939,7 @@ func (w *world) mustHaveRebooted(t *rapid.T, f *networkFence, cluster string, a 
 
 // keepsOut: the fence was made for this boot of the machine, or another one is.
 func (w *world) keepsOut(m *machine, cluster string, f *networkFence) bool {
-	boot := m.uuid + " " + m.bootID()
+	boot := m.bootID()
 	if f.target == boot {
 		return true
 	}

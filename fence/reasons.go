@@ -7,6 +7,7 @@ const (
 	ReasonNotReady         = "NotReady"         // lost, and nobody has said more
 	ReasonNodeDeleted      = "NodeDeleted"      // its object is gone
 	ReasonReplaced         = "Replaced"         // another machine has its name
+	ReasonSuccessorLost    = "SuccessorLost"    // that other machine is lost too, and can't be fenced
 	ReasonTaintedButReady  = "TaintedButReady"  // a healthy node is not fenced
 	ReasonNothingHeld      = "NothingHeld"      // lost, and no protected volume was on it
 	ReasonSwitchedOff      = "SwitchedOff"      // the storage's own switch, or the configuration
