@@ -491,3 +491,53 @@ func TestAFenceThatComesTooLateIsTakenBack(t *testing.T) {
 		t.Fatalf("left: %v", got)
 	}
 }
+
+// Cluster deletion leaked the blocklist: the storage classes, NetworkFenceClasses and
+// PersistentVolumes of the storage cluster are gone while a fence stands. What the
+// fence was made with is on record, so it is taken back all the same.
+func TestClusterDeletionDoesNotLeakTheBlocklist(t *testing.T) {
+	for name, class := range map[string]bool{"with a class": true, "with a secret": false} {
+		t.Run(name, func(t *testing.T) {
+			var objects []client.Object
+			fenceClass := &csiaddons.NetworkFenceClass{ObjectMeta: metav1.ObjectMeta{Name: "rbd"}, Spec: csiaddons.NetworkFenceClassSpec{
+				Provisioner: rbd, Parameters: map[string]string{"clusterID": "rook-ceph"},
+			}}
+			if class {
+				objects = append(objects, fenceClass)
+			}
+			w := newWorld(t, objects...)
+			w.gone("node-1")
+			w.look("node-1")
+			w.csi()
+			w.look("node-1")
+			s := w.expect("node-1", v1alpha1.NodeFenced, fence.ReasonFenced)
+			if len(s.Fences) != 1 || (s.Fences[0].Class != "") != class {
+				t.Fatalf("got %+v", s.Fences)
+			}
+			w.detach("pvc-a", "node-1")
+			for _, o := range append(objects, storageClass("block", rbd, "rook-ceph"), volume("pvc-a", rbd, "rook-ceph"), clientPod("csi-rbdplugin-1", "node-1"), clientPod("csi-rbdplugin-2", "node-2")) {
+				w.must(w.Delete(t.Context(), o))
+			}
+			w.restart()
+			w.look("node-1")
+			if got := w.cidrs(); !slices.Equal(got, []string{"Fenced 192.168.1.1/32"}) {
+				t.Fatalf("let in already: %v", got)
+			}
+			w.boot("node-1")
+			w.untaint("node-1")
+			w.step(fence.DefaultReadyFor)
+			w.look("node-1")
+			if got := w.cidrs(); !slices.Equal(got, []string{"Unfenced 192.168.1.1/32"}) {
+				t.Fatalf("leaked: %v, node-1 is %+v", got, w.record("node-1").Status)
+			}
+			for range 2 {
+				w.csi()
+				w.look("node-1")
+			}
+			w.expect("node-1", v1alpha1.NodeHealthy, fence.ReasonReady)
+			if got := w.cidrs(); len(got) != 0 {
+				t.Fatalf("left: %v", got)
+			}
+		})
+	}
+}
