@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -116,11 +117,12 @@ func (r *FenceReader) Facts(ctx context.Context, name string, now time.Time) (*F
 		}
 	}
 	// A leader that hung may have made one after all was over, or a record was lost.
-	named, err := r.networkFences(ctx, client.MatchingLabels{fence.NodeLabel: fence.LabelValue(name)})
-	if err != nil {
+	// And one of another node may shut this one out.
+	if f.Fences, err = r.networkFences(ctx); err != nil {
 		return nil, err
 	}
-	if v.named = len(named) > 0; v.alone() {
+	v.named = slices.ContainsFunc(f.Fences, func(n fence.NetworkFence) bool { return n.Labels[fence.NodeLabel] == fence.LabelValue(name) })
+	if v.alone() {
 		return v, nil
 	}
 	return v, r.addOthers(ctx, f)

@@ -27,6 +27,7 @@ func Next(f Facts) Step {
 	default:
 		f.watch(&step)
 	}
+	f.sayAddressTaken(&step)
 	f.sayLostSuccessors(&step)
 	step.Status.Volumes = sorted(append(step.Status.Volumes, step.successors...))
 	step.Status.Addresses = addressesOf(step.Status.Identities)
@@ -75,6 +76,7 @@ func (f Facts) healthy(step *Step) {
 		return
 	}
 	step.say(v1alpha1.NodeHealthy, ReasonReady, "")
+	f.sayShutOut(step)
 }
 
 // endsWithin is how long what runs on a node that came back without a boot is given

@@ -541,3 +541,32 @@ func TestClusterDeletionDoesNotLeakTheBlocklist(t *testing.T) {
 		})
 	}
 }
+
+// The address of a machine that is gone goes to a new node: both records say so, the
+// one on its next look, and no node is listed for those that nothing happened to.
+func TestAnAddressOfAGoneMachineIsGivenToANewNode(t *testing.T) {
+	w := newWorld(t)
+	w.gone("node-1")
+	w.look("node-1")
+	w.csi()
+	w.look("node-1")
+	w.detach("pvc-a", "node-1")
+	w.must(w.Delete(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}}))
+	if again := w.look("node-1").RequeueAfter; again > unwatched {
+		t.Fatalf("looked at again after %s", again)
+	}
+	w.must(w.Create(t.Context(), node("node-7", "192.168.1.1")))
+	w.must(w.Create(t.Context(), clientPod("csi-rbdplugin-7", "node-7")))
+	lists := w.liveLists()
+	w.look("node-7")
+	if s := w.expect("node-7", v1alpha1.NodeHealthy, fence.ReasonAddressInUse); !strings.Contains(s.Message, "nodefence node-1") || *lists != 0 {
+		t.Fatalf("%d lists; it says %s", *lists, s.Message)
+	}
+	w.look("node-1")
+	if s := w.expect("node-1", v1alpha1.NodeDrained, fence.ReasonAddressInUse); !strings.Contains(s.Message, "node node-7") || !strings.Contains(s.Message, "unfence") {
+		t.Fatalf("it says %s", s.Message)
+	}
+	if !slices.ContainsFunc(w.notes, func(n string) bool { return strings.HasPrefix(n, "*v1.Node Warning AddressInUse") }) {
+		t.Errorf("not told on the node: %q", w.notes)
+	}
+}
