@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -119,12 +120,12 @@ func (r *FenceReader) Facts(ctx context.Context, name string, now time.Time) (*F
 		}
 	}
 	// A leader that hung may have made one after all was over, or a record was lost.
-	named, missing, err := r.networkFences(ctx, client.MatchingLabels{fence.NodeLabel: fence.LabelValue(name)})
-	if err != nil {
+	// And one of another node may shut this one out.
+	if f.Fences, f.NoCSIAddons, err = r.networkFences(ctx); err != nil {
 		return nil, err
 	}
-	f.NoCSIAddons = missing
-	if v.named = len(named) > 0; v.alone() {
+	v.named = slices.ContainsFunc(f.Fences, func(n fence.NetworkFence) bool { return n.Labels[fence.NodeLabel] == fence.LabelValue(name) })
+	if v.alone() {
 		return v, nil
 	}
 	return v, r.addOthers(ctx, f)
@@ -151,7 +152,7 @@ func (r *FenceReader) FenceFacts(c clock.PassiveClock) func(ctx context.Context,
 // there is no NetworkFence for it: then nothing but its own record is of interest.
 func (v *FenceView) Quiet() bool {
 	n, s := v.Facts.Node, v.Facts.Status
-	same := s.Node.SystemUUID == "" || s.Node.SystemUUID == n.Machine.SystemUUID
+	same := s.Node.SystemUUID == n.Machine.SystemUUID && (s.Node.SystemUUID != "" || s.Node.UID == n.Machine.UID) || s.Node == v1alpha1.MachineIdentity{}
 	return n.Ready && !n.OutOfService && same && !v.named && len(s.Fences) == 0 && (s.Phase == "" || s.Phase == v1alpha1.NodeHealthy)
 }
 

@@ -79,6 +79,8 @@ type Facts struct {
 	// Holding are the protected volumes that the cluster shows on the node now: by
 	// VolumeAttachments, volumesInUse, volumesAttached and pods together.
 	Holding []v1alpha1.HeldVolume
+	// shown is Holding before it is divided among the machines that have had the name.
+	shown []v1alpha1.HeldVolume
 	// Left are the pods and attachments that are still on the node, for people to read.
 	Left []string
 	// OldAttachments are the attachments of Left that are older than the fences on record.

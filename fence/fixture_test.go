@@ -111,6 +111,9 @@ func (s *story) look() {
 		s.step = Next(s.Facts)
 		if !equality.Semantic.DeepEqual(s.step.Status, s.Status) {
 			s.Status = s.step.Status
+			if s.Override.Scope != Scope(s.Status) {
+				s.Override = Override{} // it was of another incident
+			}
 			continue
 		}
 		for _, n := range s.step.Create {

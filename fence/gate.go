@@ -37,6 +37,9 @@ func Attach(volume Volume, node string, holders []Holder, policy Policy) *Held {
 		return nil
 	}
 	for _, h := range holders {
+		if held := h.successorKeeps(volume, node); held != nil {
+			return held
+		}
 		if h.Node.Name == node && !h.Node.replaces(h.Status) { // a machine that replaces the holder is not the holder
 			continue
 		}
@@ -54,25 +57,35 @@ func (h Holder) keeps(volume Volume, node string) *Held {
 		return &Held{Node: h.Node.Name, Refusal: *refuse(ReasonReplaced, "volume %s is in use on node %s, where another machine than the one on record runs: %s now, it could have two writers. Kubernetes tries again by itself; see: kubectl describe nodefence %s",
 			volume.Name, h.Node.Name, used(node), h.Node.Name)}
 	}
-	if h.Override.Gate == GateAttach || h.Status.Phase == v1alpha1.NodeLost && h.Override.givesUp(h.Node) {
+	own, successor := heldBy(h.Status.Volumes, volume.Name)
+	if successor && !own {
+		return nil // the one on record never had it; of the others, see successorKeeps
+	}
+	// What is not on record yet may be of a machine of which nothing was said or done.
+	ofRecord := own || h.Node.Exists && !h.Node.replaces(h.Status)
+	if h.Override.Gate == GateAttach && ofRecord || h.Status.Phase == v1alpha1.NodeLost && h.Override.givesUp(h.Node) {
 		return nil // known to be off; or given up, and let in
 	}
 	if !h.lost(volume.Shared()) {
 		// Its attachment was taken by force while nobody heard of it, and it came
 		// back with the mount: it writes until its kubelet has unmounted it.
 		if volume.exclusive() && h.mayHaveMounted(volume) {
-			return &Held{Node: h.Node.Name, Soon: true, Refusal: *refuse(ReasonStillMounted, "volume %s is or was still mounted on node %s, from which it was detached: %s now, it could have two writers. Kubernetes tries again by itself; see: kubectl get nodefence %s -o yaml",
-				volume.Name, h.Node.Name, used(node), h.Node.Name)}
+			return h.stillMounted(volume, node)
 		}
 		return nil
 	}
-	if h.fencedFor(volume) {
+	if ofRecord && h.fencedFor(volume) {
 		return nil
 	}
 	held := &Held{Node: h.Node.Name, Soon: h.Status.Phase == v1alpha1.NodeFencing && h.Status.Reason == ReasonFencing}
 	held.Refusal = *refuse(h.reason(), "volume %s was last on %s, which is lost and not fenced: %s now, it could have two writers. %sKubernetes tries again by itself; see: kubectl describe nodefence %s",
 		volume.Name, h.who(), used(node), h.says(), h.Node.Name)
 	return held
+}
+
+func (h Holder) stillMounted(volume Volume, node string) *Held {
+	return &Held{Node: h.Node.Name, Soon: true, Refusal: *refuse(ReasonStillMounted, "volume %s is or was still mounted on node %s, from which it was detached: %s now, it could have two writers. Kubernetes tries again by itself; see: kubectl get nodefence %s -o yaml",
+		volume.Name, h.Node.Name, used(node), h.Node.Name)}
 }
 
 // used says where; a pod that is not scheduled yet may get anywhere.
@@ -87,7 +100,7 @@ func used(node string) string {
 // kubelet also says that it uses what it only waits for; what is not on record may
 // be mounted.
 func (h Holder) mayHaveMounted(v Volume) bool {
-	i := slices.IndexFunc(h.Status.Volumes, func(held v1alpha1.HeldVolume) bool { return held.PersistentVolume == v.Name })
+	i := slices.IndexFunc(h.Status.Volumes, func(held v1alpha1.HeldVolume) bool { return held.PersistentVolume == v.Name && held.Successor == nil })
 	if i >= 0 && h.Status.Volumes[i].Until != nil {
 		return true
 	}

@@ -2,6 +2,7 @@ package fence
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -121,6 +122,21 @@ func union(before, now []v1alpha1.HeldVolume) []v1alpha1.HeldVolume {
 }
 
 func sorted(volumes []v1alpha1.HeldVolume) []v1alpha1.HeldVolume {
-	slices.SortFunc(volumes, func(a, b v1alpha1.HeldVolume) int { return cmp.Compare(a.PersistentVolume, b.PersistentVolume) })
-	return slices.CompactFunc(volumes, func(a, b v1alpha1.HeldVolume) bool { return a.PersistentVolume == b.PersistentVolume })
+	slices.SortStableFunc(volumes, func(a, b v1alpha1.HeldVolume) int {
+		return cmp.Or(cmp.Compare(a.PersistentVolume, b.PersistentVolume), cmp.Compare(successorOf(a), successorOf(b)))
+	})
+	return slices.CompactFunc(volumes, sameHolding)
+}
+
+// sameHolding: the same volume, of the same run of the same machine.
+func sameHolding(a, b v1alpha1.HeldVolume) bool {
+	return a.PersistentVolume == b.PersistentVolume && successorOf(a) == successorOf(b)
+}
+
+// successorOf a machine on record that has a volume, as a text; empty is that machine itself.
+func successorOf(v v1alpha1.HeldVolume) string {
+	if v.Successor == nil {
+		return ""
+	}
+	return fmt.Sprintf("%q", v.Successor.MachineIdentity)
 }

@@ -87,6 +87,7 @@ type worldNode struct {
 	marked, markedOn int
 }
 
+// An attachment was made for a boot of a machine.
 type attachment struct{ volume, node, bootID string }
 
 type record struct {
@@ -100,7 +101,7 @@ type networkFence struct {
 	NetworkFence
 	version int
 	ours    bool
-	// target is the machine, in its boot, that it was made for, on what was known at a step.
+	// target is the boot of the machine that it was made for, on what was known at a step.
 	target string
 	made   int
 	late   bool // made later than that
@@ -132,6 +133,7 @@ type world struct {
 	fences      map[string]networkFence
 	silent      map[string]bool // nodes whose CSIAddonsNodes are gone
 
+	noUUIDs   bool // kubelets do not know those of their machines
 	nodesGate bool // the webhook for nodes is up; it is fail-open
 	automatic bool
 	modes     map[string]Mode
@@ -151,7 +153,7 @@ type world struct {
 	noticed map[string]bool
 	// looked: the step in which Fairlead last had all done that it wanted for a node.
 	looked map[string]int
-	// targets of NetworkFences, by name: the machine and boot each was made for.
+	// targets of NetworkFences, by name: the boot each was made for.
 	targets map[string]string
 	// stood: NetworkFences, by name, and incidents, for which volumes may have been let
 	// go: Fairlead has recorded that it stands, or an operator has opened the gate.
@@ -256,6 +258,9 @@ func (w *world) heartbeat(m *machine) {
 	}
 	n.said = true
 	n.uuid, n.bootID, n.address = m.uuid, m.bootID(), m.address["a"]
+	if w.noUUIDs {
+		n.uuid = ""
+	}
 	n.inUse, n.clients = nil, m.address
 	for _, v := range worldVolumes {
 		if _, hidden := m.hidden[v.Name]; m.mounts[v.Name] && !hidden || m.waits[v.Name] {
@@ -346,8 +351,10 @@ func (w *world) mount(v Volume, node string) {
 		delete(m.waits, v.Name)
 		delete(m.hidden, v.Name)
 		w.heartbeat(m) // it says so before it mounts
-		if w.modes[v.Driver] == ModeOff {
-			w.forgive(m, v.Name)
+		if w.modes[v.Driver] == ModeOff || slices.ContainsFunc(w.attachments, func(a attachment) bool {
+			return a.volume == v.Name && a.node == node && !strings.HasPrefix(a.bootID, m.uuid+"-")
+		}) {
+			w.forgive(m, v.Name) // by an attachment that the machine before has left: no gate is asked
 		}
 	}
 }
@@ -396,7 +403,7 @@ func (w *world) startKubelet(m *machine) {
 			if m.hidden[v] = (time.Time{}); m.reaches {
 				m.hidden[v] = w.now
 			}
-			if !mayHaveBeenForced(w.records[m.node].status) {
+			if s := w.records[m.node].status; !w.lostSuccessor(m, v) && (!mayHaveBeenForced(s) || s.Node.BootID != m.bootID()) {
 				// Lost, detached by force and back, all without Fairlead's looking: that
 				// can't be told from a volume that was let go of.
 				delete(w.noticed, forgivenKey(m, v))
@@ -404,6 +411,13 @@ func (w *world) startKubelet(m *machine) {
 		}
 	}
 	w.heartbeat(m)
+}
+
+// lostSuccessor tells whether a machine is on record as lost beside the one that the record is of.
+func (w *world) lostSuccessor(m *machine, volume string) bool {
+	return slices.ContainsFunc(w.records[m.node].status.Volumes, func(h v1alpha1.HeldVolume) bool {
+		return h.PersistentVolume == volume && h.Successor != nil && h.Successor.BootID == m.bootID() && w.node(m.node, w.nodes[m.node]).wasLost(*h.Successor)
+	})
 }
 
 // heal a partition.
@@ -794,7 +808,7 @@ func (w *world) act(t *rapid.T, v view, name string, now time.Time, writes int) 
 	if !reflect.DeepEqual(step.Status, f.Status) && !equality.Semantic.DeepEqual(step.Status, f.Status) {
 		if writes > 0 && there && current.version == v.records[name].version {
 			noticed := maps.Clone(w.noticed)
-			w.write(t, name, step.Status)
+			w.write(f, name, step.Status)
 			if m := w.machineOf(name); v.step < w.step {
 				// An old leader, or one with an old cache, has written what it saw before a loss
 				// that nobody else has noticed: what the kubelet does not show any more is not known then.
@@ -806,6 +820,9 @@ func (w *world) act(t *rapid.T, v view, name string, now time.Time, writes int) 
 			}
 		}
 		return true
+	}
+	if there && current.version == v.records[name].version {
+		w.noticeSuccessor(f, name)
 	}
 	did := func() bool { writes--; return writes >= 0 }
 	if step.Forget && did() && there && current.version == v.records[name].version {
@@ -885,7 +902,7 @@ func normal(s v1alpha1.NodeFenceStatus) string {
 	return text
 }
 
-func (w *world) write(_ *rapid.T, name string, s v1alpha1.NodeFenceStatus) {
+func (w *world) write(f Facts, name string, s v1alpha1.NodeFenceStatus) {
 	r := w.records[name]
 	before := r.status
 	r.version, r.status = w.id(), s
@@ -903,7 +920,20 @@ func (w *world) write(_ *rapid.T, name string, s v1alpha1.NodeFenceStatus) {
 			if _, hidden := m.hidden[v]; hidden && !mayHaveBeenForced(s) {
 				continue // its node's word is of before its kubelet started anew, as in startKubelet
 			}
-			if m.node == name && s.Node.BootID == m.bootID() && slices.ContainsFunc(s.Volumes, func(h v1alpha1.HeldVolume) bool { return h.PersistentVolume == v && !h.Waiting }) && w.lists(s, m, volumeNamed(v)) {
+			if m.node == name && s.Node.BootID == m.bootID() && slices.ContainsFunc(s.Volumes, func(h v1alpha1.HeldVolume) bool { return h.PersistentVolume == v && h.Successor == nil && !h.Waiting }) && w.lists(s, m, volumeNamed(v)) {
+				w.noticed[forgivenKey(m, v)] = true
+			}
+		}
+	}
+	w.noticeSuccessor(f, name)
+}
+
+// noticeSuccessor: Fairlead has had the chance to record what a machine has that has
+// taken the name of the one on record.
+func (w *world) noticeSuccessor(f Facts, name string) {
+	for _, m := range w.machines {
+		for v := range m.mounts {
+			if m.node == name && f.Node.Machine.BootID == m.bootID() && f.Node.replaces(f.Status) && slices.ContainsFunc(f.Holding, func(h v1alpha1.HeldVolume) bool { return h.PersistentVolume == v }) {
 				w.noticed[forgivenKey(m, v)] = true
 			}
 		}
@@ -930,7 +960,7 @@ func (w *world) counts(m *machine, v Volume) bool {
 }
 
 func (w *world) create(f Facts, n NetworkFence, decided int) {
-	target := f.Status.Node.SystemUUID + " " + f.Status.Node.BootID
+	target := f.Status.Node.BootID
 	if was, known := w.targets[n.Name]; known {
 		target = was
 	} else {
@@ -987,7 +1017,8 @@ func (w *world) mustNotBeWritable(t *rapid.T, v Volume, node string) {
 			continue // it may have many writers
 		}
 		r := w.records[m.node]
-		if !w.counts(m, v) || ReadOverride(r.annotations, r.status).Gate == GateAttach || w.tampered[m.node+" "+v.ClusterID+" "+HostPrefix(m.at(v)).String()] != "" {
+		overridden := r.status.Node.BootID == m.bootID() && ReadOverride(r.annotations, r.status).Gate == GateAttach
+		if !w.counts(m, v) || overridden || w.tampered[m.node+" "+v.ClusterID+" "+HostPrefix(m.at(v)).String()] != "" {
 			w.forgive(m, v.Name)
 			continue
 		}
@@ -1027,7 +1058,7 @@ func (w *world) mustHaveRebooted(t *rapid.T, f *networkFence, cluster string, a 
 // keepsOut: the fence was made for this boot of the machine, or another one is, and
 // volumes were let go for it.
 func (w *world) keepsOut(m *machine, cluster string, f *networkFence) bool {
-	boot := m.uuid + " " + m.bootID()
+	boot := m.bootID()
 	if f.target == boot && w.stood[f.Name] {
 		return true
 	}

@@ -16,7 +16,9 @@ import (
 // be read live), nor for anything else (all must be).
 func Next(f Facts) Step {
 	step := Step{Status: *f.Status.DeepCopy()}
-	f.Holding = f.remembered()
+	f.shown = f.remembered()
+	f.Holding = f.shown
+	f.divide(&step)
 	switch f.Status.Phase {
 	case v1alpha1.NodeFencing, v1alpha1.NodeFenced, v1alpha1.NodeDrained:
 		f.fencing(&step)
@@ -25,6 +27,9 @@ func Next(f Facts) Step {
 	default:
 		f.watch(&step)
 	}
+	f.sayAddressTaken(&step)
+	f.sayLostSuccessors(&step)
+	step.Status.Volumes = sorted(append(step.Status.Volumes, step.successors...))
 	step.Status.Addresses = addressesOf(step.Status.Identities)
 	step.Status.VolumeCount = len(step.Status.Volumes)
 	return step
@@ -34,9 +39,9 @@ func Next(f Facts) Step {
 func (f Facts) watch(step *Step) {
 	s := &step.Status
 	switch {
-	case f.gone() && len(f.Holding) == 0 && len(s.Volumes) == 0 && len(s.Fences) == 0:
+	case f.gone() && len(f.Holding) == 0 && len(s.Volumes) == 0 && len(s.Fences) == 0 && len(step.successors) == 0:
 		step.Forget = true
-	case f.Node.Ready && !f.replaced() && len(s.Fences) > 0:
+	case f.Node.Ready && !f.replaced() && (len(s.Fences) > 0 || len(step.successors) > 0):
 		f.comeBack(step)
 	case f.Node.Ready && !f.replaced():
 		f.healthy(step)
@@ -71,6 +76,7 @@ func (f Facts) healthy(step *Step) {
 		return
 	}
 	step.say(v1alpha1.NodeHealthy, ReasonReady, "")
+	f.sayShutOut(step)
 }
 
 // endsWithin is how long what runs on a node that came back without a boot is given
@@ -85,7 +91,7 @@ func (f Facts) lingering(step *Step) []v1alpha1.HeldVolume {
 	}
 	back := mayHaveBeenForced(f.Status)
 	var list []v1alpha1.HeldVolume
-	for _, v := range f.Status.Volumes {
+	for _, v := range ownVolumes(f.Status.Volumes) {
 		if slices.ContainsFunc(f.Holding, func(h v1alpha1.HeldVolume) bool { return h.PersistentVolume == v.PersistentVolume }) {
 			continue
 		}
@@ -143,6 +149,9 @@ func (f Facts) lost(step *Step) {
 		s.Incident = incidentOf(f.Node.Name, *s)
 	}
 	s.Volumes = union(s.Volumes, f.Holding)
+	if !f.Node.Exists && f.Override.givesUp(f.Node) {
+		s.Volumes = f.Holding // it is forgotten once nothing of it is left
+	}
 	if !f.asked() {
 		f.withdraw(step) // of a loss before this one
 	}
@@ -173,11 +182,20 @@ func (f Facts) replaced() bool {
 	return f.Node.replaces(f.Status) && (len(f.Status.Fences) > 0 || len(f.Status.Volumes) > 0)
 }
 
-// replaces tells whether the node is another machine than the one on record. On
-// the same machine an unknown UUID stays unknown.
+// replaces tells whether the node is another machine than the one on record.
 func (n Node) replaces(s v1alpha1.NodeFenceStatus) bool {
-	was, is := s.Node.SystemUUID, n.Machine.SystemUUID
-	return n.Exists && was != "" && is != "" && was != is
+	return n.Exists && otherMachine(s.Node, n.Machine)
+}
+
+// otherMachine tells machines apart: by their UUIDs, and where one has none, by the
+// Node object, unless the boot is the same. One machine may have several of those in its time, so that it seems to
+// be another; but a machine that is taken for another one's boot would let that one go.
+func otherMachine(was, is v1alpha1.MachineIdentity) bool {
+	if was.SystemUUID != "" && is.SystemUUID != "" {
+		return was.SystemUUID != is.SystemUUID
+	}
+	sameBoot := was.BootID != "" && was.BootID == is.BootID
+	return was.UID != "" && is.UID != "" && was.UID != is.UID && !sameBoot
 }
 
 // rebooted: the machine that was lost runs again, without the mounts of before.
@@ -200,9 +218,9 @@ func (f Facts) deletedMessage() string {
 	return fmt.Sprintf("the node is gone and stays fenced; when you know that it never comes back: kubectl annotate nodefence %s '%s=%s: <why>'", f.Node.Name, OverrideAnnotation, GateUnfence)
 }
 
-// protected are the volumes of storage systems that are not switched off.
+// protected are the volumes of the machine on record, of storage systems that are not switched off.
 func (f Facts) protected(volumes []v1alpha1.HeldVolume) []v1alpha1.HeldVolume {
-	return slices.DeleteFunc(slices.Clone(volumes), func(v v1alpha1.HeldVolume) bool { return f.Policy.mode(v.Driver) == ModeOff })
+	return slices.DeleteFunc(ownVolumes(volumes), func(v v1alpha1.HeldVolume) bool { return f.Policy.mode(v.Driver) == ModeOff })
 }
 
 // VolumeNames are the names of their PersistentVolumes.

@@ -64,6 +64,8 @@ func (f Facts) mayComeIn(step *Step) {
 		step.lookAgain(f.Policy.ReadyFor - ready)
 	case !forced && len(f.OldAttachments) > 0:
 		step.warn(v1alpha1.NodeReturned, ReasonOldAttachments, fmt.Sprintf("attachments of before it booted are left: %s", list(f.OldAttachments)))
+	case !forced && len(step.successors) > 0:
+		step.warn(v1alpha1.NodeReturned, ReasonSuccessorLost, f.successorMessage(step.successors))
 	case f.sharedWith() != "":
 		step.say(v1alpha1.NodeReturned, ReasonSharedAddress, f.sharedWith())
 	default:
@@ -165,14 +167,14 @@ func (f Facts) unfencing(step *Step) {
 	s.Phase = v1alpha1.NodeLost
 	if f.Override.Gate == GateUnfence {
 		s.Volumes = f.Holding // what was lost is given up
-		if s.Node != f.Node.Machine {
-			s.Node, s.Identities, s.Incident = f.Node.Machine, nil, "" // the addresses were those of what was lost
-		}
+		f.inherit(step)
 	}
 	if s.Incident == "" || !f.Override.givesUp(f.Node) {
 		s.Incident, s.LostSince = "", nil
 	}
 	f.Status = *s.DeepCopy()
+	f.Holding = f.shown
+	f.divide(step)
 	f.watch(step)
 }
 

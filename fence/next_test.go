@@ -319,6 +319,39 @@ func TestADeletedNode(t *testing.T) {
 	}
 }
 
+// It is given up though an attachment of it is left, and not fenced by what is not known any more.
+func TestADeletedNodeIsGivenUpWithWhatIsLeftOfIt(t *testing.T) {
+	s := healthy(t)
+	s.Node, s.Ledger = Node{Name: "node-1"}, nil
+	s.look()
+	s.csi()
+	s.look()
+	s.override(GateUnfence)
+	s.look()
+	s.csi()
+	s.look()
+	s.csi()
+	s.look()
+	given := `the node's object was deleted; it is not fenced, and its volumes are not held: alice says "it is off"`
+	s.want(v1alpha1.NodeLost, ReasonOverridden, given)
+	s.wantObjects()
+	s.wantHeld(false)
+	s.pass(time.Hour)
+	s.look()
+	s.want(v1alpha1.NodeLost, ReasonOverridden, given)
+	// Whoever takes its name begins anew.
+	next := *s
+	next.take("machine-2", "192.168.1.2")
+	next.Holding = nil
+	next.look()
+	next.want(v1alpha1.NodeHealthy, ReasonReady, "")
+	s.Holding = nil
+	s.look()
+	if !s.step.Forget {
+		t.Fatalf("not forgotten: %+v", s.step)
+	}
+}
+
 func TestADeletedNodeWithoutVolumesIsForgotten(t *testing.T) {
 	s := healthy(t)
 	s.Holding = nil

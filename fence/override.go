@@ -47,8 +47,9 @@ type Override struct {
 
 // givesUp tells whether a node that is let in by override is lost still: not fenced
 // again, nor held. It holds until the node is back; lost anew, it is another matter.
+// One whose object is gone does not come back as what it was.
 func (o Override) givesUp(n Node) bool {
-	return o.Gate == GateUnfence && n.Exists && !n.Ready && !n.ReadyChanged.After(o.At)
+	return o.Gate == GateUnfence && (!n.Exists || !n.Ready && !n.ReadyChanged.After(o.At))
 }
 
 // ParseOverride reads a request: "<gate>: <reason>".

@@ -37,6 +37,7 @@ func TestFenceInvariants(t *testing.T) {
 func interleave(t *rapid.T, broken fault) {
 	w := newWorld(3, rapid.IntRange(0, 3).Draw(t, "shared address") == 3)
 	w.broken = broken
+	w.noUUIDs = rapid.IntRange(0, 3).Draw(t, "no UUIDs") == 3
 	w.automatic = rapid.IntRange(0, 3).Draw(t, "automatic") == 3
 	actions := map[string]func(*rapid.T){"": func(t *rapid.T) {
 		w.check(t)
@@ -444,7 +445,7 @@ func (w *world) mustFinish(t *rapid.T) {
 		}
 		for _, n := range w.nodeNames() {
 			w.taint(n, false, false)
-			if r := w.records[n]; i > 10 && r.status.Phase != v1alpha1.NodeHealthy && r.status.Phase != v1alpha1.NodeReturned && r.status.Phase != v1alpha1.NodeUnfencing {
+			if r := w.records[n]; i > 10 && r.status.Phase != v1alpha1.NodeHealthy && (r.status.Phase != v1alpha1.NodeReturned || r.status.Reason == ReasonSuccessorLost) && r.status.Phase != v1alpha1.NodeUnfencing {
 				if o := ReadOverride(r.annotations, r.status); o.Gate != GateUnfence {
 					w.override(n, GateUnfence) // the operator knows that the old machine is off
 				}

@@ -7,6 +7,7 @@ const (
 	ReasonNotReady         = "NotReady"         // lost, and nobody has said more
 	ReasonNodeDeleted      = "NodeDeleted"      // its object is gone
 	ReasonReplaced         = "Replaced"         // another machine has its name
+	ReasonSuccessorLost    = "SuccessorLost"    // that other machine is lost too, and can't be fenced
 	ReasonTaintedButReady  = "TaintedButReady"  // a healthy node is not fenced
 	ReasonNothingHeld      = "NothingHeld"      // lost, and no protected volume was on it
 	ReasonSwitchedOff      = "SwitchedOff"      // the storage's own switch, or the configuration
@@ -24,7 +25,7 @@ const (
 	ReasonNoIdentity       = "NoIdentity"       // refused: the storage system knows the node by nothing that was recorded
 	ReasonStaleLedger      = "StaleLedger"      // refused: what was recorded is too old
 	ReasonBadAddress       = "BadAddress"       // refused: no address of one host
-	ReasonAddressInUse     = "AddressInUse"     // refused: a live node or a server has it
+	ReasonAddressInUse     = "AddressInUse"     // refused: a live node or a server has it; or the one has it that another is fenced by
 	ReasonOutsideRange     = "OutsideRange"     // refused: it belongs to another cluster
 	ReasonContradicted     = "Contradicted"     // refused: the storage system sees the node elsewhere
 	ReasonNoCredentials    = "NoCredentials"    // refused: neither class nor secret

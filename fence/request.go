@@ -86,6 +86,9 @@ func (f Facts) address(k key, a netip.Addr) *Refusal {
 	if f.replaced() && (slices.Contains(f.Node.Addresses, a) || listed(f.Ledger, a)) {
 		return refuse(ReasonAddressInUse, "%s: %s belongs to the machine that has taken the node's name", k, a)
 	}
+	if _, known := k.in(f.Ledger); f.replaced() && !known && (f.Status.Node.SystemUUID == "" || f.Node.Machine.SystemUUID == "") {
+		return refuse(ReasonAddressInUse, "%s: %s may belong to the machine that has the node's name now: that may be the same one, since there is no system UUID to tell by, and it is not known by which address the storage knows it", k, a)
+	}
 	for _, o := range f.Others {
 		if o.live() && o.has(a) {
 			return refuse(ReasonAddressInUse, "%s: %s is also an address of node %s, which is not lost", k, a, o.Node.Name)
@@ -118,7 +121,7 @@ func (f Facts) leftover(k key, a netip.Addr, but func(NetworkFence) bool) *Refus
 // knows, and the node is not, is one.
 func (f Facts) contradicted(k key, identity v1alpha1.StorageIdentity) *Refusal {
 	for _, w := range f.Watching {
-		if keyOf(w.Volume) != k {
+		if own, successor := heldBy(f.Status.Volumes, w.Volume.PersistentVolume); keyOf(w.Volume) != k || successor && !own {
 			continue
 		}
 		own := func(a netip.Addr) bool { return listed([]v1alpha1.StorageIdentity{identity}, a) }

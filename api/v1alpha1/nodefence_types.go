@@ -67,6 +67,10 @@ type NodeFenceStatus struct {
 	//
 	// +optional
 	Node MachineIdentity `json:"node,omitzero"`
+	// Successor is another machine that has taken the node's name, while what is recorded is of Node.
+	//
+	// +optional
+	Successor MachineIdentity `json:"successor,omitzero"`
 	// LastHealthy is when the node was last seen Ready, to some minutes.
 	//
 	// +optional
@@ -203,10 +207,24 @@ type HeldVolume struct {
 	//
 	// +optional
 	Until *metav1.Time `json:"until,omitempty"`
+	// Successor has or had the volume, and not the machine of status.node: another one
+	// has taken the node's name since. A fence of the one is none of the other.
+	//
+	// +optional
+	Successor *Successor `json:"successor,omitempty"`
 	// Shared volumes may be written to from several nodes at once.
 	//
 	// +optional
 	Shared bool `json:"shared,omitempty"`
+}
+
+// Successor is a machine that has taken the name of one that is on record.
+type Successor struct {
+	MachineIdentity `json:",inline"`
+	// LostSince is when it was first seen not Ready, out of service or gone.
+	//
+	// +optional
+	LostSince *metav1.Time `json:"lostSince,omitempty"`
 }
 
 // Fence is a NetworkFence that Fairlead asked for.

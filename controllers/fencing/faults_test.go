@@ -510,3 +510,82 @@ func TestAFenceThatComesTooLateIsTakenBack(t *testing.T) {
 		t.Fatalf("left: %v", got)
 	}
 }
+
+// Cluster deletion leaked the blocklist: the storage classes, NetworkFenceClasses and
+// PersistentVolumes of the storage cluster are gone while a fence stands. What the
+// fence was made with is on record, so it is taken back all the same.
+func TestClusterDeletionDoesNotLeakTheBlocklist(t *testing.T) {
+	for name, class := range map[string]bool{"with a class": true, "with a secret": false} {
+		t.Run(name, func(t *testing.T) {
+			var objects []client.Object
+			fenceClass := &csiaddons.NetworkFenceClass{ObjectMeta: metav1.ObjectMeta{Name: "rbd"}, Spec: csiaddons.NetworkFenceClassSpec{
+				Provisioner: rbd, Parameters: map[string]string{"clusterID": "rook-ceph"},
+			}}
+			if class {
+				objects = append(objects, fenceClass)
+			}
+			w := newWorld(t, objects...)
+			w.gone("node-1")
+			w.look("node-1")
+			w.csi()
+			w.look("node-1")
+			s := w.expect("node-1", v1alpha1.NodeFenced, fence.ReasonFenced)
+			if len(s.Fences) != 1 || (s.Fences[0].Class != "") != class {
+				t.Fatalf("got %+v", s.Fences)
+			}
+			w.detach("pvc-a", "node-1")
+			for _, o := range append(objects, storageClass("block", rbd, "rook-ceph"), volume("pvc-a", rbd, "rook-ceph"), clientPod("csi-rbdplugin-1", "node-1"), clientPod("csi-rbdplugin-2", "node-2")) {
+				w.must(w.Delete(t.Context(), o))
+			}
+			w.restart()
+			w.look("node-1")
+			if got := w.cidrs(); !slices.Equal(got, []string{"Fenced 192.168.1.1/32"}) {
+				t.Fatalf("let in already: %v", got)
+			}
+			w.boot("node-1")
+			w.untaint("node-1")
+			w.step(fence.DefaultReadyFor)
+			w.look("node-1")
+			if got := w.cidrs(); !slices.Equal(got, []string{"Unfenced 192.168.1.1/32"}) {
+				t.Fatalf("leaked: %v, node-1 is %+v", got, w.record("node-1").Status)
+			}
+			for range 2 {
+				w.csi()
+				w.look("node-1")
+			}
+			w.expect("node-1", v1alpha1.NodeHealthy, fence.ReasonReady)
+			if got := w.cidrs(); len(got) != 0 {
+				t.Fatalf("left: %v", got)
+			}
+		})
+	}
+}
+
+// The address of a machine that is gone goes to a new node: both records say so, the
+// one on its next look, and no node is listed for those that nothing happened to.
+func TestAnAddressOfAGoneMachineIsGivenToANewNode(t *testing.T) {
+	w := newWorld(t)
+	w.gone("node-1")
+	w.look("node-1")
+	w.csi()
+	w.look("node-1")
+	w.detach("pvc-a", "node-1")
+	w.must(w.Delete(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}}))
+	if again := w.look("node-1").RequeueAfter; again > unwatched {
+		t.Fatalf("looked at again after %s", again)
+	}
+	w.must(w.Create(t.Context(), node("node-7", "192.168.1.1")))
+	w.must(w.Create(t.Context(), clientPod("csi-rbdplugin-7", "node-7")))
+	lists := w.liveLists()
+	w.look("node-7")
+	if s := w.expect("node-7", v1alpha1.NodeHealthy, fence.ReasonAddressInUse); !strings.Contains(s.Message, "nodefence node-1") || *lists != 0 {
+		t.Fatalf("%d lists; it says %s", *lists, s.Message)
+	}
+	w.look("node-1")
+	if s := w.expect("node-1", v1alpha1.NodeDrained, fence.ReasonAddressInUse); !strings.Contains(s.Message, "node node-7") || !strings.Contains(s.Message, "unfence") {
+		t.Fatalf("it says %s", s.Message)
+	}
+	if !slices.ContainsFunc(w.notes, func(n string) bool { return strings.HasPrefix(n, "*v1.Node Warning AddressInUse") }) {
+		t.Errorf("not told on the node: %q", w.notes)
+	}
+}

@@ -56,7 +56,7 @@ var refusals = []string{
 	fence.ReasonNotReady, fence.ReasonTaintedButReady, fence.ReasonGuardOnly, fence.ReasonFencing, fence.ReasonNotRebooted, fence.ReasonOldAttachments,
 	fence.ReasonSharedAddress, fence.ReasonUnfencing, fence.ReasonOverridden, fence.ReasonNoIdentity, fence.ReasonStaleLedger, fence.ReasonBadAddress,
 	fence.ReasonAddressInUse, fence.ReasonOutsideRange, fence.ReasonContradicted, fence.ReasonNoCredentials, fence.ReasonLeftoverUnfenced,
-	fence.ReasonDriverFailed, fence.ReasonNoCSIAddons, fence.ReasonWriteFailed,
+	fence.ReasonDriverFailed, fence.ReasonNoCSIAddons, fence.ReasonWriteFailed, fence.ReasonSuccessorLost,
 }
 
 // is remembers how a node's record is.

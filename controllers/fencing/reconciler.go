@@ -310,7 +310,7 @@ func (d decision) forgets() bool {
 func (d decision) asks() bool {
 	s := d.Facts.Status
 	return d.Status.Phase == v1alpha1.NodeFencing && slices.ContainsFunc(d.Status.Volumes, func(v v1alpha1.HeldVolume) bool {
-		return !slices.ContainsFunc(s.Fences, func(f v1alpha1.Fence) bool {
+		return v.Successor == nil && !slices.ContainsFunc(s.Fences, func(f v1alpha1.Fence) bool {
 			return f.Incident == s.Incident && f.Driver == v.Driver && f.ClusterID == v.ClusterID
 		})
 	})

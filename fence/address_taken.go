@@ -1,0 +1,75 @@
+package fence
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+)
+
+// sayAddressTaken warns of who has got an address of a machine that is gone and
+// stays fenced: the storage refuses it, and says so to nobody. Autoscalers and spot
+// instances give addresses away like that.
+func (f Facts) sayAddressTaken(step *Step) {
+	s := &step.Status
+	if !f.gone() || f.Override.Gate == GateUnfence || s.Phase != v1alpha1.NodeFenced && s.Phase != v1alpha1.NodeDrained {
+		return
+	}
+	for _, r := range s.Fences {
+		for _, text := range r.CIDRs {
+			prefix, err := ParseClientCIDR(text)
+			if err != nil {
+				continue
+			}
+			if who := f.hasNow(prefix.Addr()); who != "" {
+				step.warn(s.Phase, ReasonAddressInUse, fmt.Sprintf("its address %s is blocked, and is one of %s now, which the storage refuses with it; when you know that the old machine never comes back: kubectl annotate nodefence %s '%s=%s: <why>'",
+					prefix.Addr(), who, f.Node.Name, OverrideAnnotation, GateUnfence))
+				return
+			}
+		}
+	}
+}
+
+// hasNow says who has an address, of those that are not lost.
+func (f Facts) hasNow(a netip.Addr) string {
+	if f.replaced() && (slices.Contains(f.Node.Addresses, a) || listed(f.Ledger, a)) {
+		return "the machine that has the node's name"
+	}
+	for _, o := range f.Others {
+		if o.live() && o.has(a) {
+			return "node " + o.Node.Name
+		}
+	}
+	return ""
+}
+
+// lookForFences is how often a node that is shut out is looked at: fences of others are no event of its own.
+const lookForFences = time.Minute
+
+// sayShutOut warns of a healthy node that the storage refuses, since another one that
+// had its address is fenced.
+func (f Facts) sayShutOut(step *Step) {
+	for _, n := range f.Fences {
+		if !n.Blocks() || n.Labels[NodeLabel] == LabelValue(f.Node.Name) {
+			continue
+		}
+		for _, i := range f.Ledger {
+			for _, c := range i.Addresses {
+				if prefix, err := ParseClientCIDR(c.CIDR); err == nil && n.lists(prefix.Addr()) {
+					step.warn(v1alpha1.NodeHealthy, ReasonAddressInUse, fmt.Sprintf("the storage refuses the node: its address %s is blocked by NetworkFence %s%s", prefix.Addr(), n.Name, madeFor(n)))
+					step.lookAgain(lookForFences)
+					return
+				}
+			}
+		}
+	}
+}
+
+func madeFor(n NetworkFence) string {
+	if node := n.Labels[NodeLabel]; node != "" {
+		return fmt.Sprintf(", made for node %s; see: kubectl describe nodefence %s", node, node)
+	}
+	return ""
+}
