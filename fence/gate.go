@@ -63,7 +63,7 @@ func (h Holder) keeps(volume Volume, node string) *Held {
 	}
 	// What is not on record yet may be of a machine of which nothing was said or done.
 	ofRecord := own || h.Node.Exists && !h.Node.replaces(h.Status)
-	if h.Override.Gate == GateAttach && ofRecord || h.Status.Phase == v1alpha1.NodeLost && h.Override.givesUp(h.Node) {
+	if h.Override.Gate == GateAttach && ofRecord || h.Status.Phase == v1alpha1.NodeLost && h.Override.givesUp(h.Node, h.Status) {
 		return nil // known to be off; or given up, and let in
 	}
 	if !h.lost(volume.Shared()) {

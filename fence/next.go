@@ -149,7 +149,7 @@ func (f Facts) lost(step *Step) {
 		s.Incident = incidentOf(f.Node.Name, *s)
 	}
 	s.Volumes = union(s.Volumes, f.Holding)
-	if !f.Node.Exists && f.Override.givesUp(f.Node) {
+	if !f.Node.Exists && f.Override.givesUp(f.Node, *s) {
 		s.Volumes = f.Holding // it is forgotten once nothing of it is left
 	}
 	if !f.asked() {
@@ -163,7 +163,7 @@ func (f Facts) lost(step *Step) {
 		step.say(v1alpha1.NodeDrained, ReasonNodeDeleted, f.deletedMessage())
 	case len(f.protected(s.Volumes)) == 0:
 		step.say(v1alpha1.NodeLost, ReasonNothingHeld, what+"; no protected volume is on it")
-	case f.Override.givesUp(f.Node):
+	case f.Override.givesUp(f.Node, *s):
 		step.warn(v1alpha1.NodeLost, ReasonOverridden, fmt.Sprintf("%s; it is not fenced, and its volumes are not held: %s says %q", what, f.Override.By, f.Override.Reason))
 	case !f.Node.OutOfService && !f.gone():
 		step.warn(v1alpha1.NodeLost, reason, fmt.Sprintf(

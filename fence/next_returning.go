@@ -99,6 +99,19 @@ func (f Facts) sharedWith() string {
 	return ""
 }
 
+// countedOn tells whether another node is on record as fenced by the same address,
+// which is let in now: what is Unfenced stays there until that is noticed.
+func (f Facts) countedOn(r v1alpha1.Fence) bool {
+	return slices.ContainsFunc(f.Others, func(o Other) bool {
+		if o.Status.Phase == v1alpha1.NodeReturned || o.Status.Phase == v1alpha1.NodeUnfencing {
+			return false // it has booted, or is to be let in too
+		}
+		return slices.ContainsFunc(o.Status.Fences, func(theirs v1alpha1.Fence) bool {
+			return theirs.State == v1alpha1.FenceFenced && slices.ContainsFunc(r.CIDRs, func(c string) bool { return slices.Contains(theirs.CIDRs, c) })
+		})
+	})
+}
+
 // strays are NetworkFences that were made for a boot of this node that is over,
 // and that its record does not know: a leader that hung while it made one, and
 // went on when all was over, or a record that somebody deleted.
@@ -169,7 +182,7 @@ func (f Facts) unfencing(step *Step) {
 		s.Volumes = f.Holding // what was lost is given up
 		f.inherit(step)
 	}
-	if s.Incident == "" || !f.Override.givesUp(f.Node) {
+	if s.Incident == "" || !f.Override.givesUp(f.Node, *s) {
 		s.Incident, s.LostSince = "", nil
 	}
 	f.Status = *s.DeepCopy()
@@ -186,7 +199,7 @@ func (f Facts) takeBack(step *Step, r *v1alpha1.Fence, shared bool) (done bool) 
 	case r.State == v1alpha1.FenceLeaving && !there:
 		return true
 	case r.State == v1alpha1.FenceLeaving:
-		if !n.Deleting {
+		if !n.Deleting && !f.countedOn(*r) {
 			step.Delete = append(step.Delete, n)
 		}
 	case shared && !(there && n.Unfenced):

@@ -99,3 +99,39 @@ func FuzzOverride(f *testing.F) {
 		}
 	})
 }
+
+// Who has given a node up has not given up what it became since.
+func TestANodeThatWasHealthySinceIsNotGivenUp(t *testing.T) {
+	o := Override{Gate: GateUnfence, At: noon}
+	for name, test := range map[string]struct {
+		node        Node
+		lastHealthy time.Time
+		want        bool
+	}{
+		"gone":                        {Node{}, noon.Add(-time.Hour), true},
+		"lost":                        {Node{Exists: true, ReadyChanged: noon.Add(-time.Minute)}, noon.Add(-time.Hour), true},
+		"lost anew":                   {Node{Exists: true, ReadyChanged: noon.Add(time.Minute)}, noon.Add(-time.Hour), false},
+		"gone, and was healthy since": {Node{}, noon.Add(time.Minute), false},
+	} {
+		if got := o.givesUp(test.node, v1alpha1.NodeFenceStatus{LastHealthy: at(test.lastHealthy)}); got != test.want {
+			t.Errorf("%s: given up: %v", name, got)
+		}
+	}
+}
+
+// Two nodes share an address; one is let in. The other is on record as fenced by it
+// until it is seen that something lets it in: that must not be gone before.
+func TestWhatLetsInASharedAddressStaysUntilTheOtherKnows(t *testing.T) {
+	const address = "10.0.0.1/32"
+	for state, kept := range map[string]bool{v1alpha1.FenceFenced: true, v1alpha1.FenceRequested: false, v1alpha1.FenceUnfencing: false} {
+		f := Facts{
+			Fences: []NetworkFence{{Name: "mine", Unfenced: true, CIDRs: []string{address}}},
+			Others: []Other{{Status: v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeFenced, Fences: []v1alpha1.Fence{{Name: "theirs", CIDRs: []string{address}, State: state}}}}},
+		}
+		var step Step
+		done := f.takeBack(&step, &v1alpha1.Fence{Name: "mine", CIDRs: []string{address}, State: v1alpha1.FenceLeaving}, false)
+		if done || kept != (len(step.Delete) == 0) {
+			t.Errorf("the other's is %s: done %v, deletes %v", state, done, step.Delete)
+		}
+	}
+}

@@ -261,7 +261,7 @@ func (w *world) storylines() map[string]func(*rapid.T) {
 		},
 		"a node is lost with what the cache has not seen, and its object goes": func(t *rapid.T) {
 			n, old := w.drawNode(t), w.view()
-			if r := w.records[n]; ReadOverride(r.annotations, r.status).Gate != "" {
+			if r := w.records[n]; ReadOverride(r.annotations, r.status).Gate == GateAttach {
 				return // somebody has taken this loss upon himself
 			}
 			w.use(t, drawVolume(t), n)
@@ -446,8 +446,12 @@ func (w *world) mustFinish(t *rapid.T) {
 		for _, n := range w.nodeNames() {
 			w.taint(n, false, false)
 			if r := w.records[n]; i > 10 && r.status.Phase != v1alpha1.NodeHealthy && (r.status.Phase != v1alpha1.NodeReturned || r.status.Reason == ReasonSuccessorLost) && r.status.Phase != v1alpha1.NodeUnfencing {
-				if o := ReadOverride(r.annotations, r.status); o.Gate != GateUnfence {
-					w.override(n, GateUnfence) // the operator knows that the old machine is off
+				gate := GateUnfence
+				if r.status.Phase == v1alpha1.NodeLost && r.status.Reason == ReasonSuccessorLost {
+					gate = GateAttach // as its message says
+				}
+				if o := ReadOverride(r.annotations, r.status); o.Gate != gate {
+					w.override(n, gate) // the operator knows that the old machine is off
 				}
 			}
 		}

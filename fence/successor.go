@@ -146,7 +146,8 @@ func (o Override) letsGo(s v1alpha1.Successor) bool {
 // sayLostSuccessors says of a record that is settled what is not.
 func (f Facts) sayLostSuccessors(step *Step) {
 	s := &step.Status
-	if s.Phase != v1alpha1.NodeFenced && s.Phase != v1alpha1.NodeDrained {
+	settled := s.Phase == v1alpha1.NodeFenced || s.Phase == v1alpha1.NodeDrained || s.Phase == v1alpha1.NodeLost && s.Reason == ReasonNothingHeld
+	if !settled {
 		return
 	}
 	lost := slices.DeleteFunc(slices.Clone(step.successors), func(v v1alpha1.HeldVolume) bool {
