@@ -58,7 +58,9 @@ type track struct {
 	overruled Name
 	rolling   bool // not yet seen rolled out
 	blockers  []Blocker
-	progress  []KindProgress
+	// unheeded is why nobody builds or reads it
+	unheeded []Blocker
+	progress []KindProgress
 }
 
 func newMaker(f Facts) *maker {
@@ -71,6 +73,7 @@ func newMaker(f Facts) *maker {
 		normal, err := d.Normalize(t.value.Text)
 		t.invalid = err
 		t.rolling = !d.same(f.Applied, normal)
+		t.unheeded = m.unheeded(d.Name)
 		m.index[d.Name] = len(m.tracks)
 		m.tracks = append(m.tracks, t)
 	}
@@ -139,7 +142,11 @@ func (m *maker) visit(c Component) {
 			_, total := partOf(c)
 			t.count(c.Kind, 0, total)
 			t.pending = true
-			if blockers := m.gate(s, c); len(blockers) > 0 {
+			blockers := t.unheeded // a restart would change nothing
+			if blockers == nil {
+				blockers = m.gate(s, c)
+			}
+			if len(blockers) > 0 {
 				t.block(blockers)
 				t.closed = true
 				closed = addClosed(closed, Work{
@@ -229,6 +236,7 @@ func (m *maker) enginesToCome() {
 				continue
 			}
 			t.count(InstanceManager, 0, 1)
+			t.pending = t.pending || t.unheeded != nil
 			if t.rolling {
 				t.pending = true
 				t.blockers = append(t.blockers, Blocker{Kind: BlockedByComponent, Name: name, Nodes: []string{name},
