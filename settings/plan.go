@@ -138,15 +138,15 @@ func (m *maker) visit(c Component) {
 		case built == want:
 			_, total := partOf(c)
 			t.count(c.Kind, total, total)
+		case t.unheeded != nil: // it would come back as it is
+			_, total := partOf(c)
+			t.count(c.Kind, 0, total)
+			t.pending = true
 		default:
 			_, total := partOf(c)
 			t.count(c.Kind, 0, total)
 			t.pending = true
-			blockers := t.unheeded // a restart would change nothing
-			if blockers == nil {
-				blockers = m.gate(s, c)
-			}
-			if len(blockers) > 0 {
+			if blockers := m.gate(s, c); len(blockers) > 0 {
 				t.block(blockers)
 				t.closed = true
 				closed = addClosed(closed, Work{

@@ -106,6 +106,9 @@ func TestRegressionWhatNobodyBuildsRestartsNothing(t *testing.T) {
 			if now, _ := p.For(test.setting); !slices.EqualFunc(now, test.plan, func(w Work, text string) bool { return textOfWork(w) == text }) {
 				t.Errorf("does now\n%s", strings.Join(textOf(p), "\n"))
 			}
+			if _, later := p.For(test.setting); len(later) > 0 {
+				t.Errorf("does later\n%s", strings.Join(textOf(p), "\n"))
+			}
 			s, _ := p.Of(test.setting)
 			waits := len(s.Blockers) > 0 && s.Blockers[0].Kind == BlockedByOther && s.Blockers[0].Name == string(test.setting) && s.Phase == PhaseWaiting
 			if said := strings.HasPrefix(s.Message, test.message) && test.message != ""; said != (test.message != "") || said && !waits || s.Applied {
