@@ -62,3 +62,25 @@ func TestWantsAreThoseOfTheValuesInForce(t *testing.T) {
 		}
 	})
 }
+
+// What the plan holds to be the storage system's alone to build is just what the
+// webhook does not: else pods restart for nothing, or wait for nothing.
+func TestTheWebhookBuildsWhatThePlanCountsOn(t *testing.T) {
+	for _, d := range settings.All() {
+		pod := settings.Component{Kind: settings.InstanceManager, Node: "node-1", Engine: settings.EngineV1}
+		if d.Wants == nil {
+			continue
+		}
+		text, asked := d.Wants(d.Default, pod, settings.Nodes{"node-1": {AllocatableMilliCPU: 4000}})
+		if pod.Engine = settings.EngineV2; !asked {
+			text, asked = d.Wants(d.Default, pod, settings.Nodes{"node-1": {AllocatableMilliCPU: 4000}})
+		}
+		if !asked {
+			continue // it is of templates, which the controller writes itself
+		}
+		var w ComponentWants
+		if err := w.read(d.Trait, text); (err != nil) != settings.BuiltBySystem(d.Trait) {
+			t.Errorf("%s of %s: %v", d.Trait, d.Name, err)
+		}
+	}
+}

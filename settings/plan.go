@@ -58,7 +58,9 @@ type track struct {
 	overruled Name
 	rolling   bool // not yet seen rolled out
 	blockers  []Blocker
-	progress  []KindProgress
+	// unheeded is why nobody builds or reads it
+	unheeded []Blocker
+	progress []KindProgress
 }
 
 func newMaker(f Facts) *maker {
@@ -71,6 +73,7 @@ func newMaker(f Facts) *maker {
 		normal, err := d.Normalize(t.value.Text)
 		t.invalid = err
 		t.rolling = !d.same(f.Applied, normal)
+		t.unheeded = m.unheeded(d.Name)
 		m.index[d.Name] = len(m.tracks)
 		m.tracks = append(m.tracks, t)
 	}
@@ -135,6 +138,10 @@ func (m *maker) visit(c Component) {
 		case built == want:
 			_, total := partOf(c)
 			t.count(c.Kind, total, total)
+		case t.unheeded != nil: // it would come back as it is
+			_, total := partOf(c)
+			t.count(c.Kind, 0, total)
+			t.pending = true
 		default:
 			_, total := partOf(c)
 			t.count(c.Kind, 0, total)
@@ -229,6 +236,7 @@ func (m *maker) enginesToCome() {
 				continue
 			}
 			t.count(InstanceManager, 0, 1)
+			t.pending = t.pending || t.unheeded != nil
 			if t.rolling {
 				t.pending = true
 				t.blockers = append(t.blockers, Blocker{Kind: BlockedByComponent, Name: name, Nodes: []string{name},

@@ -144,7 +144,7 @@ func newFleet(v2 bool) *fleetModel {
 // runEngines is the storage system: an instance manager of each engine that is
 // on, on every node that is up.
 func (m *fleetModel) runEngines() {
-	values := m.values()
+	values := Resolve(nil, m.system, "longhorn") // it reads no other
 	for node, name := range map[string]Name{EngineV1: V1DataEngine, EngineV2: V2DataEngine} {
 		engine := node
 		if on, err := boolValue(values[name].Text); err != nil || !on {
@@ -169,7 +169,13 @@ func (m *fleetModel) values() Values { return Resolve(m.own, m.system, "longhorn
 // installed is what the storage system builds by itself; it knows its own
 // settings only, and was installed with a priority class.
 func (m *fleetModel) installed(c Component) map[Trait]string {
-	built := builtBy(Resolve(nil, m.system, "longhorn"), c, m.nodes)
+	values := Resolve(nil, m.system, "longhorn")
+	built := builtBy(values, c, m.nodes)
+	for trait, want := range Wanted(values, nil, c, m.nodes) { // of two names of a trait it has one
+		if _, exists := built[trait]; exists && trait != DataEngine {
+			built[trait] = want.Text
+		}
+	}
 	if _, set := m.system[PriorityClass]; !set {
 		built[PriorityClassName] = "installed"
 	}
@@ -183,13 +189,35 @@ func (m *fleetModel) make(p *fleetPod) {
 	p.Built = m.installed(p.Component)
 	if m.mutator {
 		for trait, want := range Wanted(m.values(), m.applied, p.Component, m.nodes) {
-			if _, exists := p.Built[trait]; exists && trait != DataEngine {
+			if _, exists := p.Built[trait]; exists && m.heeds(want.Setting) && !BuiltBySystem(trait) {
 				p.Built[trait] = want.Text
 			}
 		}
 	} else {
 		m.builds[p.Name]++
 	}
+}
+
+// heeds: a value of Fairlead's own group is built and read by somebody. What the
+// storage system has itself, it has its own way; of pods, the webhook builds
+// the scheduling, the CPU and the storage network alone; of templates, all of it.
+func (m *fleetModel) heeds(name Name) bool {
+	own, isOwn := m.own[name]
+	theirs, has := m.system[name]
+	d, _ := Lookup(string(name))
+	if !isOwn || d.Gate == SharedVolumesDetached {
+		return true
+	}
+	if has {
+		normal, bad := d.Normalize(own)
+		normalTheirs, alsoBad := d.Normalize(theirs)
+		return own == theirs || bad == nil && alsoBad == nil && normal == normalTheirs
+	}
+	switch name {
+	case TaintToleration, SystemManagedNodeSelector, PriorityClass, StorageNetwork, GuaranteedCPU, V2GuaranteedCPU, EngineImageProbePeriod, CSIResources:
+		return true
+	}
+	return false
 }
 
 func (m *fleetModel) uses(c Component) []string {
@@ -243,7 +271,7 @@ func (m *fleetModel) attach(name, node string) {
 func (m *fleetModel) facts() Facts {
 	f := Facts{
 		Profile: storage.Longhorn(), Values: m.values(), Applied: maps.Clone(m.applied), Now: m.now, Nodes: maps.Clone(m.nodes),
-		Rollout: atRest(m.network), Held: map[string]Hold{},
+		OwnValues: maps.Clone(m.own), SystemValues: maps.Clone(m.system), Rollout: atRest(m.network), Held: map[string]Hold{},
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.volumes)) {
 		v := m.volumes[name]
@@ -417,6 +445,9 @@ func (m *fleetModel) mustBeAuthorised(t *rapid.T, w Work, c Component) {
 		if name != want.Setting || text != want.Text || c.Built[trait] == text || !slices.Contains(w.Settings, name) {
 			t.Fatalf("invariant 5: %s: wants %v, built %q, %s decides %q", textOfWork(w), want, c.Built[trait], name, text)
 		}
+		if !m.heeds(name) {
+			t.Fatalf("invariant 7: %s, and comes back as it was, again and again: nobody heeds %s", textOfWork(w), name)
+		}
 		if !m.mayApply(name, c) {
 			t.Fatalf("invariant 5: %s: the gate of %s is closed", textOfWork(w), name)
 		}
@@ -458,6 +489,9 @@ func (m *fleetModel) mustBeApplied(t *rapid.T, s SettingPlan) {
 		}
 	}
 	if d.Wants == nil {
+		if !m.heeds(s.Name) {
+			t.Fatalf("invariant 6: %s applied, and nobody reads it", s.Name)
+		}
 		return
 	}
 	normal, err := d.Normalize(s.Value.Text)
@@ -698,6 +732,9 @@ func (m *fleetModel) mustFinish(t *rapid.T) {
 		if d, _ := Lookup(string(name)); d.Parse(m.values()[name].Text) != nil || m.values()[name].Text == nowhere {
 			m.own[name] = d.Default
 		}
+	}
+	for name, value := range m.own { // what is said why it comes to nothing is followed
+		m.system[name] = value
 	}
 	for range 150 {
 		m.goWell(t)

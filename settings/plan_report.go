@@ -37,6 +37,8 @@ func (t *track) settled(m *maker) SettingPlan {
 	switch {
 	case t.invalid != nil:
 		s.Phase, s.Message = PhaseInvalid, fmt.Sprintf("nothing is applied until this is corrected: value %q %v", t.value.Text, t.invalid)
+	case t.unheeded != nil && (t.pending || len(t.progress) == 0 && t.overruled == ""):
+		s.Phase, s.Message, s.Blockers = PhaseWaiting, Short(t.unheeded), t.unheeded
 	case t.Wants == nil:
 		s.Applied, s.Phase, s.Message = true, PhaseApplied, "in force"
 	case !t.asks:

@@ -63,7 +63,13 @@ func builtBy(values Values, c Component, nodes Nodes) map[Trait]string {
 	return built
 }
 
-func (f *Facts) set(name Name, value string) { f.Values[name] = Value{value, SourceFairlead} }
+// set sets Fairlead's own value, and where only the storage system builds or reads it, its own too.
+func (f *Facts) set(name Name, value string) {
+	f.Values[name] = Value{value, SourceFairlead}
+	if Unheeded(f.Values, nil, name, "longhorn") != "" {
+		f.setBoth(name, value, value)
+	}
+}
 
 func (f *Facts) component(name string) *Component {
 	i := slices.IndexFunc(f.Components, func(c Component) bool { return c.Name == name })
@@ -72,7 +78,7 @@ func (f *Facts) component(name string) *Component {
 
 // addV2 gives every node an instance manager of the v2 data engine.
 func (f *Facts) addV2() {
-	f.Values[V2DataEngine] = Value{"true", SourceFairlead}
+	f.set(V2DataEngine, "true")
 	f.Applied[V2DataEngine] = "true"
 	for _, c := range f.Components[:3] {
 		c.Name, c.Engine = "v2-"+c.Name, EngineV2

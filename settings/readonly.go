@@ -2,12 +2,15 @@ package settings
 
 import "slices"
 
+// SystemVersion is the setting in which Longhorn writes its version.
+const SystemVersion Name = "current-longhorn-version"
+
 // readOnly are the settings that Longhorn keeps for itself: its webhook refuses
 // a change by anybody else. Source: longhorn-manager types/setting.go, ReadOnly,
 // of 1.7 to 1.12.
 var readOnly = []string{
 	"crd-api-version",
-	"current-longhorn-version",
+	string(SystemVersion),
 	"default-backing-image-manager-image",
 	"default-engine-image",
 	"default-instance-manager-image",

@@ -80,6 +80,14 @@ func DutiesFor(table []VersionDuties, version string) (VersionDuties, bool) {
 	return VersionDuties{}, false
 }
 
+// VersionBefore tells whether a version is earlier than another, by major and
+// minor; known is false where one can't be read.
+func VersionBefore(version, than string) (before, known bool) {
+	is, ok := minorOf(version)
+	limit, alsoOK := minorOf(than)
+	return is < limit, ok && alsoOK
+}
+
 // minorOf makes a number of major and minor version that can be compared.
 func minorOf(version string) (int, bool) {
 	parts := strings.SplitN(strings.TrimPrefix(strings.TrimSpace(version), "v"), ".", 3)

@@ -54,6 +54,9 @@ func ValidateSetting(s Setting, old *Setting, facts SettingFacts) Verdict {
 	if !known {
 		return unknownSetting(s, facts)
 	}
+	if readOnly(s, old, facts) {
+		return refuseReadOnly(s, facts)
+	}
 	facts = facts.changed(func(_, _ map[settings.Name]string) {})
 	v := checkOverride(s, old, facts)
 	if s.Value != nil {
@@ -81,6 +84,9 @@ func ValidateSetting(s Setting, old *Setting, facts SettingFacts) Verdict {
 		after.Overridden[definition.Name] = overrides(s)
 	}
 	v.checkEffect(definition, facts, after)
+	if len(v.Problems) == 0 && s.Value != nil {
+		v.warnUnknown(definition, after)
+	}
 	return v
 }
 
@@ -117,11 +123,12 @@ func ValidateSettingDeletion(name string, facts SettingFacts) Verdict {
 func unknownSetting(s Setting, facts SettingFacts) Verdict {
 	path := field.NewPath("metadata", "name")
 	switch {
+	case !facts.Own && s.Metadata.Name == string(settings.AutoCleanup):
+		return checkCleanup(s, facts)
 	case !facts.Own:
 		return Verdict{Reason: ReasonValid} // the storage system's to judge
 	case settings.ReadOnly(s.Metadata.Name):
-		return Verdict{Reason: ReasonReadOnly, Problems: field.ErrorList{field.Forbidden(path,
-			fmt.Sprintf("setting %s is read-only: %s writes it by itself", s.Metadata.Name, facts.Profile.Name))}}
+		return refuseReadOnly(s, facts)
 	}
 	var names []string
 	for _, d := range settings.All() {

@@ -5,13 +5,9 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/fairlead-io/fairlead/settings"
 )
-
-// autoCleanup is Longhorn's setting that purges snapshots; it is no danger zone.
-const autoCleanup settings.Name = "auto-cleanup-system-generated-snapshot"
 
 // checkCombination looks at the value beside other settings and the cluster.
 func (v *Verdict) checkCombination(d settings.Definition, before, after SettingFacts) {
@@ -33,11 +29,7 @@ func (v *Verdict) checkCombination(d settings.Definition, before, after SettingF
 			v.refuseEngineOff(d, settings.EngineOf(d.Name), after)
 		}
 	case settings.DisableSnapshotPurge:
-		// As Longhorn has it: the two contradict each other.
-		if normal == "true" && after.SystemValues[autoCleanup] == "true" {
-			v.refuse(ReasonContradicts, field.Forbidden(field.NewPath("value"),
-				"snapshots can't be kept from being purged while "+string(autoCleanup)+` is "true": set that to "false" first`))
-		}
+		v.refuseCleanedUp(normal, after)
 	}
 }
 

@@ -18,7 +18,11 @@ func (v *Verdict) checkEffect(d settings.Definition, before, after SettingFacts)
 	v.Reason = ReasonValid
 	inForce := after.Values[d.Name]
 	if !before.Own && inForce.Source == settings.SourceFairlead && inForce.Text != after.SystemValues[d.Name] {
-		v.warn("has no effect: settings.fairlead.io %s says %q and wins", d.Name, inForce.Text)
+		if after.unheeded(d) == "" {
+			v.warn("has no effect: settings.fairlead.io %s says %q and wins", d.Name, inForce.Text)
+		} else {
+			v.warn("%s goes by it, and Fairlead does not roll it out while settings.fairlead.io %s says %q: delete that", after.Profile.Name, d.Name, inForce.Text)
+		}
 	}
 	if !d.DangerZone {
 		return
@@ -31,11 +35,19 @@ func (v *Verdict) checkEffect(d settings.Definition, before, after SettingFacts)
 		v.warnGuarded(d, before)
 		return
 	}
-	if d.Wants != nil && d.Gate != settings.SharedVolumesDetached && before.Own && settings.Disputed(after.Values, after.SystemValues, d.Name) {
-		v.warn("%s has %s itself, with %q, and builds its components by that: set it in its own group, or they come back as they were", after.Profile.Name, d.Name, after.SystemValues[d.Name])
+	if why := after.unheeded(d); why != "" {
+		v.Reason = ReasonNoEffect
+		v.warn("accepted, but will not be applied: %s", why)
+		v.announceNetwork(d, before, after) // which Fairlead goes by
+		return
 	}
 	v.announceNetwork(d, before, after)
 	v.announce(d, after)
+}
+
+// unheeded tells why the value in force comes to nothing.
+func (f SettingFacts) unheeded(d settings.Definition) string {
+	return settings.Unheeded(f.Values, f.SystemValues, d.Name, f.Profile.Name)
 }
 
 // announce says what becomes of the components.

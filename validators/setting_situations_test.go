@@ -89,7 +89,7 @@ func situation(name string) SettingFacts {
 		f.OwnValues[settings.EndpointNetworkForRWX] = "kube-system/backup-net"
 		rwx()
 	case noCleanup:
-		f.SystemValues[autoCleanup] = "false"
+		f.SystemValues[settings.AutoCleanup] = "false"
 	case noV2:
 		f.SystemValues[settings.V2DataEngine] = "false"
 		f.Components = slices.DeleteFunc(f.Components, func(c settings.Component) bool { return c.Engine == settings.EngineV2 })
@@ -119,7 +119,7 @@ type builder struct{ SettingFacts }
 func idleCluster() *builder {
 	f := &builder{SettingFacts{
 		Facts: settings.Facts{
-			OwnValues: values{}, SystemValues: values{autoCleanup: "true", settings.V2DataEngine: "true", settings.PriorityClass: "longhorn-critical"},
+			OwnValues: values{}, SystemValues: values{settings.AutoCleanup: "true", settings.V2DataEngine: "true", settings.PriorityClass: "longhorn-critical"},
 			Profile: storage.Longhorn(), Now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), Nodes: settings.Nodes{}, Applied: values{},
 			Rollout: settings.Rollout{
 				DaemonSet: settings.DaemonSet{Name: "longhorn-csi-plugin", Found: true, Observed: true, Wanted: 3, MaxUnavailable: 1},

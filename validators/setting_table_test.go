@@ -209,7 +209,7 @@ var settingTable = []settingRow{
 	},
 	{setting: "priority-class", group: system, value: "longhorn-critical", facts: idle, reason: ReasonValid},
 	{setting: "priority-class", group: system, value: "longhorn-critical", facts: ownSaysSo, reason: ReasonValid,
-		warnings: []string{`has no effect: settings.fairlead.io priority-class says "system-node-critical" and wins`},
+		warnings: []string{`longhorn goes by it, and Fairlead does not roll it out while settings.fairlead.io priority-class says "system-node-critical": delete that`},
 	},
 	{setting: "priority-class", group: own, value: withdrawn, facts: ownSaysSo, reason: ReasonApplies,
 		warnings: []string{allNow},
@@ -235,7 +235,7 @@ var settingTable = []settingRow{
 		problems: []string{`value: Invalid value: "{\"v1\":\"20\"}": must be a number from 0 to 40, or one for each data engine as {"v1":"12","v2":"12"}: data engine v2 is missing`},
 	},
 	{setting: "guaranteed-instance-manager-cpu", group: system, value: "20", facts: ownSaysSo, reason: ReasonValid,
-		warnings: []string{`has no effect: settings.fairlead.io guaranteed-instance-manager-cpu says "12" and wins`},
+		warnings: []string{`longhorn goes by it, and Fairlead does not roll it out while settings.fairlead.io guaranteed-instance-manager-cpu says "12": delete that`},
 	},
 	{setting: "v2-data-engine-guaranteed-instance-manager-cpu", group: system, value: "2000", facts: idle, reason: ReasonApplies,
 		warnings: []string{threeNow},
@@ -343,14 +343,14 @@ var settingTable = []settingRow{
 	{setting: "v2-data-engine-cpu-mask", group: own, value: "0x", facts: idle, reason: ReasonInvalidValue,
 		problems: []string{`value: Invalid value: "0x": must be CPUs from 0 to 1023, as a hexadecimal mask like 0x3 or as a list like 0-1,5`},
 	},
-	{setting: "v2-data-engine-hugepage-limit", group: system, value: "4096", facts: idle, reason: ReasonApplies,
-		warnings: []string{threeNow},
+	{setting: "v2-data-engine-hugepage-limit", group: system, value: "4096", facts: idle, reason: ReasonReadOnly,
+		problems: []string{"metadata.name: Forbidden: setting v2-data-engine-hugepage-limit is read-only: longhorn writes it by itself"},
 	},
-	{setting: "v2-data-engine-hugepage-limit", group: system, value: "4096", facts: attachedV2, reason: ReasonPending,
-		warnings: []string{"accepted; 2 instance managers restart one by one now; the rest when these engines and replicas have stopped: pvc-2-e-0 (node-3), pvc-2-r-0 (node-3). Then 1 instance manager restarts"},
+	{setting: "v2-data-engine-hugepage-limit", group: own, value: "4096", facts: attachedV2, reason: ReasonReadOnly,
+		problems: []string{"metadata.name: Forbidden: setting v2-data-engine-hugepage-limit is read-only: longhorn writes it by itself"},
 	},
-	{setting: "v2-data-engine-hugepage-limit", group: own, value: "-2", facts: idle, reason: ReasonInvalidValue,
-		problems: []string{`value: Invalid value: "-2": must be an even number of MiB from 0 to 2147483646`},
+	{setting: "v2-data-engine-hugepage-limit", group: own, value: "-2", facts: idle, reason: ReasonReadOnly,
+		problems: []string{"metadata.name: Forbidden: setting v2-data-engine-hugepage-limit is read-only: longhorn writes it by itself"},
 	},
 
 	// Where instance managers of the v2 data engine log.
@@ -463,28 +463,60 @@ func judge(row settingRow, change func(*Setting, *SettingFacts)) Verdict {
 	var s Setting
 	if s.Metadata.Name = row.setting; row.value != withdrawn {
 		s.Value = &row.value
+		if facts.Own {
+			facts.heed(settings.Name(row.setting), row.value)
+		}
 	}
 	if change != nil {
 		change(&s, &facts)
 	}
-	v := ValidateSetting(s, nil, facts)
-	// Told of every own setting that Longhorn has otherwise: see TestADisputedValueIsSaid.
-	v.Warnings = slices.DeleteFunc(v.Warnings, func(w string) bool { return strings.HasSuffix(w, disputed) })
-	return v
+	return ValidateSetting(s, &Setting{}, facts)
 }
 
-const disputed = "and builds its components by that: set it in its own group, or they come back as they were"
+// heed has Fairlead's own value count: its own group has said what is in force, and
+// Longhorn lacks the setting, or where only Longhorn builds or reads it, says the
+// same. See TestWhatNobodyHeedsIsSaid.
+func (f *SettingFacts) heed(name settings.Name, value string) {
+	if was, set := f.SystemValues[name]; set && f.Values[name].Text == was {
+		f.OwnValues[name] = was
+	}
+	delete(f.SystemValues, name)
+	then := settings.Resolve(values{name: value}, f.SystemValues, f.Profile.Name)
+	if settings.Unheeded(then, f.SystemValues, name, f.Profile.Name) != "" {
+		f.SystemValues[name] = value
+	}
+}
 
-func TestADisputedValueIsSaid(t *testing.T) {
-	for value, want := range map[string]bool{"system-node-critical": true, "longhorn-critical": false} {
-		facts := situation(attached)
-		facts.Own = true
-		var s Setting
-		s.Metadata.Name, s.Value = "priority-class", &value
-		said := slices.Contains(ValidateSetting(s, nil, facts).Warnings, `longhorn has priority-class itself, with "longhorn-critical", `+disputed)
-		if said != want {
-			t.Errorf("%s: said %v", value, said)
-		}
+// Fairlead's own value, where Longhorn 1.7 says otherwise or has no such setting,
+// was announced to restart what came back as it was, or called in force.
+func TestWhatNobodyHeedsIsSaid(t *testing.T) {
+	const (
+		otherwise = "accepted, but will not be applied: longhorn has %s itself, with %q, and goes by that: set it in settings.longhorn.io"
+		lacks     = "accepted, but will not be applied: longhorn has no setting %s, and nobody else goes by it: upgrade longhorn to a version that has it (%s or later), and set it in settings.longhorn.io"
+	)
+	for _, row := range []settingRow{
+		{setting: "priority-class", value: "system-node-critical", facts: attached, reason: ReasonNoEffect, warnings: []string{fmt.Sprintf(otherwise, "priority-class", "longhorn-critical")}},
+		{setting: "guaranteed-instance-manager-cpu", value: "20", facts: idle, reason: ReasonNoEffect, warnings: []string{fmt.Sprintf(otherwise, "guaranteed-instance-manager-cpu", "12")}},
+		{setting: "v1-data-engine", value: "false", facts: idle, reason: ReasonNoEffect, warnings: []string{fmt.Sprintf(otherwise, "v1-data-engine", "true")}},
+		{setting: "disable-snapshot-purge", value: "true", facts: noCleanup, reason: ReasonNoEffect, warnings: []string{fmt.Sprintf(otherwise, "disable-snapshot-purge", "false")}},
+		{setting: "concurrent-replica-rebuild-per-node-limit", value: "7", facts: idle, reason: ReasonNoEffect, warnings: []string{fmt.Sprintf(otherwise, "concurrent-replica-rebuild-per-node-limit", "5")}},
+		{setting: "concurrent-backing-image-replenish-per-node-limit", value: "7", facts: idle, reason: ReasonNoEffect, warnings: []string{fmt.Sprintf(otherwise, "concurrent-backing-image-replenish-per-node-limit", "5")}},
+		{setting: "instance-manager-pod-liveness-probe-timeout", value: "20", facts: idle, reason: ReasonNoEffect, warnings: []string{fmt.Sprintf(lacks, "instance-manager-pod-liveness-probe-timeout", "1.10")}},
+		{setting: "log-path", value: "/var/log/longhorn", facts: idle, reason: ReasonNoEffect, warnings: []string{fmt.Sprintf(lacks, "log-path", "1.10")}},
+		{setting: "data-engine-cpu-mask", value: "0xf", facts: idle, reason: ReasonNoEffect, warnings: []string{fmt.Sprintf(lacks, "data-engine-cpu-mask", "1.10")}},
+		{setting: "engine-image-pod-liveness-probe-period", value: "10", facts: idle, reason: ReasonApplies, warnings: []string{engineImagesNow}},
+		// The network of RWX volumes is Fairlead's to apply, and so it begins all the same.
+		{setting: "storage-network", value: "kube-system/backup-net", facts: onNetwork, reason: ReasonApplies, warnings: []string{fmt.Sprintf(otherwise, "storage-network", "kube-system/storage-net"), rolling}},
+		{setting: "storage-network-for-rwx-volume-enabled", value: "false", facts: onNetwork, reason: ReasonApplies, warnings: []string{rolling}},
+		{setting: "priority-class", value: "longhorn-critical", facts: idle, reason: ReasonValid},
+	} {
+		t.Run(row.setting+"="+row.value, func(t *testing.T) {
+			facts := situation(row.facts)
+			facts.Own = true
+			var s Setting
+			s.Metadata.Name, s.Value = row.setting, &row.value
+			checkVerdict(t, ValidateSetting(s, nil, facts), row.reason, row.problems, row.warnings)
+		})
 	}
 }
 
@@ -498,6 +530,12 @@ func TestSettingTableHasEverySetting(t *testing.T) {
 				accepted = accepted || len(row.problems) == 0 && row.reason != ReasonPending
 				waits = waits || row.reason == ReasonPending
 			}
+		}
+		if settings.ReadOnly(string(d.Name)) {
+			if accepted || waits || !refused {
+				t.Errorf("%s is read-only, and a row accepts it", d.Name)
+			}
+			continue
 		}
 		if !accepted || !refused || waits != (d.Gate != settings.AtOnce) {
 			t.Errorf("%s: a row that is accepted %t, refused %t, pending %t; its gate: %s", d.Name, accepted, refused, waits, d.Gate)
@@ -652,8 +690,10 @@ func TestOverrideTable(t *testing.T) {
 				var s, old Setting
 				s.Metadata.Name, s.Metadata.Annotations, s.Value = "priority-class", row.notes, &row.value
 				old.Metadata.Annotations = row.before
+				if facts.Own {
+					facts.heed(settings.PriorityClass, row.value)
+				}
 				v := ValidateSetting(s, &old, facts)
-				v.Warnings = slices.DeleteFunc(v.Warnings, func(w string) bool { return strings.HasSuffix(w, disputed) })
 				checkVerdict(t, v, row.reason, row.problems, row.warnings)
 			}
 		})

@@ -100,7 +100,8 @@ func mutateSettings(p storage.Profile) admissionregistrationv1.MutatingWebhook {
 }
 
 func validateSettings(p storage.Profile) admissionregistrationv1.ValidatingWebhook {
-	all, dangerZone := names(settings.All()), names(settings.DangerZone())
+	// Beside the danger zone, what contradicts a setting of it.
+	all, judged := names(settings.All()), names(append(settings.DangerZone(), settings.Definition{Name: settings.AutoCleanup}))
 	return admissionregistrationv1.ValidatingWebhook{
 		Name:         entrySettings + "." + p.Name + ".fairlead.io",
 		ClientConfig: clientConfig(validatePath(p.Name, entrySettings)),
@@ -117,7 +118,7 @@ func validateSettings(p storage.Profile) admissionregistrationv1.ValidatingWebho
 		MatchConditions: []admissionregistrationv1.MatchCondition{
 			// By the object's name: a deletion of many at once has none in the request.
 			condition("a-setting-that-fairlead-judges", "request.resource.group == 'fairlead.io' || "+
-				"(request.operation == 'DELETE' ? oldObject.metadata.name : object.metadata.name) in "+dangerZone),
+				"(request.operation == 'DELETE' ? oldObject.metadata.name : object.metadata.name) in "+judged),
 			condition("value-changed", "request.operation != 'UPDATE' || (has(object.value) != has(oldObject.value)) || (has(object.value) && object.value != oldObject.value) || "+overrideChanged),
 			// A namespace, or all of a kind, going away must not wait for Fairlead.
 			condition("not-the-clean-up-of-kubernetes", "!(request.operation == 'DELETE' && "+cleanUp+")"),

@@ -9,8 +9,8 @@ import (
 	"github.com/fairlead-io/fairlead/settings"
 )
 
-// changes are what a plan is for: values to set in Fairlead's own group, and nil
-// for those to take away there.
+// changes are what a plan is for: values to set, and nil for those to take away
+// from Fairlead's own group.
 type changes map[settings.Name]*string
 
 var (
@@ -50,15 +50,22 @@ func parseChanges(set, unset []string) (changes, error) {
 	return found, nil
 }
 
-// to are the values of Fairlead's own group after the changes.
-func (c changes) to(own map[settings.Name]string) map[settings.Name]string {
-	then := maps.Clone(own)
+// to are the values of Fairlead's own group and the storage system's after the
+// changes. A value is set where PUT of the REST API sets it: where the storage
+// system has the setting and Fairlead's own group says nothing, in its own.
+func (c changes) to(own, system map[settings.Name]string) (ownThen, systemThen map[settings.Name]string) {
+	ownThen, systemThen = maps.Clone(own), maps.Clone(system)
 	for name, value := range c {
-		if value == nil {
-			delete(then, name)
-		} else {
-			then[name] = *value
+		_, inOwn := own[name]
+		_, inSystem := system[name]
+		switch {
+		case value == nil:
+			delete(ownThen, name)
+		case inSystem && !inOwn:
+			systemThen[name] = *value
+		default:
+			ownThen[name] = *value
 		}
 	}
-	return then
+	return ownThen, systemThen
 }

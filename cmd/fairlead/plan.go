@@ -26,8 +26,9 @@ func planCommand() *cobra.Command {
 		Long: `Tell what settings would do to this cluster now, and what would wait; change nothing.
 
 The cluster is read live. Without --set and --unset the plan is for the values in
-force, else for what they would be: as if set in settings.fairlead.io, or taken away
-there. Only form is checked. The webhooks, which are not asked, may still refuse or
+force, else for what they would be: as if set in the storage system's own group, or in
+settings.fairlead.io where that sets it already or the storage system does not have it;
+or taken away from settings.fairlead.io. Only form is checked. The webhooks, which are not asked, may still refuse or
 warn of a value for what else is in the cluster, such as a network that is missing.
 
 Exit codes:
@@ -72,7 +73,8 @@ func (p place) plan(ctx context.Context, changes changes, now time.Time) (planVi
 	if err != nil {
 		return planView{}, err
 	}
-	then := settings.Resolve(changes.to(own), system, p.Name)
+	facts.OwnValues, facts.SystemValues = changes.to(own, system)
+	then := settings.Resolve(facts.OwnValues, facts.SystemValues, p.Name)
 	if err := p.completeRollout(ctx, &facts, then, o); err != nil {
 		return planView{}, err
 	}

@@ -53,7 +53,8 @@ func planFor(t *testing.T, f settings.Facts, set, unset []string) planView {
 			own[name] = v.Text
 		}
 	}
-	return viewOf(f.Profile, f, c, settings.Resolve(c.to(own), nil, "longhorn"))
+	own, _ = c.to(own, nil)
+	return viewOf(f.Profile, f, c, settings.Resolve(own, nil, "longhorn"))
 }
 
 // golden compares with a file of testdata; UPDATE=1 writes it.

@@ -136,6 +136,26 @@ func TestAPlanReadsTheCluster(t *testing.T) {
 	}
 }
 
+// What the storage system has is planned as set there: in Fairlead's own group
+// it would come to nothing. Where that says something, it is that which changes.
+func TestAPlanSetsWhereItCounts(t *testing.T) {
+	p := placeWith(t, nil, systemSetting("priority-class", ""), systemSetting("taint-toleration", ""), waitingSetting())
+	c, err := parseChanges([]string{"taint-toleration=a=b:NoSchedule", "priority-class=high", "storage-network=kube-system/a"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	view, err := p.plan(t.Context(), c, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{"taint-toleration": "longhorn applied", "priority-class": "fairlead waits", "storage-network": "fairlead applied"}
+	for _, s := range view.Settings {
+		if got := s.Then.Source + " " + s.Applies; s.Changed && got != want[s.Name] {
+			t.Errorf("%s: %s: %s", s.Name, got, s.Reason)
+		}
+	}
+}
+
 // A value that was malformed leaves facts out, which are needed when it is put right.
 func TestAPlanThatPutsANetworkRight(t *testing.T) {
 	malformed := "nowhere"

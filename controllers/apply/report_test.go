@@ -139,7 +139,7 @@ func TestLonghornsSettingsAreWrittenSeldom(t *testing.T) {
 
 // Where Fairlead's own setting wins, Longhorn's is not reported on.
 func TestOnlyWhatIsInForceIsReported(t *testing.T) {
-	w := newWorld(t, setting(class, "low"), ownSetting(class, "high"))
+	w := newWorld(t, setting(class, "high"), ownSetting(class, "high"))
 	w.comeToRest()
 	w.must(w.allOf("high"))
 	if got := w.status(class); !got.Applied || got.Source != "fairlead" || *got.AppliedValue != "high" {
@@ -147,6 +147,23 @@ func TestOnlyWhatIsInForceIsReported(t *testing.T) {
 	}
 	if got := w.system(class); got.Annotations != nil {
 		t.Errorf("Longhorn's has %v", got.Annotations)
+	}
+}
+
+// Longhorn builds its pods by its own setting, whatever they are restarted for:
+// after ten seconds, a minute, ten minutes, and then every hour, without end.
+func TestRegressionWhatLonghornSaysOtherwiseRestartsNothing(t *testing.T) {
+	w := newWorld(t, setting(class, ""))
+	w.comeToRest()
+	w.set(class, "high")
+	w.comeToRest()
+	w.must(w.allOf(""))
+	got := w.status(class)
+	if got.Applied || len(got.Blockers) != 1 || got.Blockers[0].Kind != "Conflict" || got.Blockers[0].Name != "priority-class" {
+		t.Errorf("got %+v", got)
+	}
+	if told := w.told("Restarted"); len(told) > 0 {
+		t.Errorf("%q", told)
 	}
 }
 
