@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"sync/atomic"
@@ -67,15 +68,18 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 		return ctrl.Result{}, err
 	}
 	// First told, then done: after a crash nobody takes for applied what had begun to change.
-	if err := r.report(ctx, facts, plan); apierrors.IsConflict(err) {
-		return ctrl.Result{}, nil // the cache is behind; what it has yet to see is an event
-	} else if err != nil {
-		return ctrl.Result{}, err
+	// What could not be told is not done: workLive sees to that.
+	told := r.report(ctx, facts, plan)
+	if told.behind {
+		return ctrl.Result{}, told.err()
 	}
 	if _, due := plan.Next(); due && r.Applies {
 		err = r.workLive(ctx)
 	}
-	return ctrl.Result{RequeueAfter: plan.After}, err
+	if err := errors.Join(told.err(), err); err != nil {
+		return ctrl.Result{}, err // looked at again within mostBackoff
+	}
+	return ctrl.Result{RequeueAfter: plan.After}, nil
 }
 
 // newlyApplied tells whether the plan has a setting applied that was last told not to be.

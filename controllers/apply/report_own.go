@@ -16,10 +16,11 @@ import (
 )
 
 // reportOwn writes the status of Fairlead's own settings.
-func (r *Reconciler) reportOwn(ctx context.Context, plans map[settings.Name]settings.SettingPlan) error {
+func (r *Reconciler) reportOwn(ctx context.Context, plans map[settings.Name]settings.SettingPlan, t *telling) {
 	var list v1alpha1.SettingList
 	if err := r.Client.List(ctx, &list, client.InNamespace(r.Profile.Namespace)); err != nil {
-		return fmt.Errorf("listing settings.fairlead.io: %w", err)
+		t.add(fmt.Errorf("listing settings.fairlead.io: %w", err))
+		return
 	}
 	for i := range list.Items {
 		setting := &list.Items[i]
@@ -32,7 +33,8 @@ func (r *Reconciler) reportOwn(ctx context.Context, plans map[settings.Name]sett
 		r.metrics.reported(setting)
 		if !equality.Semantic.DeepEqual(before, &setting.Status) {
 			if err := r.Client.Status().Update(ctx, setting); err != nil {
-				return fmt.Errorf("reporting in setting %s: %w", setting.Name, err)
+				t.add(fmt.Errorf("reporting in setting %s: %w", setting.Name, err))
+				continue
 			}
 			r.tell(setting, before.Conditions, setting.Status.Conditions)
 		}
@@ -40,11 +42,8 @@ func (r *Reconciler) reportOwn(ctx context.Context, plans map[settings.Name]sett
 		if setting.Value == nil {
 			closing = r.closeRequest(ctx, setting) // there is no value here that it could be for
 		}
-		if closing != nil {
-			return closing
-		}
+		t.add(closing)
 	}
-	return nil
 }
 
 // judged tells whether the plan was made for this value of the setting: the

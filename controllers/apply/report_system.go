@@ -34,22 +34,23 @@ const (
 // Longhorn syncs a setting, and writes applied, whenever anything in it
 // changes. So it is written seldom: when a phase begins or the blockers change,
 // and not at all where there never was anything to tell.
-func (r *Reconciler) reportSystem(ctx context.Context, plans map[settings.Name]settings.SettingPlan) error {
+func (r *Reconciler) reportSystem(ctx context.Context, plans map[settings.Name]settings.SettingPlan, t *telling) {
 	var list longhorn.SettingList
 	if err := r.Client.List(ctx, &list, client.InNamespace(r.Profile.Namespace)); err != nil {
-		if meta.IsNoMatchError(err) {
-			return nil
+		if !meta.IsNoMatchError(err) {
+			t.add(fmt.Errorf("listing settings.longhorn.io: %w", err))
 		}
-		return fmt.Errorf("listing settings.longhorn.io: %w", err)
+		return
 	}
 	for i := range list.Items {
 		setting := &list.Items[i]
 		d, known := settings.Lookup(setting.Name)
 		plan := plans[d.Name]
+		if settings.ReadOnly(setting.Name) {
+			continue // Longhorn's webhook refuses any write, annotations included
+		}
 		if known && plan.Value.Source == settings.SourceFairlead {
-			if err := r.closeRequest(ctx, setting); err != nil {
-				return err
-			}
+			t.add(r.closeRequest(ctx, setting))
 		}
 		if !known || !d.DangerZone || plan.Value.Source != settings.Source(r.Profile.Name) || plan.Value.Text != setting.Value {
 			continue // not in force, or not the value that was judged
@@ -59,14 +60,12 @@ func (r *Reconciler) reportSystem(ctx context.Context, plans map[settings.Name]s
 		}
 		if _, told := setting.Annotations[PhaseAnnotation]; told || !plan.Applied || !setting.Status.Applied {
 			if err := r.writeSystem(ctx, setting, plan); err != nil {
-				return err
+				t.add(err) // Longhorn judges the value again at every write
+				continue
 			}
 		}
-		if err := r.closeOverride(ctx, setting, plan); err != nil {
-			return err
-		}
+		t.add(r.closeOverride(ctx, setting, plan))
 	}
-	return nil
 }
 
 // restarted tells whether every component is on the storage network. While one
