@@ -34,9 +34,9 @@ func (r *Reconciler) reportOwn(ctx context.Context, plans map[settings.Name]sett
 		if !equality.Semantic.DeepEqual(before, &setting.Status) {
 			if err := r.Client.Status().Update(ctx, setting); err != nil {
 				t.add(fmt.Errorf("reporting in setting %s: %w", setting.Name, err))
-				continue
+			} else {
+				r.tell(setting, before.Conditions, setting.Status.Conditions)
 			}
-			r.tell(setting, before.Conditions, setting.Status.Conditions)
 		}
 		closing := r.closeOverride(ctx, setting, plan)
 		if setting.Value == nil {

@@ -59,10 +59,7 @@ func (r *Reconciler) reportSystem(ctx context.Context, plans map[settings.Name]s
 			continue
 		}
 		if _, told := setting.Annotations[PhaseAnnotation]; told || !plan.Applied || !setting.Status.Applied {
-			if err := r.writeSystem(ctx, setting, plan); err != nil {
-				t.add(err) // Longhorn judges the value again at every write
-				continue
-			}
+			t.add(r.writeSystem(ctx, setting, plan)) // Longhorn judges the value again at every write
 		}
 		t.add(r.closeOverride(ctx, setting, plan))
 	}
