@@ -46,6 +46,8 @@ type Reconciler struct {
 	lastLook atomic.Int64
 	// There is one worker: these need no lock.
 	attempts attempts
+	// wake is when to look again for what was told or not told, as time.Duration from this look; 0 is never.
+	wake     time.Duration
 	failures map[settings.Name]string
 	told     map[string]string
 }
@@ -53,6 +55,7 @@ type Reconciler struct {
 // Reconcile does at most one piece of work.
 func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	defer func(started time.Time) { r.lastLook.Store(int64(time.Since(started))) }(time.Now())
+	r.wake = 0
 	if err := r.ensureSettings(ctx); err != nil {
 		return ctrl.Result{}, err
 	}
@@ -79,7 +82,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	if err := errors.Join(told.err(), err); err != nil {
 		return ctrl.Result{}, err // looked at again within mostBackoff
 	}
-	return ctrl.Result{RequeueAfter: plan.After}, nil
+	r.wakeIn(plan.After)
+	return ctrl.Result{RequeueAfter: r.wake}, nil
+}
+
+// wakeIn has another look made by then; 0 asks for none.
+func (r *Reconciler) wakeIn(after time.Duration) {
+	if after > 0 && (r.wake == 0 || after < r.wake) {
+		r.wake = after
+	}
 }
 
 // newlyApplied tells whether the plan has a setting applied that was last told not to be.

@@ -83,7 +83,7 @@ func TestACrashAtAnyWriteResumes(t *testing.T) {
 		s := w.system(class)
 		s.Value, s.Annotations = "high", map[string]string{
 			settings.OverrideAnnotation:   "disk dies",
-			settings.OverriddenAnnotation: settings.Override{By: "jane", Reason: "disk dies", Value: "high"}.Text(),
+			settings.OverriddenAnnotation: settings.Override{By: "jane", Reason: "disk dies", Value: "high", At: noon}.Text(),
 		}
 		w.must(w.store.Update(t.Context(), s))
 		w.must(w.store.Create(t.Context(), attached("pvc-1")))

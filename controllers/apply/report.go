@@ -27,7 +27,8 @@ func (r *Reconciler) report(ctx context.Context, facts settings.Facts, plan sett
 	}
 	var t telling
 	t.add(r.tellStoodDown(ctx, facts))
-	r.reportOwn(ctx, told, &t)
+	r.tellOverrides(ctx, facts, &t)
+	r.reportOwn(ctx, facts, told, &t)
 	if r.Applies {
 		r.reportSystem(ctx, told, &t)
 	}

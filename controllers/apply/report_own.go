@@ -16,7 +16,7 @@ import (
 )
 
 // reportOwn writes the status of Fairlead's own settings.
-func (r *Reconciler) reportOwn(ctx context.Context, plans map[settings.Name]settings.SettingPlan, t *telling) {
+func (r *Reconciler) reportOwn(ctx context.Context, facts settings.Facts, plans map[settings.Name]settings.SettingPlan, t *telling) {
 	var list v1alpha1.SettingList
 	if err := r.Client.List(ctx, &list, client.InNamespace(r.Profile.Namespace)); err != nil {
 		t.add(fmt.Errorf("listing settings.fairlead.io: %w", err))
@@ -29,6 +29,7 @@ func (r *Reconciler) reportOwn(ctx context.Context, plans map[settings.Name]sett
 			continue
 		}
 		before := setting.Status.DeepCopy()
+		fillOverride(&setting.Status, facts, plan, setting.Generation)
 		r.fill(setting, plan)
 		r.metrics.reported(setting)
 		if !equality.Semantic.DeepEqual(before, &setting.Status) {
