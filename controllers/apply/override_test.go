@@ -196,6 +196,24 @@ func TestAnOverrideExpires(t *testing.T) {
 	}
 }
 
+// Longhorn's webhook may refuse that the request is taken away: it holds no longer all the same.
+func TestAnExpiredOverrideThatCantBeTakenAwayHoldsNoMore(t *testing.T) {
+	w := waiting(t, setting(class, ""))
+	w.setSystem(class, "high")
+	w.annotate(w.system(class), request("high"))
+	w.clock.SetTime(noon.Add(settings.OverrideLifetime))
+	w.refuse("patch", "longhorn.Setting", class)
+	if err := w.goOn(); !apierrors.IsForbidden(err) {
+		t.Errorf("got %v", err)
+	}
+	if _, open := w.system(class).Annotations[settings.OverrideAnnotation]; !open {
+		t.Fatal("it is taken away")
+	}
+	if got := w.pod("im-node-1").Spec.PriorityClassName + w.deployment().Spec.Template.Spec.PriorityClassName; got != "" || len(w.told("GateOverridden")) > 0 || len(w.told("OverrideExpired")) != 1 {
+		t.Errorf("something is %s: %q", got, w.events)
+	}
+}
+
 // docs/operations.md has people alert on any increase.
 func TestANewLeaderDoesNotTellAnOverrideAgain(t *testing.T) {
 	for group, object := range groups {

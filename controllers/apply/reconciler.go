@@ -50,6 +50,9 @@ type Reconciler struct {
 	wake     time.Duration
 	failures map[settings.Name]string
 	told     map[string]string
+	paces    paces
+	// said is the condition that the last event of a setting told.
+	said map[string]metav1.Condition
 }
 
 // Reconcile does at most one piece of work.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -120,6 +121,7 @@ func TestACrashAtAnyWriteResumes(t *testing.T) {
 				}
 				w.must(err)
 				w.others()
+				w.clock.SetTime(w.clock.Now().Add(time.Second))
 			}
 			if !w.dead {
 				t.Fatalf("it does not get to write %d", dies)
