@@ -2,9 +2,13 @@ package cluster
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/fairlead-io/fairlead/cluster/longhorn"
+	"github.com/fairlead-io/fairlead/settings"
 )
 
 // instances says what runs in instance managers, or is about to. Longhorn says
@@ -38,6 +42,21 @@ func (r *Reader) instances(ctx context.Context) (instances, error) {
 		found.add(replica.Name, &replica.Spec, &replica.Status)
 	}
 	return found, nil
+}
+
+// InstanceManagerUses reads once more what an instance manager is used by.
+func (r *Reader) InstanceManagerUses(ctx context.Context, c settings.Component) ([]string, error) {
+	var manager longhorn.InstanceManager
+	err := r.objects.Get(ctx, client.ObjectKey{Namespace: r.profile.Namespace, Name: c.Name}, &manager)
+	if client.IgnoreNotFound(err) != nil { // one on its way out says nothing
+		return nil, fmt.Errorf("reading instance manager %s: %w", c.Name, err)
+	}
+	// Last what is written first.
+	instances, err := r.instances(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return instances.in(&manager, c.Name, c.Node, c.Engine), nil
 }
 
 func (u *instances) add(name string, spec *longhorn.InstanceSpec, status *longhorn.InstanceStatus) {

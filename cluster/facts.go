@@ -61,7 +61,7 @@ func (r *Reader) Facts(ctx context.Context, o FactsOptions) (settings.Facts, err
 // whose gates are overridden.
 func (r *Reader) addSettings(ctx context.Context, f *settings.Facts) error {
 	own, system := map[settings.Name]string{}, map[settings.Name]string{}
-	f.Applied, f.Overridden = map[settings.Name]string{}, map[settings.Name]bool{}
+	f.Applied, f.Overridden, f.Overrides = map[settings.Name]string{}, map[settings.Name]bool{}, map[settings.Name]settings.Override{}
 	var ours v1alpha1.SettingList
 	if err := r.objects.List(ctx, &ours, client.InNamespace(r.profile.Namespace)); err != nil && !meta.IsNoMatchError(err) {
 		return fmt.Errorf("listing settings.fairlead.io: %w", err)
@@ -74,7 +74,7 @@ func (r *Reader) addSettings(ctx context.Context, f *settings.Facts) error {
 		s := &theirs.Items[i]
 		name := settings.Name(s.Name)
 		system[name] = s.Value
-		_, f.Overridden[name] = settings.ReadOverride(s.Annotations, s.Value)
+		addOverride(f, name, s.Annotations, s.Value)
 	}
 	for i := range ours.Items {
 		s := &ours.Items[i]
@@ -87,10 +87,20 @@ func (r *Reader) addSettings(ctx context.Context, f *settings.Facts) error {
 		}
 		if s.Value != nil {
 			own[name] = *s.Value
-			_, f.Overridden[name] = settings.ReadOverride(s.Annotations, *s.Value)
+			addOverride(f, name, s.Annotations, *s.Value)
 		}
 	}
 	f.OwnValues, f.SystemValues = own, system
 	f.Values = settings.Resolve(own, system, r.profile.Name)
 	return nil
+}
+
+// addOverride takes the last that is added: of the value that wins.
+func addOverride(f *settings.Facts, name settings.Name, annotations map[string]string, value string) {
+	delete(f.Overrides, name)
+	override, asked := settings.ReadOverride(annotations, value)
+	if asked {
+		f.Overrides[name] = override
+	}
+	f.Overridden[name] = asked && !override.Expired(f.Now)
 }

@@ -41,6 +41,17 @@ func ReadOverride(annotations map[string]string, value string) (Override, bool) 
 	return o, o.Reason == reason && reason != "" && o.Value == value
 }
 
+// OverrideLifetime is how long an override holds at most. What keeps the value
+// from being applied, like a node that is down, may last for weeks; who broke
+// the glass meant the pods of that day.
+const OverrideLifetime = 24 * time.Hour
+
+// Expired tells whether the override is too old to hold; one of no known time is.
+func (o Override) Expired(now time.Time) bool { return !now.Before(o.Until()) }
+
+// Until is when the override ends at the latest.
+func (o Override) Until() time.Time { return o.At.Add(OverrideLifetime) }
+
 // Text of an override, as OverriddenAnnotation keeps it.
 func (o Override) Text() string {
 	text, err := json.Marshal(o)

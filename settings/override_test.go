@@ -32,6 +32,18 @@ func TestAnOverrideHoldsForOneValueAndReason(t *testing.T) {
 	}
 }
 
+func TestAnOverrideHoldsForADay(t *testing.T) {
+	o := Override{At: noon}
+	for after, expired := range map[time.Duration]bool{0: false, OverrideLifetime - time.Nanosecond: false, OverrideLifetime: true, 1000 * time.Hour: true} {
+		if got := o.Expired(noon.Add(after)); got != expired {
+			t.Errorf("after %s: %v", after, got)
+		}
+	}
+	if !(Override{}).Expired(noon) {
+		t.Error("one of no known time holds")
+	}
+}
+
 // Whatever annotations say: an override that holds was recorded for this value
 // and this reason, and reads back as it was written.
 func FuzzOverride(f *testing.F) {

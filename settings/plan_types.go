@@ -18,6 +18,9 @@ type Facts struct {
 	Applied map[Name]string
 	// Overridden gates, for the value in force; see Override.
 	Overridden map[Name]bool
+	// Overrides are those that are asked for and were let pass, for the value in
+	// force; also those that have expired.
+	Overrides map[Name]Override
 	// Volumes of the profile, all of them.
 	Volumes    []storage.Volume
 	Components []Component

@@ -81,15 +81,30 @@ func Next(r Rollout) Step {
 	s.Updated = max(0, s.Total-len(r.outdated())-r.missing())
 	// First what keeps servers from where a client is missing.
 	if stay := r.volumeServersThatStay(); !slices.Equal(stay, r.Record.VolumeServers) {
-		return s.record(RecordVolumeServers, stay, PhaseSwitching, "new servers may be on volume networks "+named(stay))
+		// The settings are told where their network is all the same: that is done next.
+		return r.common(s).told().record(RecordVolumeServers, stay, PhaseSwitching, "new servers may be on volume networks "+named(stay))
 	}
-	if !r.settled() {
-		s = r.nextCommon(s)
+	s = r.common(s)
+	if !s.Applied {
 		s.Volumes = r.waiting()
 		return s
 	}
-	s.Applied, s.Phase, s.Message = true, PhaseApplied, r.appliedMessage()
 	return r.nextVolumes(s)
+}
+
+// common is where the network of all volumes is, and its next step.
+func (r Rollout) common(s Step) Step {
+	if !r.settled() {
+		return r.nextCommon(s)
+	}
+	s.Applied, s.Phase, s.Message = true, PhaseApplied, r.appliedMessage()
+	return s
+}
+
+// told is what the step tells, without what it does.
+func (s Step) told() Step {
+	s.Action, s.Network, s.Networks, s.Clients, s.Services = Nothing, storage.Attachment{}, nil, nil, nil
+	return s
 }
 
 // settled: clients, servers and the Services of volumes at rest are where the settings want them.

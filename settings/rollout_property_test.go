@@ -168,6 +168,9 @@ func (m *model) act(t *rapid.T, stale Rollout, crash bool) Step {
 	}
 	live := m.view()
 	step := Next(live)
+	if step.Phase == "" || step.Message == "" || step.Applied != (step.Phase == PhaseApplied) {
+		t.Fatalf("invariant 6: nobody can tell where it is: %+v", step)
+	}
 	switch step.Action {
 	case RecordServers:
 		if !step.Network.IsZero() {

@@ -138,6 +138,19 @@ func TestNextForNetworksOfSingleVolumes(t *testing.T) {
 			but:   func(r *Rollout) { r.MountsFromHost, r.Desired, r.Record.Servers = true, clusterNet, clusterNet },
 			want: Step{
 				Action: RecordVolumeServers, Updated: 2, Total: 2,
+				Phase: PhaseRolling, Message: "the gate is open: 2 CSI plugin pods restart",
+				Volumes: Progress{Phase: PhaseSwitching, Message: "new servers may be on volume networks no more"},
+			},
+		},
+		"left: and the settings are told what their network waits for meanwhile": {
+			start: onVolumeNetworks(true, onX),
+			but: func(r *Rollout) {
+				r.Desired, r.Record.Servers = netTwo, clusterNet
+				r.Volumes = []storage.Volume{attached("pvc-a", "node-1")}
+			},
+			want: Step{
+				Action: RecordVolumeServers, Updated: 2, Total: 2,
+				Phase: PhaseWaiting, Message: "1 RWX volume attached: pvc-a", Blockers: SharedVolumeGate([]storage.Volume{attached("pvc-a", "node-1")}),
 				Volumes: Progress{Phase: PhaseSwitching, Message: "new servers may be on volume networks no more"},
 			},
 		},
@@ -258,10 +271,10 @@ func TestNextForNetworksOfSingleVolumes(t *testing.T) {
 		"astray: servers leave the network that a client came up without": {
 			start: onVolumeNetworks(true, onX, onY),
 			but:   func(r *Rollout) { r.Clients[0].VolumeNetworks = []storage.Attachment{onY} },
-			want: Step{
-				Action: RecordVolumeServers, Networks: []storage.Attachment{onY}, Updated: 1, Total: 2,
-				Volumes: Progress{Phase: PhaseSwitching, Message: "new servers may be on volume networks team-y/nfs"},
-			},
+			want: still(func(s *Step) {
+				s.Action, s.Networks, s.Updated = RecordVolumeServers, []storage.Attachment{onY}, 1
+				s.Volumes = Progress{Phase: PhaseSwitching, Message: "new servers may be on volume networks team-y/nfs"}
+			}),
 		},
 		"leaving: servers first, attached volumes or not": {
 			start: onVolumeNetworks(true, onX),
@@ -269,10 +282,10 @@ func TestNextForNetworksOfSingleVolumes(t *testing.T) {
 				r.Volumes = []storage.Volume{asking("pvc-a", storage.Network{}, "node-1")}
 				r.Services = []storage.Service{serviceOnX("pvc-a")}
 			},
-			want: Step{
-				Action: RecordVolumeServers, Updated: 2, Total: 2,
-				Volumes: Progress{Phase: PhaseSwitching, Message: "new servers may be on volume networks no more"},
-			},
+			want: still(func(s *Step) {
+				s.Action, s.Message = RecordVolumeServers, s.Message+"; yet to be attached anew: pvc-a"
+				s.Volumes = Progress{Phase: PhaseSwitching, Message: "new servers may be on volume networks no more"}
+			}),
 		},
 		"leaving: clients stay while a volume is there": {
 			start: onVolumeNetworks(false, onX),

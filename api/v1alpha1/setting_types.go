@@ -92,6 +92,14 @@ const MaxListed = 64
 // ConditionApplied is the condition whose message is the Reason column.
 const ConditionApplied = "Applied"
 
+// ConditionGateOverridden is True while a gate is overridden, with who did it
+// and why, and False, for ReasonOverrideExpired, once that has lasted too long
+// for a value that still waits.
+const (
+	ConditionGateOverridden = "GateOverridden"
+	ReasonOverrideExpired   = "OverrideExpired"
+)
+
 // Blocker is one concrete thing that keeps a setting from being applied.
 type Blocker struct {
 	// Kind of the thing: Volume, Server, Service, Client, DaemonSet, Component,

@@ -5,7 +5,8 @@
 // It gathers facts, makes the plan (settings.Make), reports, and does at most one
 // piece of work of it. Work is decided twice: on the cache, and then on a
 // live read; the write carries what was decided upon as a precondition. Nothing
-// is remembered that a crash could lose, but how often somebody else undid it.
+// is remembered that a crash could lose, but how often somebody else undid it,
+// and when what was last told.
 //
 // The network of shared volumes is rolled out by package rollout; this one reports it.
 package apply

@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/controllers/restarts"
 	"github.com/fairlead-io/fairlead/settings"
 )
 
@@ -28,14 +29,15 @@ func newMetrics(registry prometheus.Registerer, profile string) (*metrics, error
 		stoodDown: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "fairlead_components_stood_down", Help: "Components that somebody else writes otherwise and that Fairlead leaves alone for now.", ConstLabels: labels,
 		}),
-		work: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "fairlead_component_restarts_total", Help: "Components restarted, rolled or removed, by kind and setting; one that is restarted for several settings counts for each.", ConstLabels: labels,
-		}, []string{"setting", "kind"}),
 		overrides: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "fairlead_gate_overrides_total", Help: "Gates that were overridden by annotation.", ConstLabels: labels,
 		}, []string{"setting"}),
 	}
-	for _, c := range []prometheus.Collector{m.pending, m.since, m.blockers, m.stoodDown, m.work, m.overrides} {
+	var err error
+	if m.work, err = restarts.Counter(registry, profile); err != nil {
+		return nil, err
+	}
+	for _, c := range []prometheus.Collector{m.pending, m.since, m.blockers, m.stoodDown, m.overrides} {
 		if err := registry.Register(c); err != nil {
 			return nil, err
 		}

@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"sync/atomic"
@@ -45,13 +46,19 @@ type Reconciler struct {
 	lastLook atomic.Int64
 	// There is one worker: these need no lock.
 	attempts attempts
+	// wake is when to look again for what was told or not told, as time.Duration from this look; 0 is never.
+	wake     time.Duration
 	failures map[settings.Name]string
 	told     map[string]string
+	paces    paces
+	// said is the condition that the last event of a setting told.
+	said map[string]metav1.Condition
 }
 
 // Reconcile does at most one piece of work.
 func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	defer func(started time.Time) { r.lastLook.Store(int64(time.Since(started))) }(time.Now())
+	r.wake = 0
 	if err := r.ensureSettings(ctx); err != nil {
 		return ctrl.Result{}, err
 	}
@@ -67,15 +74,26 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 		return ctrl.Result{}, err
 	}
 	// First told, then done: after a crash nobody takes for applied what had begun to change.
-	if err := r.report(ctx, facts, plan); apierrors.IsConflict(err) {
-		return ctrl.Result{}, nil // the cache is behind; what it has yet to see is an event
-	} else if err != nil {
-		return ctrl.Result{}, err
+	// What could not be told is not done: workLive sees to that.
+	told := r.report(ctx, facts, plan)
+	if told.behind {
+		return ctrl.Result{}, told.err()
 	}
 	if _, due := plan.Next(); due && r.Applies {
 		err = r.workLive(ctx)
 	}
-	return ctrl.Result{RequeueAfter: plan.After}, err
+	if err := errors.Join(told.err(), err); err != nil {
+		return ctrl.Result{}, err // looked at again within mostBackoff
+	}
+	r.wakeIn(plan.After)
+	return ctrl.Result{RequeueAfter: r.wake}, nil
+}
+
+// wakeIn has another look made by then; 0 asks for none.
+func (r *Reconciler) wakeIn(after time.Duration) {
+	if after > 0 && (r.wake == 0 || after < r.wake) {
+		r.wake = after
+	}
 }
 
 // newlyApplied tells whether the plan has a setting applied that was last told not to be.

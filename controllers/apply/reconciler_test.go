@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -83,7 +84,7 @@ func TestACrashAtAnyWriteResumes(t *testing.T) {
 		s := w.system(class)
 		s.Value, s.Annotations = "high", map[string]string{
 			settings.OverrideAnnotation:   "disk dies",
-			settings.OverriddenAnnotation: settings.Override{By: "jane", Reason: "disk dies", Value: "high"}.Text(),
+			settings.OverriddenAnnotation: settings.Override{By: "jane", Reason: "disk dies", Value: "high", At: noon}.Text(),
 		}
 		w.must(w.store.Update(t.Context(), s))
 		w.must(w.store.Create(t.Context(), attached("pvc-1")))
@@ -120,6 +121,7 @@ func TestACrashAtAnyWriteResumes(t *testing.T) {
 				}
 				w.must(err)
 				w.others()
+				w.clock.SetTime(w.clock.Now().Add(time.Second))
 			}
 			if !w.dead {
 				t.Fatalf("it does not get to write %d", dies)

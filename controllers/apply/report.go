@@ -2,13 +2,17 @@ package apply
 
 import (
 	"context"
+	"errors"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/fairlead-io/fairlead/settings"
 )
 
 // report tells the plan in every place where somebody may look: Fairlead's own
-// settings, the storage system's, and metrics.
-func (r *Reconciler) report(ctx context.Context, facts settings.Facts, plan settings.Plan) error {
+// settings, the storage system's, and metrics. What can't be told of one setting
+// keeps nothing from the others.
+func (r *Reconciler) report(ctx context.Context, facts settings.Facts, plan settings.Plan) telling {
 	told := map[settings.Name]settings.SettingPlan{}
 	for _, s := range plan.Settings {
 		if !r.Applies {
@@ -21,14 +25,33 @@ func (r *Reconciler) report(ctx context.Context, facts settings.Facts, plan sett
 			told[d.Name] = settings.SettingPlan{Name: d.Name, Value: facts.Values[d.Name], Applied: true, Phase: settings.PhaseApplied, Message: "in force"}
 		}
 	}
-	if err := r.tellStoodDown(ctx, facts); err != nil {
-		return err
+	var t telling
+	t.add(r.tellStoodDown(ctx, facts))
+	r.tellOverrides(ctx, facts, &t)
+	r.reportOwn(ctx, facts, told, &t)
+	if r.Applies {
+		r.reportSystem(ctx, told, &t)
 	}
-	if err := r.reportOwn(ctx, told); err != nil || !r.Applies {
-		return err
-	}
-	return r.reportSystem(ctx, told)
+	return t
 }
+
+// telling is how the telling went, setting by setting.
+type telling struct {
+	// behind: the cache is; what it has yet to see is an event.
+	behind bool
+	errs   []error
+}
+
+func (t *telling) add(err error) {
+	switch {
+	case apierrors.IsConflict(err):
+		t.behind = true
+	case err != nil:
+		t.errs = append(t.errs, err)
+	}
+}
+
+func (t *telling) err() error { return errors.Join(t.errs...) }
 
 // guarded is what is told where the storage system applies settings by itself.
 func guarded(s settings.SettingPlan) settings.SettingPlan {

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -16,10 +17,11 @@ import (
 )
 
 // reportOwn writes the status of Fairlead's own settings.
-func (r *Reconciler) reportOwn(ctx context.Context, plans map[settings.Name]settings.SettingPlan) error {
+func (r *Reconciler) reportOwn(ctx context.Context, facts settings.Facts, plans map[settings.Name]settings.SettingPlan, t *telling) {
 	var list v1alpha1.SettingList
 	if err := r.Client.List(ctx, &list, client.InNamespace(r.Profile.Namespace)); err != nil {
-		return fmt.Errorf("listing settings.fairlead.io: %w", err)
+		t.add(fmt.Errorf("listing settings.fairlead.io: %w", err))
+		return
 	}
 	for i := range list.Items {
 		setting := &list.Items[i]
@@ -28,22 +30,37 @@ func (r *Reconciler) reportOwn(ctx context.Context, plans map[settings.Name]sett
 			continue
 		}
 		before := setting.Status.DeepCopy()
+		fillOverride(&setting.Status, facts, plan, setting.Generation)
 		r.fill(setting, plan)
 		r.metrics.reported(setting)
-		if !equality.Semantic.DeepEqual(before, &setting.Status) {
-			if err := r.Client.Status().Update(ctx, setting); err != nil {
-				return fmt.Errorf("reporting in setting %s: %w", setting.Name, err)
-			}
-			r.tell(setting, before.Conditions, setting.Status.Conditions)
-		}
+		t.add(r.writeOwn(ctx, setting, before))
 		closing := r.closeOverride(ctx, setting, plan)
 		if setting.Value == nil {
 			closing = r.closeRequest(ctx, setting) // there is no value here that it could be for
 		}
-		if closing != nil {
-			return closing
+		t.add(closing)
+	}
+}
+
+// writeOwn writes the status, and tells of it what is written.
+func (r *Reconciler) writeOwn(ctx context.Context, setting *v1alpha1.Setting, before *v1alpha1.SettingStatus) error {
+	status := &setting.Status
+	is := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionApplied)
+	if !equality.Semantic.DeepEqual(before, status) {
+		overridden := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionGateOverridden)
+		head := fmt.Sprint(setting.Generation, status.Applied, is.Reason, status.Source, status.EffectiveValue, status.LastError, overridden)
+		what := "status " + setting.Name
+		if !r.due(what, head, statusEvery) {
+			return nil
+		}
+		if err := r.Client.Status().Update(ctx, setting); err != nil {
+			if apierrors.IsConflict(err) {
+				delete(r.paces, what) // nothing was written
+			}
+			return fmt.Errorf("reporting in setting %s: %w", setting.Name, err)
 		}
 	}
+	r.tell(setting, meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionApplied), is)
 	return nil
 }
 
@@ -80,13 +97,22 @@ func (r *Reconciler) fill(setting *v1alpha1.Setting, plan settings.SettingPlan) 
 
 // tell emits an event when a phase begins, or what is waited for changes; the
 // progress within a phase is in the condition. That a setting is applied is
-// news only where it was not.
-func (r *Reconciler) tell(setting client.Object, before, after []metav1.Condition) {
-	was, is := meta.FindStatusCondition(before, v1alpha1.ConditionApplied), meta.FindStatusCondition(after, v1alpha1.ConditionApplied)
+// news only where it was not. What is in the status as a leader begins was told.
+func (r *Reconciler) tell(setting client.Object, was, is *metav1.Condition) {
+	if said, ok := r.said[setting.GetName()]; ok {
+		was = &said
+	}
 	if is.Status == metav1.ConditionTrue && (was == nil || was.Status == metav1.ConditionTrue) ||
 		was != nil && was.Reason == is.Reason && (was.Message == is.Message || is.Reason == string(settings.PhaseRolling) || is.Reason == string(settings.PhaseRestarting)) {
 		return
 	}
+	if !r.due("event of "+setting.GetName(), is.Reason, tellEvery) {
+		return
+	}
+	if r.said == nil {
+		r.said = map[string]metav1.Condition{}
+	}
+	r.said[setting.GetName()] = *is
 	r.Events.Eventf(setting, nil, corev1.EventTypeNormal, is.Reason, "Apply", "%s", clipped(is.Message))
 }
 

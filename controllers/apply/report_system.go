@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -32,24 +33,26 @@ const (
 // those of the storage system's own settings whose value is in force.
 //
 // Longhorn syncs a setting, and writes applied, whenever anything in it
-// changes. So it is written seldom: when a phase begins or the blockers change,
-// and not at all where there never was anything to tell.
-func (r *Reconciler) reportSystem(ctx context.Context, plans map[settings.Name]settings.SettingPlan) error {
+// changes. So it is written seldom: when a phase begins, or the blockers change
+// and it was not written for a while, and not at all where there never was
+// anything to tell.
+func (r *Reconciler) reportSystem(ctx context.Context, plans map[settings.Name]settings.SettingPlan, t *telling) {
 	var list longhorn.SettingList
 	if err := r.Client.List(ctx, &list, client.InNamespace(r.Profile.Namespace)); err != nil {
-		if meta.IsNoMatchError(err) {
-			return nil
+		if !meta.IsNoMatchError(err) {
+			t.add(fmt.Errorf("listing settings.longhorn.io: %w", err))
 		}
-		return fmt.Errorf("listing settings.longhorn.io: %w", err)
+		return
 	}
 	for i := range list.Items {
 		setting := &list.Items[i]
 		d, known := settings.Lookup(setting.Name)
 		plan := plans[d.Name]
+		if settings.ReadOnly(setting.Name) {
+			continue // Longhorn's webhook refuses any write, annotations included
+		}
 		if known && plan.Value.Source == settings.SourceFairlead {
-			if err := r.closeRequest(ctx, setting); err != nil {
-				return err
-			}
+			t.add(r.closeRequest(ctx, setting))
 		}
 		if !known || !d.DangerZone || plan.Value.Source != settings.Source(r.Profile.Name) || plan.Value.Text != setting.Value {
 			continue // not in force, or not the value that was judged
@@ -58,15 +61,10 @@ func (r *Reconciler) reportSystem(ctx context.Context, plans map[settings.Name]s
 			continue
 		}
 		if _, told := setting.Annotations[PhaseAnnotation]; told || !plan.Applied || !setting.Status.Applied {
-			if err := r.writeSystem(ctx, setting, plan); err != nil {
-				return err
-			}
+			t.add(r.writeSystem(ctx, setting, plan)) // Longhorn judges the value again at every write
 		}
-		if err := r.closeOverride(ctx, setting, plan); err != nil {
-			return err
-		}
+		t.add(r.closeOverride(ctx, setting, plan))
 	}
-	return nil
 }
 
 // restarted tells whether every component is on the storage network. While one
@@ -81,14 +79,10 @@ func restarted(storageNetwork settings.SettingPlan) bool {
 // write that a crash has kept from being made.
 func (r *Reconciler) writeSystem(ctx context.Context, setting *longhorn.Setting, plan settings.SettingPlan) error {
 	applied := fmt.Sprintf("%s=%t", setting.Value, plan.Applied)
-	if setting.Status.Applied != plan.Applied {
-		if setting.Annotations[AppliedAnnotation] == applied {
-			r.standDown(setting, applied, plan)
-			return nil
-		}
-		if err := r.writeApplied(ctx, setting, plan.Applied); err != nil {
-			return err
-		}
+	otherwise := setting.Status.Applied != plan.Applied
+	if otherwise && setting.Annotations[AppliedAnnotation] == applied {
+		r.standDown(setting, applied, plan)
+		return nil
 	}
 	if (plan.Phase == settings.PhaseRolling || plan.Phase == settings.PhaseRestarting) && setting.Annotations[PhaseAnnotation] == string(plan.Phase) {
 		plan.Message, plan.Blockers = setting.Annotations[MessageAnnotation], nil // progress is in Fairlead's own settings
@@ -103,7 +97,25 @@ func (r *Reconciler) writeSystem(ctx context.Context, setting *longhorn.Setting,
 		}
 		annotations[BlockersAnnotation] = string(text)
 	}
-	return r.annotate(ctx, setting, annotations, plan)
+	maps.DeleteFunc(annotations, func(key string, value any) bool {
+		have, ok := setting.Annotations[key]
+		return value == nil && !ok || ok && value == have
+	})
+	what := "longhorn " + setting.Name
+	if !otherwise && len(annotations) == 0 || !r.due(what, applied+" "+string(plan.Phase), tellEvery) {
+		return nil
+	}
+	var err error
+	if otherwise {
+		err = r.writeApplied(ctx, setting, plan.Applied)
+	}
+	if err == nil {
+		err = r.annotate(ctx, setting, annotations, plan)
+	}
+	if apierrors.IsConflict(err) {
+		delete(r.paces, what) // nothing was written
+	}
+	return err
 }
 
 // writeApplied writes the one field, since the type here knows only a part of
@@ -116,13 +128,9 @@ func (r *Reconciler) writeApplied(ctx context.Context, setting *longhorn.Setting
 	return nil
 }
 
-// annotate writes those that are otherwise, whatever Longhorn has made of
-// applied meanwhile: else the two could write for ever.
+// annotate writes them whatever Longhorn has made of applied meanwhile: else
+// the two could write for ever.
 func (r *Reconciler) annotate(ctx context.Context, setting *longhorn.Setting, annotations map[string]any, plan settings.SettingPlan) error {
-	maps.DeleteFunc(annotations, func(key string, value any) bool {
-		have, ok := setting.Annotations[key]
-		return value == nil && !ok || ok && value == have
-	})
 	if len(annotations) == 0 {
 		return nil
 	}

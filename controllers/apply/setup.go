@@ -14,6 +14,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -34,6 +35,10 @@ const (
 	mostGathering  = 400 * time.Millisecond
 	// gatheringShare is how much longer events are gathered than the last look took.
 	gatheringShare = 4
+	// Errors are tried again ever more seldom, up to mostBackoff: one may last, and
+	// what waits for its time beside it must not.
+	leastBackoff = 50 * time.Millisecond
+	mostBackoff  = 30 * time.Second
 )
 
 // gathering is how long events are gathered now.
@@ -55,7 +60,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		va, ok := o.(*storagev1.VolumeAttachment)
 		return ok && va.Spec.Attacher == r.Profile.Driver
 	})
-	b := ctrl.NewControllerManagedBy(mgr).Named("apply-" + r.Profile.Name)
+	b := ctrl.NewControllerManagedBy(mgr).Named("apply-" + r.Profile.Name).WithOptions(controller.Options{
+		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](leastBackoff, mostBackoff),
+	})
 	for _, kind := range []client.Object{
 		&v1alpha1.NetworkRollout{}, &v1alpha1.Setting{}, &longhorn.Setting{}, &longhorn.Volume{},
 		&longhorn.InstanceManager{}, &longhorn.Engine{}, &longhorn.Replica{}, &longhorn.BackingImageManager{}, &longhorn.Node{},

@@ -2,11 +2,14 @@ package apply
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -16,13 +19,15 @@ import (
 	"github.com/fairlead-io/fairlead/settings"
 )
 
+var errInUse = errors.New("it has just come to run")
+
 // do does one piece of work, with what was decided upon as a precondition of the write.
 func (r *Reconciler) do(ctx context.Context, facts settings.Facts, work settings.Work) error {
 	var err error
 	var object client.Object
 	switch work.Action {
 	case settings.RestartComponent:
-		object, err = r.restart(ctx, work.Component)
+		object, err = r.restart(ctx, facts, work)
 	case settings.RemoveComponent:
 		object, err = r.remove(ctx, work.Component)
 	case settings.UpdateComponent:
@@ -44,14 +49,14 @@ var pastTense = map[settings.WorkAction]string{
 	settings.RestartComponent: "Restarted", settings.RemoveComponent: "Removed", settings.UpdateComponent: "Updated",
 }
 
+// overridden are those of the settings whose gates are.
+func overridden(facts settings.Facts, work settings.Work) []settings.Name {
+	return slices.DeleteFunc(slices.Clone(work.Settings), func(name settings.Name) bool { return !facts.Overridden[name] })
+}
+
 // why says what made it safe, or who answers for it.
 func (r *Reconciler) why(facts settings.Facts, work settings.Work) string {
-	var overridden []settings.Name
-	for _, name := range work.Settings {
-		if facts.Overridden[name] {
-			overridden = append(overridden, name)
-		}
-	}
+	overridden := overridden(facts, work)
 	switch {
 	case len(overridden) > 0:
 		return "; the gate of " + joinNames(overridden) + " is overridden"
@@ -69,10 +74,22 @@ func joinNames(names []settings.Name) string {
 	return strings.Join(texts, ", ")
 }
 
-// restart deletes the pod that was decided upon, and no other of its name.
-func (r *Reconciler) restart(ctx context.Context, c settings.Component) (client.Object, error) {
+// restart deletes the pod that was decided upon, and no other of its name. What
+// runs in an instance manager is no part of its pod, so no precondition can be
+// on it: it is read once more right before.
+func (r *Reconciler) restart(ctx context.Context, facts settings.Facts, work settings.Work) (client.Object, error) {
+	c := work.Component
 	uid := types.UID(c.UID)
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.Profile.Namespace, Name: c.Name, UID: uid}}
+	if c.Kind == settings.InstanceManager && len(overridden(facts, work)) == 0 {
+		uses, err := r.Live.InstanceManagerUses(ctx, c)
+		if err != nil {
+			return pod, err
+		}
+		if len(uses) > 0 { // that is an event too
+			return pod, apierrors.NewConflict(corev1.Resource("pods"), c.Name, fmt.Errorf("%w %s", errInUse, strings.Join(uses, ", ")))
+		}
+	}
 	return pod, r.Client.Delete(ctx, pod, client.Preconditions{UID: &uid})
 }
 

@@ -301,9 +301,13 @@ func (w *world) comeToRest() {
 	w.Helper()
 	for range 80 {
 		before := len(w.wrote)
-		w.step()
+		again := w.step().RequeueAfter
 		if !w.others() && len(w.wrote) == before {
-			return
+			if again == 0 || again > statusEvery {
+				return
+			}
+			w.clock.SetTime(w.clock.Now().Add(again))
+			continue
 		}
 		w.clock.SetTime(w.clock.Now().Add(time.Second))
 	}

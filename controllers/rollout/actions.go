@@ -89,15 +89,20 @@ func (r *Reconciler) restartClients(ctx context.Context, record settings.Record,
 		where += ", " + a.Network.String()
 	}
 	for _, c := range clients {
+		names, err := r.restartedFor(ctx, record, c)
+		if err != nil {
+			return err
+		}
 		uid := types.UID(c.UID)
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.Profile.Namespace, Name: c.Pod, UID: uid}}
-		err := r.Client.Delete(ctx, pod, client.Preconditions{UID: &uid})
+		err = r.Client.Delete(ctx, pod, client.Preconditions{UID: &uid})
 		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 			continue // gone, or another pod by now
 		}
 		if err != nil {
 			return fmt.Errorf("restarting pod %s: %w", c.Pod, err)
 		}
+		r.counted(names)
 		r.Log.Info("restarted a CSI plugin pod", "pod", c.Pod, "node", c.Node, "network", where)
 		r.Events.Eventf(pod, nil, corev1.EventTypeNormal, "Restarted", "Restart", "restarted by Fairlead to be on %s; no RWX volume is attached on %s", where, c.Node)
 	}

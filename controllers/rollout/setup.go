@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -19,11 +20,16 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/cluster"
 	"github.com/fairlead-io/fairlead/cluster/longhorn"
+	"github.com/fairlead-io/fairlead/controllers/restarts"
 )
 
 // SetupWithManager registers the controller. Whatever may open a gate brings an
 // event: nothing waits for a resync.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	var err error
+	if r.restarts, err = restarts.Counter(ctrlmetrics.Registry, r.Profile.Name); err != nil {
+		return err
+	}
 	request := reconcile.Request{NamespacedName: cluster.RolloutKey(r.Profile)}
 	one := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
 		return []reconcile.Request{request}

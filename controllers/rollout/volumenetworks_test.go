@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -23,6 +24,7 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/cluster"
 	"github.com/fairlead-io/fairlead/cluster/longhorn"
+	"github.com/fairlead-io/fairlead/controllers/restarts"
 	"github.com/fairlead-io/fairlead/settings"
 	"github.com/fairlead-io/fairlead/storage"
 )
@@ -53,6 +55,9 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 	r := &Reconciler{
 		Profile: storage.Longhorn(), Applies: true, VolumeNetworks: true, Settle: settings.DefaultSettle,
 		Client: c, Cached: reader, Live: reader, Events: events.NewFakeRecorder(100), Clock: clock, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	}
+	if r.restarts, err = restarts.Counter(prometheus.NewRegistry(), r.Profile.Name); err != nil {
+		t.Fatal(err)
 	}
 	return &rig{r, c, t, clock}
 }

@@ -1,0 +1,99 @@
+package apply
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/settings"
+)
+
+// Volumes come and go all the time while a setting waits for all of them: that
+// is no reason to wake every longhorn-manager each time.
+func TestVolumesThatComeAndGoMakeNoStormOfWrites(t *testing.T) {
+	w := waiting(t, setting(class, ""), setting(settings.TaintToleration, ""))
+	w.setSystem(class, "high")
+	w.setSystem(settings.TaintToleration, "a=b:NoSchedule")
+	w.comeToRest()
+	w.wrote, w.events = nil, nil
+	const looks, between = 600, 100 * time.Millisecond // a minute
+	for i := range looks {
+		if name := fmt.Sprintf("churn-%d", i%7); i/7%2 == 0 {
+			w.must(w.store.Create(t.Context(), attached(name)))
+		} else {
+			w.must(w.store.Delete(t.Context(), attached(name)))
+		}
+		w.clock.SetTime(w.clock.Now().Add(between))
+		w.step()
+	}
+	theirs, ours := 0, 0
+	for _, text := range w.wrote {
+		if strings.Contains(text, "longhorn.Setting/") {
+			theirs++
+		} else {
+			ours++
+		}
+	}
+	minute := looks * between
+	if most := 2 * (1 + int(minute/tellEvery)); theirs == 0 || theirs > most {
+		t.Errorf("Longhorn's settings are written %d times, of at most %d", theirs, most)
+	}
+	if most := 2 * (1 + int(minute/statusEvery)); ours == 0 || ours > most {
+		t.Errorf("Fairlead's settings are written %d times, of at most %d", ours, most)
+	}
+	if most := 2 * 2 * (1 + int(minute/tellEvery)); len(w.events) == 0 || len(w.events) > most {
+		t.Errorf("%d events, of at most %d: %q", len(w.events), most, w.events)
+	}
+
+	// When it is quiet again the last state is told everywhere, without anything that brings a look.
+	w.must(w.store.Create(t.Context(), attached("last")))
+	again := w.step().RequeueAfter
+	for range 20 {
+		if again == 0 {
+			break
+		}
+		if again > tellEvery {
+			t.Fatalf("it is looked at again after %s", again)
+		}
+		w.clock.SetTime(w.clock.Now().Add(again))
+		again = w.step().RequeueAfter
+	}
+	for _, name := range []settings.Name{class, settings.TaintToleration} {
+		status, a := w.status(name), w.system(name).Annotations
+		if !slices.ContainsFunc(status.Blockers, func(b v1alpha1.Blocker) bool { return b.Name == "last" }) {
+			t.Errorf("%s: blockers %+v", name, status.Blockers)
+		}
+		if !strings.Contains(a[BlockersAnnotation], `"name":"last"`) || a[MessageAnnotation] != status.Conditions[0].Message {
+			t.Errorf("%s: Longhorn's say %v, Fairlead's %s", name, a, status.Conditions[0].Message)
+		}
+		for _, kind := range []string{"v1alpha1.Setting/", "longhorn.Setting/"} {
+			told := w.told(kind + string(name))
+			if len(told) == 0 || !strings.HasSuffix(told[len(told)-1], status.Conditions[0].Message) {
+				t.Errorf("%s%s: events %q", kind, name, told)
+			}
+		}
+	}
+
+	// A phase that begins is told at once.
+	w.events = nil
+	w.clock.SetTime(w.clock.Now().Add(time.Millisecond))
+	for i := range 7 {
+		w.must(client.IgnoreNotFound(w.store.Delete(t.Context(), attached(fmt.Sprintf("churn-%d", i)))))
+	}
+	w.must(w.store.Delete(t.Context(), attached("last")))
+	w.detach()
+	w.step()
+	for _, name := range []settings.Name{class, settings.TaintToleration} {
+		if got := w.system(name).Annotations[PhaseAnnotation]; got != "Restarting" || w.status(name).Conditions[0].Reason != "Restarting" {
+			t.Errorf("%s: Longhorn's is %s, Fairlead's %+v", name, got, w.status(name).Conditions)
+		}
+	}
+	if got := w.told("Normal Restarting "); len(got) != 4 {
+		t.Errorf("events %q", w.events)
+	}
+}

@@ -1,0 +1,123 @@
+package apply
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/settings"
+)
+
+// refuse has writes of a kind to one setting refused, as the storage system's
+// own webhook does while it finds the value wrong.
+func (w *world) refuse(verb, kind string, name settings.Name) {
+	w.fail = func(did string, o client.Object) error {
+		if did == verb && fmt.Sprintf("*%s", kind) == fmt.Sprintf("%T", o) && o.GetName() == string(name) {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "settings"}, o.GetName(), errors.New("value is invalid"))
+		}
+		return nil
+	}
+}
+
+// goOn has all do their part, whatever the controller's errors; it returns the first.
+func (w *world) goOn() (first error) {
+	w.Helper()
+	for range 40 {
+		if _, err := w.reconcile(); first == nil {
+			first = err
+		}
+		w.others()
+		w.clock.SetTime(w.clock.Now().Add(pauses[0]))
+	}
+	return first
+}
+
+// Longhorn judges the value again at every write, annotations included: its
+// PriorityClass may be gone since. That setting is not reported on there; all
+// the others are, and all of them are applied.
+func TestOneRefusedReportStopsNoOtherSetting(t *testing.T) {
+	for _, verb := range []string{"patch", "status"} {
+		t.Run(verb, func(t *testing.T) {
+			w := newWorld(t, setting(class, ""), setting(settings.TaintToleration, ""))
+			w.comeToRest()
+			w.refuse(verb, "longhorn.Setting", class)
+			w.setSystem(class, "high")
+			w.setSystem(settings.TaintToleration, "a=b:NoSchedule")
+			err := w.goOn()
+			w.must(w.allOf("high"))
+			if !w.status(class).Applied || !w.status(settings.TaintToleration).Applied {
+				t.Errorf("Fairlead's own: %+v, %+v", w.status(class), w.status(settings.TaintToleration))
+			}
+			if s := w.system(settings.TaintToleration); !s.Status.Applied || s.Annotations[PhaseAnnotation] != "Applied" {
+				t.Errorf("the other: %+v, %v", s.Status, s.Annotations)
+			}
+			if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "of setting priority-class: ") && !strings.Contains(err.Error(), "in setting priority-class: ") {
+				t.Errorf("it is no error: %v", err)
+			}
+		})
+	}
+}
+
+// Nor does Fairlead's own: what is for others is still done.
+func TestOneRefusedStatusStopsNoOtherReport(t *testing.T) {
+	w := newWorld(t, setting(class, ""), setting(settings.TaintToleration, ""))
+	w.comeToRest()
+	w.refuse("status", "v1alpha1.Setting", class)
+	w.setSystem(class, "high")
+	w.setSystem(settings.TaintToleration, "a=b:NoSchedule")
+	if _, err := w.reconcile(); !apierrors.IsForbidden(err) {
+		t.Fatalf("got %v", err)
+	}
+	for _, name := range []settings.Name{class, settings.TaintToleration} {
+		if s := w.system(name); s.Status.Applied || s.Annotations[PhaseAnnotation] != "Restarting" {
+			t.Errorf("%s: %+v, %v", name, s.Status, s.Annotations)
+		}
+	}
+	if w.status(settings.TaintToleration).Applied || w.deployment().Spec.Template.Spec.PriorityClassName != "" {
+		t.Error("what is not told is done, or what could be told is not")
+	}
+}
+
+// Two errors, of which one is a conflict: that one is looked at again, and the other told.
+func TestAConflictBesideARefusal(t *testing.T) {
+	w := newWorld(t, setting(class, ""), setting(settings.TaintToleration, ""))
+	w.comeToRest()
+	w.refuse("patch", "longhorn.Setting", class)
+	refused, conflicts := w.fail, 0
+	w.fail = func(verb string, o client.Object) error {
+		if verb == "status" && o.GetName() == string(settings.TaintToleration) && conflicts == 0 {
+			conflicts++
+			return apierrors.NewConflict(schema.GroupResource{Resource: "settings"}, o.GetName(), errDied)
+		}
+		return refused(verb, o)
+	}
+	w.setSystem(class, "high")
+	w.setSystem(settings.TaintToleration, "a=b:NoSchedule")
+	if _, err := w.reconcile(); !apierrors.IsForbidden(err) || strings.Contains(err.Error(), "taint-toleration") {
+		t.Errorf("got %v", err)
+	}
+	if w.deployment().Spec.Template.Spec.PriorityClassName != "" {
+		t.Error("something is done before it is told")
+	}
+	_ = w.goOn()
+	w.must(w.allOf("high"))
+}
+
+// Longhorn's webhook lets nobody but Longhorn write those.
+func TestReadOnlySettingsAreNotWritten(t *testing.T) {
+	limit := setting(settings.V2HugepageLimit, "4096")
+	limit.Status.Applied = false
+	w := newWorld(t, limit)
+	w.annotate(w.system(settings.V2HugepageLimit), map[string]string{PhaseAnnotation: "Waiting", settings.OverrideAnnotation: "x"})
+	w.comeToRest()
+	for _, text := range w.wrote {
+		if strings.Contains(text, "longhorn.Setting/"+string(settings.V2HugepageLimit)) {
+			t.Errorf("it wrote %s", text)
+		}
+	}
+}

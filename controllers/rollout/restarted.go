@@ -1,0 +1,75 @@
+package rollout
+
+import (
+	"context"
+	"strings"
+
+	"github.com/fairlead-io/fairlead/cluster"
+	"github.com/fairlead-io/fairlead/settings"
+	"github.com/fairlead-io/fairlead/storage"
+)
+
+// clientKind is the kind that CSI plugin pods are counted as. The DaemonSet,
+// whose template package apply writes for other settings, counts there as itself.
+const clientKind = "CSIPlugin"
+
+// restartedFor are the settings that a client pod is restarted for: those that
+// are not applied and choose its network, if it is on another, else those that
+// its template is built with. What is restarted for networks of single volumes is for none.
+func (r *Reconciler) restartedFor(ctx context.Context, record settings.Record, c storage.Client) ([]settings.Name, error) {
+	states, err := r.Cached.SettingStates(ctx)
+	if err != nil {
+		return nil, err
+	}
+	values := settings.Values{}
+	for _, s := range states {
+		values[s.Name] = s.Value
+	}
+	var names []settings.Name
+	for _, s := range states {
+		if s.Applied || neverSet(s) {
+			continue
+		}
+		if c.Network != record.Clients && choosesNetwork(s.Name, values) || c.Network == record.Clients && r.buildsClients(s) {
+			names = append(names, s.Name)
+		}
+	}
+	return names, nil
+}
+
+// neverSet: the default was in force before too.
+func neverSet(s cluster.SettingState) bool {
+	return s.Value.Source == settings.SourceDefault &&
+		(s.Own == nil || s.Own.Status.AppliedValue == nil || *s.Own.Status.AppliedValue == s.Value.Text)
+}
+
+// choosesNetwork: storage-network does while the older RWX setting has it follow, and the newer has no value.
+func choosesNetwork(name settings.Name, values settings.Values) bool {
+	switch name {
+	case settings.EndpointNetworkForRWX, settings.StorageNetworkForRWX:
+		return true
+	case settings.StorageNetwork:
+		return values[settings.StorageNetworkForRWX].Text == "true" && strings.TrimSpace(values[settings.EndpointNetworkForRWX].Text) == ""
+	}
+	return false
+}
+
+// buildsClients tells whether the CSI plugin's template is built with the setting.
+func (r *Reconciler) buildsClients(s cluster.SettingState) bool {
+	if s.Wants == nil || choosesNetwork(s.Name, nil) {
+		return false
+	}
+	normal, err := s.Normalize(s.Value.Text)
+	if err != nil {
+		return false
+	}
+	_, concerns := s.Wants(normal, settings.Component{Kind: settings.DaemonSetComponent, Name: r.Profile.ClientDaemonSet, Client: true}, nil)
+	return concerns
+}
+
+// counted counts a restart for each of the settings.
+func (r *Reconciler) counted(names []settings.Name) {
+	for _, name := range names {
+		r.restarts.WithLabelValues(string(name), clientKind).Inc()
+	}
+}
