@@ -178,7 +178,7 @@ func (f Facts) unfencing(step *Step) {
 	}
 	// Nothing is fenced any more: what is there now is looked at like any node.
 	s.Phase = v1alpha1.NodeLost
-	if f.Override.Gate == GateUnfence {
+	if f.Override.Gate == GateUnfence && f.Node.Ready || f.Override.givesUp(f.Node, *s) {
 		s.Volumes = f.Holding // what was lost is given up
 		f.inherit(step)
 	}

@@ -155,7 +155,7 @@ func TestARefusalToCloseIsAnError(t *testing.T) {
 func TestAnOverrideExpires(t *testing.T) {
 	for group, object := range groups {
 		t.Run(group, func(t *testing.T) {
-			w := waiting(t, setting(class, ""))
+			w := waiting(t, there(group)...)
 			w.setIn(group, "high")
 			w.annotate(object(w), request("high"))
 			w.must(w.store.Status().Update(t.Context(), down(w.node("node-2"))))
@@ -227,7 +227,7 @@ func TestAnExpiredOverrideThatCantBeTakenAwayHoldsNoMore(t *testing.T) {
 func TestANewLeaderDoesNotTellAnOverrideAgain(t *testing.T) {
 	for group, object := range groups {
 		t.Run(group, func(t *testing.T) {
-			w := waiting(t, setting(class, ""))
+			w := waiting(t, there(group)...)
 			w.setIn(group, "high")
 			w.annotate(object(w), request("high"))
 			w.step()
