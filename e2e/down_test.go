@@ -130,7 +130,7 @@ func (c *cluster) managerCreates() {
 		return impersonating
 	}
 	setting := func() *longhorn.Setting {
-		return &longhorn.Setting{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: string(settings.V2GuaranteedCPU)}, Value: "1500"}
+		return &longhorn.Setting{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: string(settings.InstanceManagerProbeTimeout)}, Value: "15"}
 	}
 	forged := setting()
 	forged.Annotations = map[string]string{settings.OverrideAnnotation: "quick"}
@@ -142,7 +142,7 @@ func (c *cluster) managerCreates() {
 	longhornManager := as(manager + storage.Longhorn().ServiceAccount)
 	created := setting()
 	c.must(longhornManager.Create(c.t.Context(), created))
-	created.Value = "1750"
+	created.Value = "20"
 	if err := longhornManager.Update(c.t.Context(), created); err == nil || !strings.Contains(err.Error(), "settings.longhorn.fairlead.io") {
 		c.t.Errorf("longhorn-manager, and so whoever uses its UI, changes a setting that nobody has judged: %v", err)
 	}

@@ -9,13 +9,16 @@ import (
 
 	"github.com/spf13/cobra"
 
+	config "github.com/fairlead-io/fairlead/api/config/v1alpha1"
 	"github.com/fairlead-io/fairlead/cluster"
 	"github.com/fairlead-io/fairlead/settings"
+	"github.com/fairlead-io/fairlead/validators"
 )
 
 type planOptions struct {
 	clientOptions
 	set, unset []string
+	group      string
 }
 
 func planCommand() *cobra.Command {
@@ -26,19 +29,24 @@ func planCommand() *cobra.Command {
 		Long: `Tell what settings would do to this cluster now, and what would wait; change nothing.
 
 The cluster is read live. Without --set and --unset the plan is for the values in
-force, else for what they would be: as if set in settings.fairlead.io, or taken away
-there. Only form is checked. The webhooks, which are not asked, may still refuse or
-warn of a value for what else is in the cluster, such as a network that is missing.
+force, else for what they would be: as if set in settings of the group, one after the
+other, or taken away there. Each is judged as Fairlead's webhook would judge it, by
+the same rules; what that refuses is not planned. No webhook is asked: another one,
+such as the storage system's, may still refuse.
 
 Exit codes:
   0  all that was asked about would be applied now, or there is nothing to do
-  1  error: the cluster could not be read, or a name or value was refused; see standard error
+  1  error: the cluster could not be read, or a name, a value or a change is refused; see standard error
   2  something that was asked about would wait; the plan says for what`,
 		Example: `  fairlead plan --set priority-class=longhorn-critical
   fairlead plan --set storage-network=kube-system/storage-net --set storage-network-for-rwx-volume-enabled=true
+  fairlead plan --set priority-class=longhorn-critical --group=longhorn.io
   fairlead plan --unset priority-class -o json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.group != ownGroup && o.group != systemGroup {
+				return fmt.Errorf("--group %q: %w", o.group, errGroup)
+			}
 			changes, err := parseChanges(o.set, o.unset)
 			if err != nil {
 				return err
@@ -47,7 +55,7 @@ Exit codes:
 			if err != nil {
 				return err
 			}
-			view, err := p.plan(cmd.Context(), changes, time.Now())
+			view, err := p.plan(cmd.Context(), request{changes, o.group == ownGroup}, time.Now())
 			if err != nil {
 				return explain(err)
 			}
@@ -57,26 +65,79 @@ Exit codes:
 	o.setup(cmd)
 	// Arrays, since values may have commas.
 	cmd.Flags().StringArrayVar(&o.set, "set", nil, "name=value to plan for; may be given several times")
-	cmd.Flags().StringArrayVar(&o.unset, "unset", nil, "name of a setting whose value is taken away from settings.fairlead.io; may be given several times")
+	cmd.Flags().StringArrayVar(&o.unset, "unset", nil, "name of a setting whose value is taken away from settings of the group; may be given several times")
+	cmd.Flags().StringVar(&o.group, "group", ownGroup, "group of the settings that would be changed: "+ownGroup+", or the storage system's, "+systemGroup)
 	return cmd
 }
 
-// plan reads the cluster and makes the plan.
-func (p place) plan(ctx context.Context, changes changes, now time.Time) (planView, error) {
-	own, system, err := p.reader.Values(ctx)
-	if err != nil {
-		return planView{}, err
-	}
+var errGroup = fmt.Errorf("must be %s or %s", ownGroup, systemGroup)
+
+// request is what a plan is asked for: changes in Fairlead's own group or in the storage system's.
+type request struct {
+	changes
+	own bool
+}
+
+// plan reads the cluster, judges the changes and makes the plan.
+func (p place) plan(ctx context.Context, q request, now time.Time) (planView, error) {
 	o := cluster.FactsOptions{Now: now, Settle: p.configuration.Networks.Settle.Duration, VolumeNetworks: p.Duties.ServesVolumeNetworks()}
 	facts, err := p.reader.Facts(ctx, o)
 	if err != nil {
 		return planView{}, err
 	}
-	then := settings.Resolve(changes.to(own), system, p.Name)
+	then := q.then(facts)
 	if err := p.completeRollout(ctx, &facts, then, o); err != nil {
 		return planView{}, err
 	}
-	return viewOf(p.Storage(), facts, changes, then), nil
+	judged, err := p.judgedBy(ctx, facts, q)
+	if err != nil {
+		return planView{}, err
+	}
+	if p.Duties.Settings == config.Off {
+		return viewOf(p.Storage(), facts, q.changes, then), nil // the webhook judges nothing
+	}
+	return q.planned(judged)
+}
+
+// judgedBy adds what the webhook knows beside the facts of a plan.
+func (p place) judgedBy(ctx context.Context, facts settings.Facts, q request) (validators.SettingFacts, error) {
+	judged := validators.SettingFacts{
+		Facts: facts, Own: q.own, Applies: p.Duties.Settings == config.Apply,
+		MissingPolicy: validators.Strictness(p.configuration.Networks.Missing),
+	}
+	if len(q.changes) == 0 {
+		return judged, nil // nothing to judge: these need not be allowed to be read
+	}
+	var err error
+	if judged.PriorityClasses, _, err = p.reader.PriorityClasses(ctx); err != nil {
+		return judged, err
+	}
+	// As in the webhook: a cluster without Multus has no such kind.
+	judged.Networks, err = p.reader.Networks(ctx)
+	judged.NetworksKnown = err == nil
+	return judged, nil
+}
+
+// planned is all of the command between reading and showing.
+func (q request) planned(facts validators.SettingFacts) (planView, error) {
+	warnings, err := judge(facts, q)
+	if err != nil {
+		return planView{}, err
+	}
+	view := viewOf(facts.Profile, facts.Facts, q.changes, q.then(facts.Facts))
+	view.warn(warnings)
+	return view, nil
+}
+
+// then are the values in force after the changes.
+func (q request) then(facts settings.Facts) settings.Values {
+	own, system := facts.OwnValues, facts.SystemValues
+	if q.own {
+		own = q.to(own)
+	} else {
+		system = q.to(system)
+	}
+	return settings.Resolve(own, system, facts.Profile.Name)
 }
 
 // completeRollout gathers what is left out where a value in force is malformed,

@@ -142,11 +142,11 @@ func (p *planner) setting(s settings.SettingPlan) planSetting {
 	_, changed := p.changes[s.Name]
 	shown := planSetting{
 		Name: string(s.Name), Changed: changed, Now: valueOf(p.now[s.Name]), Then: valueOf(s.Value),
-		Applies: p.applies(s), Reason: s.Message, Gate: string(d.Gate), Progress: []planProgress{},
+		Applies: p.applies(s), Reason: s.Message, Gate: string(d.Gate), Progress: []planProgress{}, Warnings: []string{},
 	}
 	// In the words that whoever changes the setting would read.
 	if _, text := settings.Announce(p.plan, s.Name); changed && text != "" && shown.Applies != appliesInvalid {
-		shown.Reason = strings.TrimPrefix(text, "accepted; ")
+		shown.Reason = strings.TrimPrefix(text, accepted)
 	}
 	if changed && d.Gate == settings.AtOnce && shown.Applies == appliesDone && shown.Now.Value != shown.Then.Value {
 		shown.Applies, shown.Reason = appliesNow, "in force as soon as it is set: nothing restarts"
