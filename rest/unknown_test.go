@@ -77,6 +77,8 @@ func TestOneAddressDoesNotUseUpTheReviews(t *testing.T) {
 // Regression: callers without a token of the cluster took the places of those with one.
 func TestTokensUnderReviewTakeNoPlaceOfRequests(t *testing.T) {
 	f := newFixture(t)
+	garbage := []string{"Authorization", "Bearer garbage"}
+	f.do("GET", one, "", garbage...)
 	release := make(chan struct{})
 	f.onTokenReview = func(token string) {
 		if token != aliceToken {
@@ -95,18 +97,22 @@ func TestTokensUnderReviewTakeNoPlaceOfRequests(t *testing.T) {
 	for i := range authenticating - 1 {
 		waiting.Go(func() { ask(i) })
 	}
-	for f.tokensReviewed() < authenticating-1 {
+	for f.tokensReviewed() < authenticating {
 		time.Sleep(time.Millisecond)
 	}
 	if w := f.do("GET", one, ""); w.Code != http.StatusOK {
 		t.Errorf("alice: got %d %s", w.Code, w.Body)
 	}
 	waiting.Go(func() { ask(100) })
-	for f.tokensReviewed() < authenticating+1 {
+	for f.tokensReviewed() < authenticating+2 {
 		time.Sleep(time.Millisecond)
 	}
 	if w := ask(101); w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") == "" {
 		t.Errorf("one more: got %d", w.Code)
+	}
+	// What needs no review needs no place of either kind.
+	if w := f.do("GET", one, "", garbage...); w.Code != http.StatusUnauthorized {
+		t.Errorf("an unknown token: got %d", w.Code)
 	}
 	if len(f.api.places) != authenticating || cap(f.api.places) != authenticating {
 		t.Errorf("%d of %d places", len(f.api.places), cap(f.api.places))
