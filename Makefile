@@ -99,6 +99,7 @@ fuzz: ## Fuzz everything that parses input from outside, FUZZTIME (1m) each
 .PHONY: bench
 bench: ## Ratios against controller-runtime's own handlers, side by side
 	go run ./bench
+	go test ./cmd/fairlead -run '^$$' -bench '^BenchmarkPlan$$'
 
 .PHONY: bench-scale
 bench-scale: control-plane $(BIN)/fairlead $(BIN)/scale ## 500 nodes, 5,000 workloads, and a tenth of it; SCALE="-nodes 5,50"

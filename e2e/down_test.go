@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/cluster/longhorn"
@@ -67,6 +68,7 @@ func TestFairleadDown(t *testing.T) {
 		// longhorn-manager creates what is missing, with defaults, as it starts: it must not fail for our sake.
 		_, err := c.Kubectl(t.Context(), "apiVersion: longhorn.io/v1beta2\nkind: Setting\nmetadata: {name: endpoint-network-for-rwx-volume, namespace: longhorn-system}\nvalue: \"\"\n", "create", "-f", "-")
 		c.must(err)
+		c.managerCreates()
 		err = c.Client.DeleteAllOf(t.Context(), &longhorn.Setting{}, client.InNamespace(namespace), client.DryRunAll)
 		if err == nil || !strings.Contains(err.Error(), "settings.longhorn.fairlead.io") {
 			t.Errorf("many settings can be deleted at once: %v", err)
@@ -113,6 +115,37 @@ func TestFairleadDown(t *testing.T) {
 		return nil
 	})
 	c.waitApplied(network)
+}
+
+// managerCreates: longhorn-manager creates a setting with the value of the one that it
+// replaces, as it starts. Nobody else may while Fairlead is down, nor may it change one.
+func (c *cluster) managerCreates() {
+	c.t.Helper()
+	const manager = "system:serviceaccount:" + namespace + ":"
+	as := func(user string) client.Client {
+		config := rest.CopyConfig(c.Config)
+		config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:masters"}}
+		impersonating, err := client.New(config, client.Options{Scheme: c.Client.Scheme()})
+		c.must(err)
+		return impersonating
+	}
+	setting := func() *longhorn.Setting {
+		return &longhorn.Setting{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: string(settings.InstanceManagerProbeTimeout)}, Value: "15"}
+	}
+	forged := setting()
+	forged.Annotations = map[string]string{settings.OverrideAnnotation: "quick"}
+	for user, s := range map[string]*longhorn.Setting{manager + "default": setting(), manager + storage.Longhorn().ServiceAccount: forged} {
+		if err := as(user).Create(c.t.Context(), s); err == nil || !strings.Contains(err.Error(), "settings.longhorn.fairlead.io") {
+			c.t.Errorf("%s creates a setting that nobody has judged: %v", user, err)
+		}
+	}
+	longhornManager := as(manager + storage.Longhorn().ServiceAccount)
+	created := setting()
+	c.must(longhornManager.Create(c.t.Context(), created))
+	created.Value = "20"
+	if err := longhornManager.Update(c.t.Context(), created); err == nil || !strings.Contains(err.Error(), "settings.longhorn.fairlead.io") {
+		c.t.Errorf("longhorn-manager, and so whoever uses its UI, changes a setting that nobody has judged: %v", err)
+	}
 }
 
 // dropTemplateNetwork does what an installer does that knows nothing of the

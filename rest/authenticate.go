@@ -2,6 +2,7 @@ package rest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -43,7 +44,8 @@ func bearerToken(r *http.Request) string {
 
 const howToAuthenticate = "send a token of the cluster as Authorization: Bearer <token>, such as one of kubectl create token"
 
-// authenticate has the API server say whose token it is.
+// authenticate has the API server say whose token it is. The place that this takes
+// is left before the request is worked on.
 func (a *api) authenticate(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		token := bearerToken(r)
@@ -52,19 +54,46 @@ func (a *api) authenticate(next http.Handler) http.Handler {
 			refuse(w, http.StatusUnauthorized, metav1.StatusReasonUnauthorized, howToAuthenticate)
 			return
 		}
-		user, ok, err := a.whose(r.Context(), token)
+		if a.unknown.has(token) {
+			refuseUnknown(w)
+			return
+		}
+		user, ok, err := a.whoseLimited(r, token)
 		switch {
+		case errors.Is(err, errTooMany):
+			tooMany(w)
 		case err != nil:
 			a.Log.Error("reviewing a token", "error", err)
 			refuse(w, http.StatusBadGateway, metav1.StatusReasonInternalError, "the API server could not be asked whose token this is; see Fairlead's log")
 		case !ok:
-			w.Header().Set("WWW-Authenticate", `Bearer realm="fairlead", error="invalid_token"`)
-			refuse(w, http.StatusUnauthorized, metav1.StatusReasonUnauthorized, "the API server does not know this token, or it has expired: "+howToAuthenticate)
+			a.unknown.add(token)
+			refuseUnknown(w)
 		default:
 			seen(r.Context()).user = user.Username
 			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, caller{user, token})))
 		}
 	})
+}
+
+func refuseUnknown(w http.ResponseWriter) {
+	w.Header().Set("WWW-Authenticate", `Bearer realm="fairlead", error="invalid_token"`)
+	refuse(w, http.StatusUnauthorized, metav1.StatusReasonUnauthorized, "the API server does not know this token, or it has expired: "+howToAuthenticate)
+}
+
+var errTooMany = errors.New("too many tokens to review")
+
+// whoseLimited is whose, for so many at once and so many of one address.
+func (a *api) whoseLimited(r *http.Request, token string) (authenticationv1.UserInfo, bool, error) {
+	select {
+	case a.places <- struct{}{}:
+		defer func() { <-a.places }()
+	default:
+		return authenticationv1.UserInfo{}, false, errTooMany
+	}
+	if !a.limits.allow(r) {
+		return authenticationv1.UserInfo{}, false, errTooMany
+	}
+	return a.whose(r.Context(), token)
 }
 
 func (a *api) whose(ctx context.Context, token string) (authenticationv1.UserInfo, bool, error) {

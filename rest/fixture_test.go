@@ -52,8 +52,11 @@ type apiServer struct {
 	broken bool
 	// onWrite is what a change does to the objects.
 	onWrite func(write)
-	writes  []write
-	reviews []authorizationv1.SubjectAccessReviewSpec
+	// onTokenReview holds a review up.
+	onTokenReview func(token string)
+	tokenReviews  int
+	writes        []write
+	reviews       []authorizationv1.SubjectAccessReviewSpec
 }
 
 func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -76,6 +79,12 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case strings.HasSuffix(r.URL.Path, "/tokenreviews"):
 		var review authenticationv1.TokenReview
 		s.decode(data, &review)
+		s.tokenReviews++
+		if s.onTokenReview != nil {
+			s.Unlock()
+			s.onTokenReview(review.Spec.Token)
+			s.Lock()
+		}
 		if review.Spec.Token == aliceToken {
 			review.Status = authenticationv1.TokenReviewStatus{Authenticated: true, User: authenticationv1.UserInfo{
 				Username: "alice", Groups: []string{"ops"}, Extra: map[string]authenticationv1.ExtraValue{"scopes": {"a"}},
@@ -123,6 +132,7 @@ func everything() map[string]bool {
 type fixture struct {
 	*apiServer
 	handler http.Handler
+	api     *api
 	objects client.Client
 	log     *strings.Builder
 }
@@ -136,22 +146,21 @@ func newFixture(t *testing.T, objects ...client.Object) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := &rest.Config{Host: listening.URL, BearerToken: ownToken, ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON}}
+	config := &rest.Config{Host: listening.URL, QPS: -1, BearerToken: ownToken, ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON}}
 	clientset, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)
 	}
 	stored := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
 	f := &fixture{apiServer: server, objects: stored, log: &strings.Builder{}}
-	handler, err := NewRouter(Options{
+	if f.api, err = newAPI(Options{
 		Profiles: []Profile{{Profile: storage.Longhorn(), Live: cluster.NewReader(storage.Longhorn(), stored, stored)}},
 		Tokens:   clientset.AuthenticationV1().TokenReviews(), Access: clientset.AuthorizationV1().SubjectAccessReviews(),
 		Cluster: config, Scheme: scheme, Log: slog.New(slog.NewTextHandler(f.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
-	})
-	if err != nil {
+	}); err != nil {
 		t.Fatal(err)
 	}
-	f.handler = handler
+	f.handler = f.api.router()
 	return f
 }
 

@@ -9,7 +9,7 @@ import (
 )
 
 // The API must never be in the way of admission, which the same process serves:
-// it works on so many requests at once, and refuses the rest.
+// it works on so many requests of known callers at once, and refuses the rest.
 const (
 	concurrent     = 16
 	requestTimeout = 20 * time.Second
@@ -24,11 +24,15 @@ func atMost(n int) func(http.Handler) http.Handler {
 				defer func() { <-places }()
 				next.ServeHTTP(w, r)
 			default:
-				w.Header().Set("Retry-After", "1")
-				refuse(w, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, "too many requests at once: try again in a second")
+				tooMany(w)
 			}
 		})
 	}
+}
+
+func tooMany(w http.ResponseWriter) {
+	w.Header().Set("Retry-After", "1")
+	refuse(w, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, "too many requests at once: try again in a second")
 }
 
 // within ends what a request has asked of the API server when nobody waits for it any more.

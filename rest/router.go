@@ -37,24 +37,39 @@ type Options struct {
 type api struct {
 	Options
 	writer writer
+	// What there is before a caller is known; see unknown.go.
+	unknown *unknownTokens
+	limits  *reviewLimits
+	places  chan struct{}
 }
 
 // NewRouter serves the API.
 func NewRouter(o Options) (http.Handler, error) {
+	a, err := newAPI(o)
+	if err != nil {
+		return nil, err
+	}
+	return a.router(), nil
+}
+
+func newAPI(o Options) (*api, error) {
 	writer, err := newWriter(o.Cluster, o.Scheme)
 	if err != nil {
 		return nil, err
 	}
-	a := &api{o, writer}
+	return &api{o, writer, newUnknownTokens(), newReviewLimits(), make(chan struct{}, authenticating)}, nil
+}
+
+func (a *api) router() http.Handler {
 	r := chi.NewRouter()
-	r.Use(a.recorded, a.recovered, atMost(concurrent), within(requestTimeout))
+	r.Use(a.recorded, a.recovered, within(requestTimeout))
 	r.NotFound(func(w http.ResponseWriter, _ *http.Request) {
 		refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, "there is nothing here: GET /v1/settings lists the settings")
 	})
 	r.Route("/v1/settings", func(r chi.Router) {
-		r.Use(a.authenticate)
+		r.Use(a.authenticate, atMost(concurrent))
 		r.Handle("/", methods{http.MethodGet: a.list, http.MethodHead: a.list})
 		r.Handle("/{name}", methods{http.MethodGet: a.get, http.MethodHead: a.get, http.MethodPut: a.put})
 	})
-	return r, nil
+	return r
 }

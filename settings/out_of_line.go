@@ -20,6 +20,7 @@ type OutOfLine struct {
 // What waits for a detached volume is brought in line by the roll-out; a server
 // pod that its clients can't find, by package controllers/volumes.
 func FindOutOfLine(r Rollout) []OutOfLine {
+	r = r.indexed()
 	var found []OutOfLine
 	for _, c := range r.Clients {
 		if c.Terminating || r.DaemonSet.OptOut {
@@ -68,10 +69,8 @@ func (r Rollout) waitsFor(s storage.Service) string {
 	case s.OptOut:
 		return "left alone, since it opts out by " + storage.OptOutAnnotation
 	}
-	for _, v := range r.Volumes {
-		if v.Name == s.Volume && v.Attached {
-			return "replaced when the volume is detached: " + Detail(SharedVolumeGate([]storage.Volume{v}))
-		}
+	if v, attached := r.lookup().attached[s.Volume]; attached {
+		return "replaced when the volume is detached: " + Detail(SharedVolumeGate([]storage.Volume{v}))
 	}
 	return "replaced when its server pod is gone"
 }

@@ -34,9 +34,5 @@ func (r Rollout) Due(volume string) storage.Placement {
 
 // RequestOf is what annotations ask for the volume.
 func (r Rollout) RequestOf(volume string) storage.Request {
-	i := slices.IndexFunc(r.Volumes, func(v storage.Volume) bool { return v.Name == volume })
-	if i < 0 {
-		return storage.Request{}
-	}
-	return r.Volumes[i].Request
+	return r.lookup().volumes[volume].Request
 }

@@ -77,6 +77,7 @@ type Step struct {
 // servers first, and a change from one network to another is the second
 // followed by the first. Networks of single volumes go on where that is at rest.
 func Next(r Rollout) Step {
+	r = r.indexed()
 	s := Step{Total: r.DaemonSet.Wanted}
 	s.Updated = max(0, s.Total-len(r.outdated())-r.missing())
 	// First what keeps servers from where a client is missing.

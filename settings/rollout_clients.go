@@ -150,9 +150,11 @@ func (r Rollout) clientsAstray() bool {
 // compactByName merges the blockers of one name into one, nodes joined.
 func compactByName(blockers []Blocker) []Blocker {
 	var merged []Blocker
+	index := map[string]int{}
 	for _, b := range blockers {
-		i := slices.IndexFunc(merged, func(m Blocker) bool { return m.Name == b.Name })
-		if i < 0 {
+		i, there := index[b.Name]
+		if !there {
+			index[b.Name] = len(merged)
 			merged = append(merged, b)
 			continue
 		}

@@ -48,6 +48,9 @@ type Rollout struct {
 	ClassNetworks []storage.Network
 	// Networks that exist; needed only where NewNetworks has something to look up.
 	Networks []storage.Network
+
+	// index of the above while one decision is made; see indexed.
+	index *rolloutIndex
 }
 
 // DaemonSet is the one of the client pods.

@@ -57,8 +57,9 @@ func (r Rollout) misplacedCommon() []storage.Service {
 }
 
 func (r Rollout) atRest(volume string) bool {
-	return !slices.ContainsFunc(r.Volumes, func(v storage.Volume) bool { return v.Name == volume && v.Attached }) &&
-		!slices.ContainsFunc(r.Servers, func(s storage.Server) bool { return s.Volume == volume })
+	x := r.lookup()
+	_, attached := x.attached[volume]
+	return !attached && !x.served[volume]
 }
 
 // stranded are the servers, and the Services that new server pods would follow,

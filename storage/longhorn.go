@@ -8,6 +8,7 @@ func Longhorn() Profile {
 		Name:            "longhorn",
 		Driver:          "driver.longhorn.io",
 		Namespace:       "longhorn-system",
+		ServiceAccount:  "longhorn-service-account", // of its manifests and chart; --service-account of longhorn-manager
 		ServerLabels:    map[string]string{managedBy: "longhorn-manager", component: "share-manager"},
 		ClientLabels:    map[string]string{"app": "longhorn-csi-plugin"},
 		ClientDaemonSet: "longhorn-csi-plugin",

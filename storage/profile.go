@@ -8,6 +8,8 @@ type Profile struct {
 	Driver string
 	// Namespace that the storage system runs in.
 	Namespace string
+	// ServiceAccount, of that namespace, that the storage system itself writes as.
+	ServiceAccount string
 
 	// ServerLabels select the pods that serve shared volumes.
 	ServerLabels map[string]string

@@ -127,8 +127,20 @@ func validateSettings(p storage.Profile) admissionregistrationv1.ValidatingWebho
 			// The controller creates Fairlead's own settings without a value: there is nothing to judge.
 			condition("not-an-empty-one", "!(request.operation == 'CREATE' && request.resource.group == 'fairlead.io' && !has(object.value) && object.metadata.name in "+all+" && !("+overrideChanged+"))"),
 			notADefault(),
+			notTheStorageSystemsOwn(p),
 		},
 	}
+}
+
+// notTheStorageSystemsOwn: longhorn-manager creates settings as it starts also with
+// values of older settings (endpoint-network-for-rwx-volume, from 1.11) and of its
+// ConfigMap of default settings, and does not start if it can't. Nobody else creates
+// settings as it; changes made in its UI are updates as the same account, and judged.
+// By the request's namespace, so that it holds where Longhorn is in another one.
+func notTheStorageSystemsOwn(p storage.Profile) admissionregistrationv1.MatchCondition {
+	return condition("not-created-by-the-storage-system", fmt.Sprintf(
+		"!(request.operation == 'CREATE' && request.resource.group != 'fairlead.io' && request.userInfo.username == 'system:serviceaccount:' + request.namespace + ':%s' && !(%s))",
+		p.ServiceAccount, overrideChanged))
 }
 
 // replaced are the settings that a later version of the storage system does not know any more.

@@ -176,6 +176,31 @@ func TestEverySettingOfTheDangerZoneIsJudged(t *testing.T) {
 	}
 }
 
+// Regression: all longhorn-managers crashed again and again after an upgrade while
+// Fairlead was down, since they create settings with values of older ones as they start.
+func TestTheStorageSystemMayCreateItsSettingsAsItStarts(t *testing.T) {
+	for _, p := range storage.Profiles() {
+		conditions := validateSettings(p).MatchConditions
+		i := slices.IndexFunc(conditions, func(c admissionregistrationv1.MatchCondition) bool {
+			return c.Name == "not-created-by-the-storage-system"
+		})
+		if i < 0 || p.ServiceAccount == "" {
+			t.Fatalf("%s: %q is not exempt in %+v", p.Name, p.ServiceAccount, conditions)
+		}
+		for _, part := range []string{
+			"request.operation == 'CREATE'",                // not what its UI changes
+			"request.resource.group != 'fairlead.io'",      // not Fairlead's own settings
+			"':" + p.ServiceAccount + "'",                  // nobody else
+			"!(" + overrideChanged + ")",                   // and no gate is overridden by it
+			"'system:serviceaccount:' + request.namespace", // nor an account of that name elsewhere
+		} {
+			if !strings.Contains(conditions[i].Expression, part) {
+				t.Errorf("%s: %q is not in %s", p.Name, part, conditions[i].Expression)
+			}
+		}
+	}
+}
+
 // requestTimeout is the API server's default for one request, webhooks included.
 const requestTimeout = time.Minute
 

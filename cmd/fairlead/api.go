@@ -35,9 +35,14 @@ func apiServer(address string, c *config.Configuration, restConfig *k8srest.Conf
 	if err != nil {
 		return nil, fmt.Errorf("building the API's client: %w", err)
 	}
-	reviews, err := kubernetes.NewForConfig(own)
+	// And for tokens apart from the rest: whoever sends tokens that nobody knows holds up no known caller.
+	tokens, err := kubernetes.NewForConfig(own)
 	if err != nil {
-		return nil, fmt.Errorf("building the API's client for reviews: %w", err)
+		return nil, fmt.Errorf("building the API's client for tokens: %w", err)
+	}
+	access, err := kubernetes.NewForConfig(own)
+	if err != nil {
+		return nil, fmt.Errorf("building the API's client for access: %w", err)
 	}
 	var profiles []rest.Profile
 	for _, p := range storageProfiles(c) {
@@ -45,7 +50,7 @@ func apiServer(address string, c *config.Configuration, restConfig *k8srest.Conf
 	}
 	handler, err := rest.NewRouter(rest.Options{
 		Profiles: profiles, Cluster: own, Scheme: scheme, Log: log,
-		Tokens: reviews.AuthenticationV1().TokenReviews(), Access: reviews.AuthorizationV1().SubjectAccessReviews(),
+		Tokens: tokens.AuthenticationV1().TokenReviews(), Access: access.AuthorizationV1().SubjectAccessReviews(),
 	})
 	if err != nil {
 		return nil, err

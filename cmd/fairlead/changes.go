@@ -4,14 +4,22 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/cluster/longhorn"
 	"github.com/fairlead-io/fairlead/settings"
 )
 
-// changes are what a plan is for: values to set, and nil for those to take away
-// from Fairlead's own group.
+// changes are what a plan is for: values to set, and nil for those to take away.
 type changes map[settings.Name]*string
+
+// Groups that a plan may be for.
+var ownGroup, systemGroup = v1alpha1.GroupVersion.Group, longhorn.GroupVersion.Group
+
+// names in order.
+func (c changes) names() []settings.Name { return slices.Sorted(maps.Keys(c)) }
 
 var (
 	errNotNameValue = errors.New("must be <name>=<value>")
@@ -35,11 +43,14 @@ func parseChanges(set, unset []string) (changes, error) {
 		if !isPair {
 			return nil, fmt.Errorf("--set %q: %w", text, errNotNameValue)
 		}
+		given := value
 		if err := add(name, &value); err != nil {
 			return nil, fmt.Errorf("--set %w", err)
 		}
-		if d, _ := settings.Lookup(name); d.Parse(value) != nil {
-			return nil, fmt.Errorf("--set %s: value %q %w", name, value, d.Parse(value))
+		d, _ := settings.Lookup(name)
+		var err error
+		if value, err = d.Normalize(given); err != nil { // else as Fairlead's webhook stores it
+			return nil, fmt.Errorf("--set %s: value %q %w", name, given, err)
 		}
 	}
 	for _, name := range unset {
@@ -50,22 +61,18 @@ func parseChanges(set, unset []string) (changes, error) {
 	return found, nil
 }
 
-// to are the values of Fairlead's own group and the storage system's after the
-// changes. A value is set where PUT of the REST API sets it: where the storage
-// system has the setting and Fairlead's own group says nothing, in its own.
-func (c changes) to(own, system map[settings.Name]string) (ownThen, systemThen map[settings.Name]string) {
-	ownThen, systemThen = maps.Clone(own), maps.Clone(system)
+// to are the values of a group after the changes.
+func (c changes) to(values map[settings.Name]string) map[settings.Name]string {
+	then := maps.Clone(values)
+	if then == nil {
+		then = map[settings.Name]string{}
+	}
 	for name, value := range c {
-		_, inOwn := own[name]
-		_, inSystem := system[name]
-		switch {
-		case value == nil:
-			delete(ownThen, name)
-		case inSystem && !inOwn:
-			systemThen[name] = *value
-		default:
-			ownThen[name] = *value
+		if value == nil {
+			delete(then, name)
+		} else {
+			then[name] = *value
 		}
 	}
-	return ownThen, systemThen
+	return then
 }

@@ -9,13 +9,16 @@ import (
 
 	"github.com/spf13/cobra"
 
+	config "github.com/fairlead-io/fairlead/api/config/v1alpha1"
 	"github.com/fairlead-io/fairlead/cluster"
 	"github.com/fairlead-io/fairlead/settings"
+	"github.com/fairlead-io/fairlead/validators"
 )
 
 type planOptions struct {
 	clientOptions
 	set, unset []string
+	group      string
 }
 
 func planCommand() *cobra.Command {
@@ -26,20 +29,26 @@ func planCommand() *cobra.Command {
 		Long: `Tell what settings would do to this cluster now, and what would wait; change nothing.
 
 The cluster is read live. Without --set and --unset the plan is for the values in
-force, else for what they would be: as if set in the storage system's own group, or in
-settings.fairlead.io where that sets it already or the storage system does not have it;
-or taken away from settings.fairlead.io. Only form is checked. The webhooks, which are not asked, may still refuse or
-warn of a value for what else is in the cluster, such as a network that is missing.
+force, else for what they would be, one after the other: as if set in settings of the
+group, or taken away there. Without --group a value is set in the storage system's group
+where that has the setting and settings.fairlead.io says nothing, as by PUT of the REST
+API; and taken away from settings.fairlead.io. Each is judged as Fairlead's webhook would judge it, by
+the same rules; what that refuses is not planned. No webhook is asked: another one,
+such as the storage system's, may still refuse.
 
 Exit codes:
   0  all that was asked about would be applied now, or there is nothing to do
-  1  error: the cluster could not be read, or a name or value was refused; see standard error
+  1  error: the cluster could not be read, or a name, a value or a change is refused; see standard error
   2  something that was asked about would wait; the plan says for what`,
 		Example: `  fairlead plan --set priority-class=longhorn-critical
   fairlead plan --set storage-network=kube-system/storage-net --set storage-network-for-rwx-volume-enabled=true
+  fairlead plan --set priority-class=longhorn-critical --group=longhorn.io
   fairlead plan --unset priority-class -o json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.group != "" && o.group != ownGroup && o.group != systemGroup {
+				return fmt.Errorf("--group %q: %w", o.group, errGroup)
+			}
 			changes, err := parseChanges(o.set, o.unset)
 			if err != nil {
 				return err
@@ -48,7 +57,7 @@ Exit codes:
 			if err != nil {
 				return err
 			}
-			view, err := p.plan(cmd.Context(), changes, time.Now())
+			view, err := p.plan(cmd.Context(), request{changes, o.group}, time.Now())
 			if err != nil {
 				return explain(err)
 			}
@@ -58,27 +67,105 @@ Exit codes:
 	o.setup(cmd)
 	// Arrays, since values may have commas.
 	cmd.Flags().StringArrayVar(&o.set, "set", nil, "name=value to plan for; may be given several times")
-	cmd.Flags().StringArrayVar(&o.unset, "unset", nil, "name of a setting whose value is taken away from settings.fairlead.io; may be given several times")
+	cmd.Flags().StringArrayVar(&o.unset, "unset", nil, "name of a setting whose value is taken away from settings of the group; may be given several times")
+	cmd.Flags().StringVar(&o.group, "group", "", "group of the settings that would be changed: "+ownGroup+", or the storage system's, "+systemGroup+" (default: by setting)")
 	return cmd
 }
 
-// plan reads the cluster and makes the plan.
-func (p place) plan(ctx context.Context, changes changes, now time.Time) (planView, error) {
-	own, system, err := p.reader.Values(ctx)
-	if err != nil {
-		return planView{}, err
+var errGroup = fmt.Errorf("must be %s or %s", ownGroup, systemGroup)
+
+// request is what a plan is asked for: changes in Fairlead's own group or in the
+// storage system's, or without a group wherever PUT of the REST API would make each.
+type request struct {
+	changes
+	group string
+}
+
+// own tells whether a setting is changed in Fairlead's own group.
+func (q request) own(name settings.Name, f settings.Facts) bool {
+	if q.group != "" {
+		return q.group == ownGroup
 	}
+	_, inOwn := f.OwnValues[name]
+	_, inSystem := f.SystemValues[name]
+	return inOwn || !inSystem || q.changes[name] == nil
+}
+
+// to are the values of both groups after the changes.
+func (q request) to(f settings.Facts) (own, system map[settings.Name]string) {
+	inOwn, inSystem := changes{}, changes{}
+	for name, value := range q.changes {
+		if q.own(name, f) {
+			inOwn[name] = value
+		} else {
+			inSystem[name] = value
+		}
+	}
+	return inOwn.to(f.OwnValues), inSystem.to(f.SystemValues)
+}
+
+// plan reads the cluster, judges the changes and makes the plan.
+func (p place) plan(ctx context.Context, q request, now time.Time) (planView, error) {
 	o := cluster.FactsOptions{Now: now, Settle: p.configuration.Networks.Settle.Duration, VolumeNetworks: p.Duties.ServesVolumeNetworks()}
 	facts, err := p.reader.Facts(ctx, o)
 	if err != nil {
 		return planView{}, err
 	}
-	facts.OwnValues, facts.SystemValues = changes.to(own, system)
-	then := settings.Resolve(facts.OwnValues, facts.SystemValues, p.Name)
+	then := q.then(facts)
 	if err := p.completeRollout(ctx, &facts, then, o); err != nil {
 		return planView{}, err
 	}
-	return viewOf(p.Storage(), facts, changes, then), nil
+	judged, err := p.judgedBy(ctx, facts, q)
+	if err != nil {
+		return planView{}, err
+	}
+	if p.Duties.Settings == config.Off {
+		return q.view(facts), nil // the webhook judges nothing
+	}
+	return q.planned(judged)
+}
+
+// judgedBy adds what the webhook knows beside the facts of a plan.
+func (p place) judgedBy(ctx context.Context, facts settings.Facts, q request) (validators.SettingFacts, error) {
+	judged := validators.SettingFacts{
+		Facts: facts, Applies: p.Duties.Settings == config.Apply,
+		MissingPolicy: validators.Strictness(p.configuration.Networks.Missing),
+	}
+	if len(q.changes) == 0 {
+		return judged, nil // nothing to judge: these need not be allowed to be read
+	}
+	var err error
+	if judged.PriorityClasses, _, err = p.reader.PriorityClasses(ctx); err != nil {
+		return judged, err
+	}
+	// As in the webhook: a cluster without Multus has no such kind.
+	judged.Networks, err = p.reader.Networks(ctx)
+	judged.NetworksKnown = err == nil
+	return judged, nil
+}
+
+// planned is all of the command between reading and showing.
+func (q request) planned(facts validators.SettingFacts) (planView, error) {
+	warnings, err := judge(facts, q)
+	if err != nil {
+		return planView{}, err
+	}
+	view := q.view(facts.Facts)
+	view.warn(warnings)
+	return view, nil
+}
+
+// then are the values in force after the changes.
+func (q request) then(facts settings.Facts) settings.Values {
+	own, system := q.to(facts)
+	return settings.Resolve(own, system, facts.Profile.Name)
+}
+
+// view of the plan, which goes by what is said in both groups then.
+func (q request) view(facts settings.Facts) planView {
+	then := q.then(facts)
+	facts.OwnValues, facts.SystemValues = q.to(facts)
+	return viewOf(facts.Profile, facts, q.changes, then)
 }
 
 // completeRollout gathers what is left out where a value in force is malformed,

@@ -38,6 +38,8 @@ type planSetting struct {
 	Reason   string         `json:"reason"`
 	Gate     string         `json:"gate"`
 	Progress []planProgress `json:"progress"`
+	// Warnings that whoever makes the change would be given beside all this.
+	Warnings []string `json:"warnings"`
 }
 
 // How a setting applies.

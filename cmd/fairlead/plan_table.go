@@ -40,7 +40,15 @@ func writePlanned(out io.Writer, shown []planSetting) error {
 	for _, s := range shown {
 		t.row(s.Name, cell(s.Now.Value), cell(s.Then.Value), s.Applies, s.Reason)
 	}
-	return t.flush()
+	if err := t.flush(); err != nil {
+		return err
+	}
+	for _, s := range shown {
+		for _, w := range s.Warnings {
+			fmt.Fprintf(out, "Warning: %s: %s\n", s.Name, w)
+		}
+	}
+	return nil
 }
 
 // idle: nobody has set it, and nothing is to be done for it.

@@ -53,8 +53,8 @@ func planFor(t *testing.T, f settings.Facts, set, unset []string) planView {
 			own[name] = v.Text
 		}
 	}
-	own, _ = c.to(own, nil)
-	return viewOf(f.Profile, f, c, settings.Resolve(own, nil, "longhorn"))
+	f.OwnValues = own
+	return request{c, ownGroup}.view(f)
 }
 
 // golden compares with a file of testdata; UPDATE=1 writes it.

@@ -17,6 +17,8 @@ type planner struct {
 	plan      settings.Plan
 	works     []planWork
 	blockers  blockerList
+	// summed is what was said of blockers that works share.
+	summed map[seenBlockers]string
 	// ahead and behind: works of a setting that nothing keeps back, and others.
 	ahead, behind map[settings.Name]bool
 }
@@ -26,7 +28,7 @@ type planner struct {
 func viewOf(profile storage.Profile, facts settings.Facts, changed changes, then settings.Values) planView {
 	p := &planner{
 		changes: changed, now: facts.Values, then: then,
-		ahead: map[settings.Name]bool{}, behind: map[settings.Name]bool{},
+		ahead: map[settings.Name]bool{}, behind: map[settings.Name]bool{}, summed: map[seenBlockers]string{},
 	}
 	facts = facts.With(then)
 	facts.Overridden = maps.Clone(facts.Overridden)
@@ -48,14 +50,14 @@ func viewOf(profile storage.Profile, facts settings.Facts, changed changes, then
 // addWorks adds what is done to components.
 func (p *planner) addWorks() {
 	for _, w := range p.plan.Now {
-		shown := workOf(w, whenNow, nil)
+		shown := p.workOf(w, whenNow, nil)
 		if w.Action != settings.UpdateComponent && len(p.plan.Starting) > 0 {
-			shown = workOf(w, whenTurn, p.plan.Starting)
+			shown = p.workOf(w, whenTurn, p.plan.Starting)
 		}
 		p.add(shown, w.Settings, p.startingFor(shown))
 	}
 	for _, w := range p.plan.Later {
-		p.add(workOf(w, whenLater, w.Blockers), w.Settings, w.Blockers)
+		p.add(p.workOf(w, whenLater, w.Blockers), w.Settings, w.Blockers)
 	}
 }
 
@@ -78,10 +80,24 @@ func (p *planner) add(w planWork, names []settings.Name, blockers []settings.Blo
 	}
 }
 
-func workOf(w settings.Work, when string, blockers []settings.Blocker) planWork {
+// sumUp is settings.Short of blockers that many works share, gone through once.
+func (p *planner) sumUp(blockers []settings.Blocker) string {
+	if len(blockers) == 0 {
+		return ""
+	}
+	key := seenBlockers{first: &blockers[0], count: len(blockers)}
+	text, known := p.summed[key]
+	if !known {
+		text = settings.Short(blockers)
+		p.summed[key] = text
+	}
+	return text
+}
+
+func (p *planner) workOf(w settings.Work, when string, blockers []settings.Blocker) planWork {
 	shown := planWork{
 		Action: string(w.Action), Kind: string(w.Component.Kind), Component: w.Component.Name, Node: w.Component.Node,
-		When: when, WaitsFor: settings.Short(blockers), Wants: map[string]string{},
+		When: when, WaitsFor: p.sumUp(blockers), Wants: map[string]string{},
 	}
 	for _, name := range w.Settings {
 		shown.Settings = append(shown.Settings, string(name))
@@ -142,11 +158,11 @@ func (p *planner) setting(s settings.SettingPlan) planSetting {
 	_, changed := p.changes[s.Name]
 	shown := planSetting{
 		Name: string(s.Name), Changed: changed, Now: valueOf(p.now[s.Name]), Then: valueOf(s.Value),
-		Applies: p.applies(s), Reason: s.Message, Gate: string(d.Gate), Progress: []planProgress{},
+		Applies: p.applies(s), Reason: s.Message, Gate: string(d.Gate), Progress: []planProgress{}, Warnings: []string{},
 	}
 	// In the words that whoever changes the setting would read.
 	if _, text := settings.Announce(p.plan, s.Name); changed && text != "" && shown.Applies != appliesInvalid {
-		shown.Reason = strings.TrimPrefix(text, "accepted; ")
+		shown.Reason = strings.TrimPrefix(text, accepted)
 	}
 	if changed && d.Gate == settings.AtOnce && shown.Applies == appliesDone && shown.Now.Value != shown.Then.Value {
 		shown.Applies, shown.Reason = appliesNow, "in force as soon as it is set: nothing restarts"

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -125,7 +126,7 @@ func TestAPlanReadsTheCluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	view, err := p.plan(t.Context(), c, time.Now())
+	view, err := p.plan(t.Context(), request{c, ownGroup}, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,12 +140,13 @@ func TestAPlanReadsTheCluster(t *testing.T) {
 // What the storage system has is planned as set there: in Fairlead's own group
 // it would come to nothing. Where that says something, it is that which changes.
 func TestAPlanSetsWhereItCounts(t *testing.T) {
-	p := placeWith(t, nil, systemSetting("priority-class", ""), systemSetting("taint-toleration", ""), waitingSetting())
+	high := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "high"}}
+	p := placeWith(t, nil, high, systemSetting("priority-class", ""), systemSetting("taint-toleration", ""), waitingSetting())
 	c, err := parseChanges([]string{"taint-toleration=a=b:NoSchedule", "priority-class=high", "storage-network=kube-system/a"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	view, err := p.plan(t.Context(), c, time.Now())
+	view, err := p.plan(t.Context(), request{changes: c}, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,11 +168,11 @@ func TestAPlanThatPutsANetworkRight(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	view, err := p.plan(t.Context(), c, time.Now())
+	view, err := p.plan(t.Context(), request{c, ownGroup}, time.Now())
 	if err != nil || view.Outcome != outcomeNothing {
 		t.Errorf("got %s, %v", view.Outcome, err)
 	}
-	if view, err = p.plan(t.Context(), changes{}, time.Now()); err != nil || view.Outcome != outcomeWaits {
+	if view, err = p.plan(t.Context(), request{}, time.Now()); err != nil || view.Outcome != outcomeWaits {
 		t.Errorf("as it is: got %s, %v", view.Outcome, err)
 	}
 }
@@ -187,7 +189,7 @@ func TestWhatIsForbiddenIsNamed(t *testing.T) {
 			}
 			return apierrors.NewForbidden(schema.GroupResource{Group: "longhorn.io", Resource: "volumes"}, "", errors.New(test.cause))
 		})
-		_, err := p.plan(t.Context(), changes{}, time.Now())
+		_, err := p.plan(t.Context(), request{}, time.Now())
 		if err = explain(err); err == nil || !strings.HasPrefix(err.Error(), test.says) || !apierrors.IsForbidden(err) {
 			t.Errorf("got %v", err)
 		}

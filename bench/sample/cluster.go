@@ -1,0 +1,98 @@
+package sample
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/fairlead-io/fairlead/settings"
+	"github.com/fairlead-io/fairlead/storage"
+)
+
+// Cluster is how large a cluster is that plans are made for.
+type Cluster struct{ Volumes, Pods, Nodes int }
+
+// The cluster of the requirement, and a tenth of it.
+var (
+	Large = Cluster{Volumes: 1000, Pods: 5000, Nodes: 200}
+	Tenth = Cluster{Volumes: 100, Pods: 500, Nodes: 20}
+)
+
+func (c Cluster) String() string {
+	return fmt.Sprintf("%d volumes, %d pods, %d nodes", c.Volumes, c.Pods, c.Nodes)
+}
+
+// on is the network that shared volumes are on.
+var on = storage.Attachment{Network: storage.Network{Namespace: "kube-system", Name: "storage-net"}, Interface: storage.Longhorn().EndpointInterface}
+
+// Facts of it. Everything is outdated: the priority class that all is to be built
+// with waits for volumes, other settings for what runs in a pod. Half of the volumes
+// are RWX, each with a Service, and, where attached, a server; half of all are
+// attached. Their network is rolled out, so that every Service is looked at. Beside
+// the clients, one for each node, the pods are components of every kind.
+func (c Cluster) Facts() settings.Facts {
+	own := map[settings.Name]string{
+		settings.PriorityClass: "longhorn-critical", settings.TaintToleration: "dedicated=storage:NoSchedule",
+		settings.StorageNetwork: "kube-system/storage-net", settings.GuaranteedCPU: "20",
+		settings.EndpointNetworkForRWX: "kube-system/storage-net",
+	}
+	f := settings.Facts{
+		Profile: storage.Longhorn(), OwnValues: own, Values: settings.Resolve(own, nil, "longhorn"),
+		Applied: map[settings.Name]string{}, Nodes: settings.Nodes{}, Now: time.Unix(0, 0),
+		Rollout: settings.Rollout{
+			MountsFromHost: true, Record: settings.Record{Clients: on, Servers: on},
+			DaemonSet: settings.DaemonSet{Name: "longhorn-csi-plugin", Found: true, Observed: true, Network: on, Wanted: c.Nodes, MaxUnavailable: 1, Revision: "1"},
+		},
+	}
+	for i := range c.Nodes {
+		f.Nodes[c.node(i)] = settings.Node{Ready: true, Storage: true, AllocatableMilliCPU: 16_000}
+		f.Rollout.Clients = append(f.Rollout.Clients, storage.Client{
+			Pod: fmt.Sprintf("longhorn-csi-plugin-%03d", i), Node: c.node(i), Ready: true, Revision: "1", Network: on, Reported: true,
+		})
+	}
+	for i := range c.Volumes {
+		f.Volumes = append(f.Volumes, c.volume(i))
+		if v := f.Volumes[i]; v.Shared {
+			f.Rollout.Volumes = append(f.Rollout.Volumes, v)
+			f.Rollout.Services = append(f.Rollout.Services, storage.Service{Namespace: "longhorn-system", Name: v.Name, Volume: v.Name, ClusterIP: storage.ClusterIPNone, Recorded: on})
+			if v.Attached {
+				f.Rollout.Servers = append(f.Rollout.Servers, storage.Server{Pod: "share-manager-" + v.Name, Volume: v.Name, Node: c.node(i), Network: on, Ready: true})
+			}
+		}
+	}
+	for i := range c.Pods - c.Nodes {
+		f.Components = append(f.Components, c.component(i))
+	}
+	return f
+}
+
+func (c Cluster) node(i int) string { return fmt.Sprintf("node-%03d", i%c.Nodes) }
+
+func (c Cluster) volume(i int) storage.Volume {
+	return storage.Volume{
+		Name: fmt.Sprintf("pvc-%05d", i), Attached: i%2 == 0, Shared: i%4 < 2, Engine: settings.EngineV1,
+		Nodes: []string{c.node(i)}, Workloads: []string{fmt.Sprintf("default/web-%d", i)},
+	}
+}
+
+// component is one of every kind that pods are made of, instance managers idle or in use.
+func (c Cluster) component(i int) settings.Component {
+	p := settings.Component{
+		Name: fmt.Sprintf("component-%05d", i), UID: fmt.Sprint(i), Node: c.node(i), Engine: settings.EngineV1, Ready: true,
+		Built: map[settings.Trait]string{
+			settings.PriorityClassName: "", settings.Tolerations: "", settings.NodeSelector: "",
+			settings.StorageAttachment: "", settings.CPURequest: "480m", settings.DataEngine: "true",
+		},
+	}
+	switch i % 5 {
+	case 0:
+		p.Kind = settings.ShareManager
+	case 1:
+		p.Kind = settings.BackingImageManager
+	default:
+		p.Kind = settings.InstanceManager
+	}
+	if i%4 != 0 {
+		p.Uses = []string{fmt.Sprintf("pvc-%05d-e-0", i), fmt.Sprintf("pvc-%05d-r-0", i)}
+	}
+	return p
+}
