@@ -20,7 +20,7 @@ func fleet() Facts {
 		Overridden: map[Name]bool{}, Held: map[string]Hold{}, Nodes: Nodes{}, Rollout: atRest(clusterNet),
 	}
 	for i := 1; i <= 3; i++ {
-		f.Nodes[fmt.Sprintf("node-%d", i)] = Node{Ready: true, Storage: true, AllocatableMilliCPU: 4000}
+		f.Nodes[fmt.Sprintf("node-%d", i)] = Node{Ready: true, Storage: true, AllocatableMilliCPU: 4000, AllocatableHugepagesMiB: 8192}
 	}
 	f.Components = []Component{
 		{Kind: InstanceManager, Name: "im-1", Node: "node-1", Engine: EngineV1},
@@ -708,6 +708,9 @@ func TestRegressionEverySettingThatWaitsSaysForWhat(t *testing.T) {
 		}
 		f := fleet()
 		f.addV2()
+		for node := range f.Nodes {
+			f.changeNode(node, func(n *Node) { n.Labels = map[string]string{"a": "b"} })
+		}
 		f.set(d.Name, value)
 		if d.Name == StorageNetworkForRWX {
 			f.set(StorageNetwork, "kube-system/one")
