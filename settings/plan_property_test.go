@@ -101,8 +101,8 @@ type fleetModel struct {
 	templates   map[string]*fleetTemplate
 	network     storage.Attachment // of shared volumes
 	mutator     bool
-	classGone   bool // one of those that values name
-	networkGone bool // likewise
+	classGone   bool                 // one of those that values name
+	networkGone bool                 // likewise
 	copying     bool                 // the backing image manager is
 	tried       map[string]time.Time // in memory: when a component was brought in line
 	asked       map[Trait][]demand   // at the last look

@@ -73,6 +73,11 @@ func (p place) plan(ctx context.Context, changes changes, now time.Time) (planVi
 		return planView{}, err
 	}
 	then := settings.Resolve(changes.to(own), system, p.Name)
+	if settings.Make(facts.With(then)).AsksForNetworks {
+		if err := p.reader.AddNetworks(ctx, &facts); err != nil {
+			return planView{}, err
+		}
+	}
 	if err := p.completeRollout(ctx, &facts, then, o); err != nil {
 		return planView{}, err
 	}
