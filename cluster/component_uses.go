@@ -14,13 +14,19 @@ import (
 type instances struct {
 	byManager map[string][]string
 	byPlace   map[place][]string
+	// managers there are, and where.
+	managers map[string]place
 }
 
 // place is where an instance runs: the instance managers of one data engine on a node.
 type place struct{ node, engine string }
 
-func (r *Reader) instances(ctx context.Context) (instances, error) {
-	found := instances{map[string][]string{}, map[place][]string{}}
+func (r *Reader) instances(ctx context.Context, managers []longhorn.InstanceManager) (instances, error) {
+	found := instances{map[string][]string{}, map[place][]string{}, make(map[string]place, len(managers))}
+	for i := range managers {
+		m := &managers[i]
+		found.managers[m.Name] = place{m.Spec.NodeID, m.Spec.Engine()}
+	}
 	var engines longhorn.EngineList
 	if err := r.listHere(ctx, &engines, "engines"); err != nil {
 		return found, err
@@ -45,12 +51,15 @@ func (u *instances) add(name string, spec *longhorn.InstanceSpec, status *longho
 	if spec.DesireState != longhorn.InstanceRunning && (status.CurrentState == "" || surelyStopped(status.CurrentState)) {
 		return
 	}
-	// One that is being detached is on no node any more, and may still run.
-	if spec.NodeID != "" {
-		at := place{spec.NodeID, spec.Engine()}
+	manager := status.InstanceManagerName
+	at := place{spec.NodeID, spec.Engine()}
+	// One that is being detached is on no node any more, and may still run. Of
+	// several instance managers on a node (after an upgrade the old one runs what it
+	// did) it is in the one that it names, if that is there.
+	if runsIn, there := u.managers[manager]; spec.NodeID != "" && !(there && runsIn == at) {
 		u.byPlace[at] = append(u.byPlace[at], name)
 	}
-	if manager := status.InstanceManagerName; manager != "" {
+	if manager != "" {
 		u.byManager[manager] = append(u.byManager[manager], name)
 	}
 }

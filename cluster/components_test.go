@@ -69,6 +69,16 @@ func oneComponent(t *testing.T, objects ...client.Object) settings.Component {
 	return got[0]
 }
 
+func componentNamed(t *testing.T, name string, objects ...client.Object) settings.Component {
+	t.Helper()
+	all, err := readerOver(t, objects...).Components(t.Context())
+	i := slices.IndexFunc(all, func(c settings.Component) bool { return c.Name == name })
+	if err != nil || i < 0 {
+		t.Fatalf("got %+v, %v", all, err)
+	}
+	return all[i]
+}
+
 func TestAnInstanceManagerIsSeenWhole(t *testing.T) {
 	want := settings.Component{
 		Kind: settings.InstanceManager, Name: "im-1", UID: "uid-x", ManagerUID: "uid-x", ManagerVersion: "999", Node: "node-1", Engine: "v1", Ready: true,
@@ -198,6 +208,15 @@ func TestWhatRunsInAnInstanceManager(t *testing.T) {
 		"a replica elsewhere":                  {objects: []client.Object{replica("r", "node-2", "v1", "running", "running")}},
 		"a replica of the other engine":        {objects: []client.Object{replica("r", "node-1", "v2", "running", "running")}},
 		"an engine that leaves its node":       {objects: []client.Object{engine("e", "", "stopped", "running", "im-1")}, want: []string{"e"}},
+		// Two instance managers of one engine are on a node while Longhorn's image is upgraded.
+		"an engine that runs in another here": {objects: []client.Object{
+			engine("e", "node-1", "running", "running", "im-2"), manager("im-2", "node-1", "v1"),
+		}},
+		"an engine that ran in one that is gone": {objects: []client.Object{engine("e", "node-1", "running", "error", "im-2")}, want: []string{"e"}},
+		"an engine that is moved here": {objects: []client.Object{
+			engine("e", "node-1", "running", "running", "im-2"), manager("im-2", "node-2", "v1"),
+		}, want: []string{"e"}},
+		"an engine that starts in it": {objects: []client.Object{engine("e", "node-1", "running", "starting", "im-1")}, want: []string{"e"}},
 		"each once, in order": {
 			reports("running"), []client.Object{replica("r", "node-1", "", "running", "running"), engine("e", "node-1", "running", "running", "im-1")}, []string{"e", "r"},
 		},
@@ -208,10 +227,10 @@ func TestWhatRunsInAnInstanceManager(t *testing.T) {
 				change = func(*longhorn.InstanceManager) {}
 			}
 			objects := append(test.objects, manager("im-1", "node-1", "v1", change))
-			if got := oneComponent(t, append(objects, managerPod("v1"))...); !slices.Equal(got.Uses, test.want) {
+			if got := componentNamed(t, "im-1", append(objects, managerPod("v1"))...); !slices.Equal(got.Uses, test.want) {
 				t.Errorf("got %v", got.Uses)
 			}
-			if got := oneComponent(t, objects...); !got.Missing || !slices.Equal(got.Uses, test.want) {
+			if got := componentNamed(t, "im-1", objects...); !got.Missing || !slices.Equal(got.Uses, test.want) {
 				t.Errorf("without a pod: got %+v", got)
 			}
 		})
