@@ -400,3 +400,49 @@ func TestComponentsComeInOrder(t *testing.T) {
 		t.Fatalf("got %v", names)
 	}
 }
+
+// A DaemonSet that tolerates all taints counts its pods on nodes that are down.
+func TestRegressionADaemonSetDoesNotWaitForNodesThatAreDown(t *testing.T) {
+	labels := map[string]string{"app": "ei"}
+	pod := func(node, generation string, ready bool) client.Object {
+		p := &corev1.Pod{ObjectMeta: here("ei-" + node), Spec: corev1.PodSpec{NodeName: node}}
+		p.Labels = map[string]string{"app": "ei", templateGenerationLabel: generation}
+		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "engine-image-ei-1", UID: "uid-x", Controller: ptr.To(true)}}
+		if ready {
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+		}
+		return p
+	}
+	node := func(name string, ready corev1.ConditionStatus) client.Object {
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready}}}}
+	}
+	up := []client.Object{node("node-1", corev1.ConditionTrue), node("node-2", corev1.ConditionTrue), node("node-3", corev1.ConditionUnknown)}
+	for name, test := range map[string]struct {
+		pods                []client.Object
+		misscheduled, total int
+		updated             int
+		ready               bool
+	}{
+		"all that can be are":                  {pods: []client.Object{pod("node-1", "2", true), pod("node-2", "2", true), pod("node-3", "1", false)}, total: 2, updated: 2, ready: true},
+		"one that is up is of before":          {pods: []client.Object{pod("node-1", "1", true), pod("node-2", "2", true), pod("node-3", "1", false)}, total: 2, updated: 1},
+		"one that is up is not Ready":          {pods: []client.Object{pod("node-1", "2", false), pod("node-2", "2", true), pod("node-3", "1", false)}, total: 2, updated: 1},
+		"one that is up is yet to be made":     {pods: []client.Object{pod("node-2", "2", true), pod("node-3", "2", false)}, total: 2, updated: 1},
+		"one has no node yet":                  {pods: []client.Object{pod("node-1", "2", true), pod("node-2", "2", true), pod("", "2", false)}, total: 3, updated: 2},
+		"the lost one is not counted":          {pods: []client.Object{pod("node-1", "2", true), pod("node-3", "2", false)}, misscheduled: 1, total: 3, updated: 2},
+		"a node that is gone was not counted":  {pods: []client.Object{pod("node-1", "2", true), pod("node-2", "2", true), pod("node-9", "2", false)}, total: 3, updated: 2},
+		"none of it is on a node that is down": {pods: []client.Object{pod("node-1", "2", true), pod("node-2", "2", true)}, total: 3, updated: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ds := &appsv1.DaemonSet{ObjectMeta: here("engine-image-ei-1"), Status: appsv1.DaemonSetStatus{
+				ObservedGeneration: 2, DesiredNumberScheduled: 3, UpdatedNumberScheduled: 2, NumberAvailable: 2, NumberMisscheduled: int32(test.misscheduled),
+			}}
+			ds.Labels, ds.Generation = storage.Longhorn().ManagedLabels, 2
+			ds.Annotations = map[string]string{appsv1.DeprecatedTemplateGeneration: "2"}
+			ds.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
+			got := oneComponent(t, append(append([]client.Object{ds}, up...), test.pods...)...)
+			if got.Total != test.total || got.Updated != test.updated || got.Ready != test.ready {
+				t.Fatalf("got %d of %d, Ready %t", got.Updated, got.Total, got.Ready)
+			}
+		})
+	}
+}

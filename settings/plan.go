@@ -233,7 +233,7 @@ func (m *maker) enginesToCome() {
 		}
 		for _, name := range m.Nodes.names() {
 			node := m.Nodes[name]
-			if !node.Storage || !node.Ready || has[name] || engine == EngineV2 && node.DisabledV2 {
+			if !node.Storage || !node.Ready || node.StorageDown || has[name] || engine == EngineV2 && node.DisabledV2 {
 				continue
 			}
 			t.count(InstanceManager, 0, 1)

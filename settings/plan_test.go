@@ -547,6 +547,15 @@ func TestMake(t *testing.T) {
 			}, setting: V2DataEngine,
 			status: "Restarting false: 1 of 2 instance managers; the storage system has yet to start an instance manager of the v2 data engine on node-2",
 		},
+		"data engine on: not on a node where the storage system is down": {
+			but: func(f *Facts) {
+				f.addV2()
+				f.Applied[V2DataEngine] = "false"
+				f.Components = f.Components[:len(f.Components)-1]
+				f.changeNode("node-3", func(n *Node) { n.StorageDown = true })
+			}, setting: V2DataEngine,
+			status: "Applied true: every component is built with it",
+		},
 		"an overridden gate restarts pods in use, for that setting alone": {
 			but: func(f *Facts) {
 				f.set(PriorityClass, critical)
