@@ -641,6 +641,13 @@ func TestPlanInvariants(t *testing.T) {
 			},
 			"class comes or goes":   func(*rapid.T) { m.classGone = !m.classGone },
 			"network comes or goes": func(*rapid.T) { m.networkGone = !m.networkGone },
+			// Chance alone seldom names the one that is gone.
+			"a class is named that may be gone": func(t *rapid.T) {
+				where := rapid.SampledFrom([]map[Name]string{m.own, m.system}).Draw(t, "where")
+				where[PriorityClass] = "critical"
+				m.classGone = rapid.Bool().Draw(t, "gone")
+				m.changes++
+			},
 			"CPU of a node": func(t *rapid.T) {
 				m.changeNode(node(), func(n *Node) { n.InstanceManagerMilliCPU = 500 - n.InstanceManagerMilliCPU })
 			},
