@@ -71,8 +71,13 @@ func slimNode(object any) (any, error) {
 			ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, CreationTimestamp: node.CreationTimestamp, Labels: node.Labels},
 			Spec:       corev1.NodeSpec{Taints: node.Spec.Taints, Unschedulable: node.Spec.Unschedulable},
 		}
-		if cpu, ok := node.Status.Allocatable[corev1.ResourceCPU]; ok {
-			slim.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: cpu}
+		for _, name := range []corev1.ResourceName{corev1.ResourceCPU, hugepages} {
+			if amount, ok := node.Status.Allocatable[name]; ok {
+				if slim.Status.Allocatable == nil {
+					slim.Status.Allocatable = corev1.ResourceList{}
+				}
+				slim.Status.Allocatable[name] = amount
+			}
 		}
 		for _, c := range node.Status.Conditions {
 			if c.Type == corev1.NodeReady {

@@ -26,7 +26,7 @@ func (r *Reader) instanceManagers(ctx context.Context, classes podClasses) ([]se
 	if err != nil {
 		return nil, err
 	}
-	instances, err := r.instances(ctx)
+	instances, err := r.instances(ctx, list.Items)
 	if err != nil {
 		return nil, err
 	}

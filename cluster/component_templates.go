@@ -43,7 +43,14 @@ func (r *Reader) templates(ctx context.Context, _ podClasses) ([]settings.Compon
 		components = append(components, r.deployment(&deployments.Items[i]))
 	}
 	for i := range daemonSets.Items {
-		components = append(components, r.daemonSet(&daemonSets.Items[i]))
+		ds := &daemonSets.Items[i]
+		c := r.daemonSet(ds)
+		if !c.Ready {
+			if err := r.withoutLostNodes(ctx, ds, &c); err != nil {
+				return nil, err
+			}
+		}
+		components = append(components, c)
 	}
 	return components, nil
 }

@@ -2,10 +2,7 @@ package cluster
 
 import (
 	"context"
-	"fmt"
 	"slices"
-
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/cluster/longhorn"
 	"github.com/fairlead-io/fairlead/settings"
@@ -18,13 +15,19 @@ import (
 type instances struct {
 	byManager map[string][]string
 	byPlace   map[place][]string
+	// managers there are, and where.
+	managers map[string]place
 }
 
 // place is where an instance runs: the instance managers of one data engine on a node.
 type place struct{ node, engine string }
 
-func (r *Reader) instances(ctx context.Context) (instances, error) {
-	found := instances{map[string][]string{}, map[place][]string{}}
+func (r *Reader) instances(ctx context.Context, managers []longhorn.InstanceManager) (instances, error) {
+	found := instances{map[string][]string{}, map[place][]string{}, make(map[string]place, len(managers))}
+	for i := range managers {
+		m := &managers[i]
+		found.managers[m.Name] = place{m.Spec.NodeID, m.Spec.Engine()}
+	}
 	var engines longhorn.EngineList
 	if err := r.listHere(ctx, &engines, "engines"); err != nil {
 		return found, err
@@ -46,17 +49,20 @@ func (r *Reader) instances(ctx context.Context) (instances, error) {
 
 // InstanceManagerUses reads once more what an instance manager is used by.
 func (r *Reader) InstanceManagerUses(ctx context.Context, c settings.Component) ([]string, error) {
-	var manager longhorn.InstanceManager
-	err := r.objects.Get(ctx, client.ObjectKey{Namespace: r.profile.Namespace, Name: c.Name}, &manager)
-	if client.IgnoreNotFound(err) != nil { // one on its way out says nothing
-		return nil, fmt.Errorf("reading instance manager %s: %w", c.Name, err)
+	var managers longhorn.InstanceManagerList
+	if err := r.listHere(ctx, &managers, "instance managers"); err != nil {
+		return nil, err
 	}
 	// Last what is written first.
-	instances, err := r.instances(ctx)
+	instances, err := r.instances(ctx, managers.Items)
 	if err != nil {
 		return nil, err
 	}
-	return instances.in(&manager, c.Name, c.Node, c.Engine), nil
+	manager := &longhorn.InstanceManager{} // one on its way out says nothing
+	if i := slices.IndexFunc(managers.Items, func(m longhorn.InstanceManager) bool { return m.Name == c.Name }); i >= 0 {
+		manager = &managers.Items[i]
+	}
+	return instances.in(manager, c.Name, c.Node, c.Engine), nil
 }
 
 func (u *instances) add(name string, spec *longhorn.InstanceSpec, status *longhorn.InstanceStatus) {
@@ -64,12 +70,15 @@ func (u *instances) add(name string, spec *longhorn.InstanceSpec, status *longho
 	if spec.DesireState != longhorn.InstanceRunning && (status.CurrentState == "" || surelyStopped(status.CurrentState)) {
 		return
 	}
-	// One that is being detached is on no node any more, and may still run.
-	if spec.NodeID != "" {
-		at := place{spec.NodeID, spec.Engine()}
+	manager := status.InstanceManagerName
+	at := place{spec.NodeID, spec.Engine()}
+	// One that is being detached is on no node any more, and may still run. Of
+	// several instance managers on a node (after an upgrade the old one runs what it
+	// did) it is in the one that it names, if that is there.
+	if runsIn, there := u.managers[manager]; spec.NodeID != "" && !(there && runsIn == at) {
 		u.byPlace[at] = append(u.byPlace[at], name)
 	}
-	if manager := status.InstanceManagerName; manager != "" {
+	if manager != "" {
 		u.byManager[manager] = append(u.byManager[manager], name)
 	}
 }

@@ -69,6 +69,16 @@ func oneComponent(t *testing.T, objects ...client.Object) settings.Component {
 	return got[0]
 }
 
+func componentNamed(t *testing.T, name string, objects ...client.Object) settings.Component {
+	t.Helper()
+	all, err := readerOver(t, objects...).Components(t.Context())
+	i := slices.IndexFunc(all, func(c settings.Component) bool { return c.Name == name })
+	if err != nil || i < 0 {
+		t.Fatalf("got %+v, %v", all, err)
+	}
+	return all[i]
+}
+
 func TestAnInstanceManagerIsSeenWhole(t *testing.T) {
 	want := settings.Component{
 		Kind: settings.InstanceManager, Name: "im-1", UID: "uid-x", ManagerUID: "uid-x", ManagerVersion: "999", Node: "node-1", Engine: "v1", Ready: true,
@@ -198,6 +208,15 @@ func TestWhatRunsInAnInstanceManager(t *testing.T) {
 		"a replica elsewhere":                  {objects: []client.Object{replica("r", "node-2", "v1", "running", "running")}},
 		"a replica of the other engine":        {objects: []client.Object{replica("r", "node-1", "v2", "running", "running")}},
 		"an engine that leaves its node":       {objects: []client.Object{engine("e", "", "stopped", "running", "im-1")}, want: []string{"e"}},
+		// Two instance managers of one engine are on a node while Longhorn's image is upgraded.
+		"an engine that runs in another here": {objects: []client.Object{
+			engine("e", "node-1", "running", "running", "im-2"), manager("im-2", "node-1", "v1"),
+		}},
+		"an engine that ran in one that is gone": {objects: []client.Object{engine("e", "node-1", "running", "error", "im-2")}, want: []string{"e"}},
+		"an engine that is moved here": {objects: []client.Object{
+			engine("e", "node-1", "running", "running", "im-2"), manager("im-2", "node-2", "v1"),
+		}, want: []string{"e"}},
+		"an engine that starts in it": {objects: []client.Object{engine("e", "node-1", "running", "starting", "im-1")}, want: []string{"e"}},
 		"each once, in order": {
 			reports("running"), []client.Object{replica("r", "node-1", "", "running", "running"), engine("e", "node-1", "running", "running", "im-1")}, []string{"e", "r"},
 		},
@@ -208,10 +227,10 @@ func TestWhatRunsInAnInstanceManager(t *testing.T) {
 				change = func(*longhorn.InstanceManager) {}
 			}
 			objects := append(test.objects, manager("im-1", "node-1", "v1", change))
-			if got := oneComponent(t, append(objects, managerPod("v1"))...); !slices.Equal(got.Uses, test.want) {
+			if got := componentNamed(t, "im-1", append(objects, managerPod("v1"))...); !slices.Equal(got.Uses, test.want) {
 				t.Errorf("got %v", got.Uses)
 			}
-			if got := oneComponent(t, objects...); !got.Missing || !slices.Equal(got.Uses, test.want) {
+			if got := componentNamed(t, "im-1", objects...); !got.Missing || !slices.Equal(got.Uses, test.want) {
 				t.Errorf("without a pod: got %+v", got)
 			}
 		})
@@ -379,5 +398,51 @@ func TestComponentsComeInOrder(t *testing.T) {
 	}
 	if want := []string{"a-node-1", "b-node-1", "c-node-1", "a-node-2", "b-node-2", "c-node-2"}; !slices.Equal(names, want) {
 		t.Fatalf("got %v", names)
+	}
+}
+
+// A DaemonSet that tolerates all taints counts its pods on nodes that are down.
+func TestRegressionADaemonSetDoesNotWaitForNodesThatAreDown(t *testing.T) {
+	labels := map[string]string{"app": "ei"}
+	pod := func(node, generation string, ready bool) client.Object {
+		p := &corev1.Pod{ObjectMeta: here("ei-" + node), Spec: corev1.PodSpec{NodeName: node}}
+		p.Labels = map[string]string{"app": "ei", templateGenerationLabel: generation}
+		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "engine-image-ei-1", UID: "uid-x", Controller: ptr.To(true)}}
+		if ready {
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+		}
+		return p
+	}
+	node := func(name string, ready corev1.ConditionStatus) client.Object {
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready}}}}
+	}
+	up := []client.Object{node("node-1", corev1.ConditionTrue), node("node-2", corev1.ConditionTrue), node("node-3", corev1.ConditionUnknown)}
+	for name, test := range map[string]struct {
+		pods                []client.Object
+		misscheduled, total int
+		updated             int
+		ready               bool
+	}{
+		"all that can be are":                  {pods: []client.Object{pod("node-1", "2", true), pod("node-2", "2", true), pod("node-3", "1", false)}, total: 2, updated: 2, ready: true},
+		"one that is up is of before":          {pods: []client.Object{pod("node-1", "1", true), pod("node-2", "2", true), pod("node-3", "1", false)}, total: 2, updated: 1},
+		"one that is up is not Ready":          {pods: []client.Object{pod("node-1", "2", false), pod("node-2", "2", true), pod("node-3", "1", false)}, total: 2, updated: 1},
+		"one that is up is yet to be made":     {pods: []client.Object{pod("node-2", "2", true), pod("node-3", "2", false)}, total: 2, updated: 1},
+		"one has no node yet":                  {pods: []client.Object{pod("node-1", "2", true), pod("node-2", "2", true), pod("", "2", false)}, total: 3, updated: 2},
+		"the lost one is not counted":          {pods: []client.Object{pod("node-1", "2", true), pod("node-3", "2", false)}, misscheduled: 1, total: 3, updated: 2},
+		"a node that is gone was not counted":  {pods: []client.Object{pod("node-1", "2", true), pod("node-2", "2", true), pod("node-9", "2", false)}, total: 3, updated: 2},
+		"none of it is on a node that is down": {pods: []client.Object{pod("node-1", "2", true), pod("node-2", "2", true)}, total: 3, updated: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ds := &appsv1.DaemonSet{ObjectMeta: here("engine-image-ei-1"), Status: appsv1.DaemonSetStatus{
+				ObservedGeneration: 2, DesiredNumberScheduled: 3, UpdatedNumberScheduled: 2, NumberAvailable: 2, NumberMisscheduled: int32(test.misscheduled),
+			}}
+			ds.Labels, ds.Generation = storage.Longhorn().ManagedLabels, 2
+			ds.Annotations = map[string]string{appsv1.DeprecatedTemplateGeneration: "2"}
+			ds.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
+			got := oneComponent(t, append(append([]client.Object{ds}, up...), test.pods...)...)
+			if got.Total != test.total || got.Updated != test.updated || got.Ready != test.ready {
+				t.Fatalf("got %d of %d, Ready %t", got.Updated, got.Total, got.Ready)
+			}
+		})
 	}
 }

@@ -53,8 +53,27 @@ func (r *Reader) Facts(ctx context.Context, o FactsOptions) (settings.Facts, err
 	if f.Components, err = r.Components(ctx); err != nil {
 		return f, err
 	}
+	classes, _, err := r.PriorityClasses(ctx)
+	if err != nil {
+		return f, err
+	}
+	f.Existing.Classes = make(map[string]bool, len(classes))
+	for _, name := range classes {
+		f.Existing.Classes[name] = true
+	}
 	f.Nodes, err = r.Nodes(ctx)
 	return f, err
+}
+
+// AddNetworks adds which networks there are. The reader is a live one: to watch a
+// kind that may not be installed would keep the controller from starting.
+func (r *Reader) AddNetworks(ctx context.Context, f *settings.Facts) error {
+	networks, err := r.Networks(ctx)
+	if err != nil && !meta.IsNoMatchError(err) {
+		return err
+	}
+	f.Existing.Networks = settings.NetworksThere(networks) // without Multus there is none
+	return nil
 }
 
 // addSettings reads the values in force, what was last applied of them, and

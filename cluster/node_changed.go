@@ -12,7 +12,7 @@ import (
 func NodeChanged(was, is *corev1.Node) bool {
 	return was.Spec.Unschedulable != is.Spec.Unschedulable || !maps.Equal(was.Labels, is.Labels) ||
 		!slices.EqualFunc(was.Spec.Taints, is.Spec.Taints, func(a, b corev1.Taint) bool { return a.MatchTaint(&b) && a.Value == b.Value }) ||
-		!was.Status.Allocatable.Cpu().Equal(*is.Status.Allocatable.Cpu()) || nodeReady(was) != nodeReady(is)
+		!was.Status.Allocatable.Cpu().Equal(*is.Status.Allocatable.Cpu()) || !hugepagesOf(was).Equal(*hugepagesOf(is)) || nodeReady(was) != nodeReady(is)
 }
 
 func nodeReady(node *corev1.Node) bool {

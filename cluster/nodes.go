@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/cluster/longhorn"
@@ -55,13 +56,19 @@ func (r *Reader) Node(ctx context.Context, name string) (settings.Nodes, error) 
 	return settings.Nodes{name: r.nodeOf(&node, theirs)}, nil
 }
 
+// hugepagesOf are the node's huge pages of 2 MiB; none where it does not say.
+func hugepagesOf(node *corev1.Node) *resource.Quantity {
+	pages := node.Status.Allocatable[hugepages]
+	return &pages
+}
+
 // nodeOf joins the two; theirs is nil where the storage system does not work.
 func (r *Reader) nodeOf(node *corev1.Node, theirs *longhorn.Node) settings.Node {
 	n := settings.Node{
-		AllocatableMilliCPU: node.Status.Allocatable.Cpu().MilliValue(),
-		DisabledV2:          node.Labels[r.profile.DisableV2Label] == "true",
-		Cordoned:            node.Spec.Unschedulable,
-		Labels:              node.Labels,
+		AllocatableMilliCPU: node.Status.Allocatable.Cpu().MilliValue(), AllocatableHugepagesMiB: hugepagesOf(node).Value() >> 20,
+		DisabledV2: node.Labels[r.profile.DisableV2Label] == "true",
+		Cordoned:   node.Spec.Unschedulable,
+		Labels:     node.Labels,
 	}
 	for _, c := range node.Status.Conditions {
 		if c.Type == corev1.NodeReady {

@@ -1135,7 +1135,7 @@ func (w *world) markedMustNotWrite(t *rapid.T) {
 		}
 		for _, m := range w.machines {
 			for _, v := range worldVolumes {
-				if m.bootID() != n.fencedBoot || v.ReadOnly() || !w.writes(m, v) || !w.counts(m, v) || w.tampered[name+" "+v.ClusterID+" "+HostPrefix(m.address[v.ClusterID]).String()] != "" {
+				if m.bootID() != n.fencedBoot || v.ReadOnly() || !w.writes(m, v) || !w.counts(m, v) || w.tampered[name+" "+v.ClusterID+" "+HostPrefix(m.at(v)).String()] != "" {
 					continue
 				}
 				t.Fatalf("%s is marked as fenced, and writes to %s\n%s", name, v.Name, w)

@@ -62,8 +62,10 @@ func Announce(p Plan, name Name) (pending bool, text string) {
 // volumes wait for the same. What runs in instance managers is told by its own
 // name, as `pvc-a-e-0 (node-1)`.
 func blockersOf(works []Work) (volumes []Blocker, running []string, others []Blocker) {
+	told := map[*Blocker]bool{} // what many lack is one thing
 	for _, w := range works {
 		switch b := w.Blockers[0]; {
+		case told[&w.Blockers[0]]:
 		case b.Kind == BlockedByVolume:
 			volumes = w.Blockers
 		case b.Noun == inUseNoun && w.Component.Kind == InstanceManager:
@@ -71,6 +73,7 @@ func blockersOf(works []Work) (volumes []Blocker, running []string, others []Blo
 				running = append(running, fmt.Sprintf("%s (%s)", instance, w.Component.Node))
 			}
 		default:
+			told[&w.Blockers[0]] = true
 			others = append(others, w.Blockers...)
 		}
 	}

@@ -89,6 +89,8 @@ type Node struct {
 	Storage bool
 	// AllocatableMilliCPU of the node, in thousandths of a CPU.
 	AllocatableMilliCPU int64
+	// AllocatableHugepagesMiB are its huge pages of 2 MiB.
+	AllocatableHugepagesMiB int64
 	// InstanceManagerMilliCPU overrides the settings for this node (nodes.longhorn.io
 	// spec.instanceManagerCPURequest); 0 does not.
 	InstanceManagerMilliCPU int64

@@ -20,6 +20,10 @@ const (
 	BlockedByTime      BlockerKind = "Time"
 	BlockedByNetwork   BlockerKind = "Network"
 	BlockedByRequest   BlockerKind = "Request"
+	// BlockedByNode: no node is as it takes.
+	BlockedByNode BlockerKind = "Node"
+	// BlockedByClass: a priority class that does not exist.
+	BlockedByClass BlockerKind = "PriorityClass"
 	// BlockedByComponent: a pod or template of the storage system.
 	BlockedByComponent BlockerKind = "Component"
 	// BlockedByOther: somebody else writes a component otherwise.

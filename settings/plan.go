@@ -43,6 +43,9 @@ type maker struct {
 	attached   []Blocker
 	byEngine   map[string][]Blocker
 	networkErr error
+	// comeback of the pod that is being looked at, and what is told for many
+	comeback comeback
+	absent   map[string][]Blocker
 }
 
 // track is what is found out of one setting on the way.
@@ -60,11 +63,12 @@ type track struct {
 	blockers  []Blocker
 	// unheeded is why nobody builds or reads it
 	unheeded []Blocker
+	told     map[*Blocker]bool // by the first
 	progress []KindProgress
 }
 
 func newMaker(f Facts) *maker {
-	m := &maker{Facts: f, forced: inForce(f.Values, f.Applied), index: map[Name]int{}, byEngine: map[string][]Blocker{}}
+	m := &maker{Facts: f, forced: inForce(f.Values, f.Applied), index: map[Name]int{}, byEngine: map[string][]Blocker{}, absent: map[string][]Blocker{}}
 	for _, d := range all {
 		if !d.DangerZone {
 			continue
@@ -107,6 +111,7 @@ func (m *maker) visit(c Component) {
 	var closed []Work // each with the gate of its own setting
 	decided := map[Trait]Name{}
 	starting := false
+	m.comeback = comeback{}
 	for _, s := range m.forced {
 		built, exists := c.Built[s.Trait]
 		if !exists && !c.Missing {
@@ -131,7 +136,10 @@ func (m *maker) visit(c Component) {
 		case c.Missing, built == want && !back(c):
 			done, total := partOf(c)
 			t.count(c.Kind, done, total)
-			if waited {
+			if waited && c.Missing {
+				t.pending = true
+				t.block(m.notReady(c))
+			} else if waited {
 				t.pending = true
 				t.blockers = append(t.blockers, m.notReady(c)...)
 			}
@@ -146,7 +154,7 @@ func (m *maker) visit(c Component) {
 			_, total := partOf(c)
 			t.count(c.Kind, 0, total)
 			t.pending = true
-			if blockers := m.gate(s, c); len(blockers) > 0 {
+			if blockers := m.gate(s, want, c); len(blockers) > 0 {
 				t.block(blockers)
 				t.closed = true
 				closed = addClosed(closed, Work{
@@ -232,7 +240,7 @@ func (m *maker) enginesToCome() {
 		}
 		for _, name := range m.Nodes.names() {
 			node := m.Nodes[name]
-			if !node.Storage || !node.Ready || has[name] || engine == EngineV2 && node.DisabledV2 {
+			if !node.Storage || !node.Ready || node.StorageDown || has[name] || engine == EngineV2 && node.DisabledV2 {
 				continue
 			}
 			t.count(InstanceManager, 0, 1)
@@ -284,10 +292,10 @@ func isPod(c Component) bool { return c.Kind != Deployment && c.Kind != DaemonSe
 
 // nodeIsUp tells whether a pod will come back by itself: not on a node that is
 // down or gone, for Kubernetes or the storage system, or, if it is not there any
-// more, cordoned. One that has no node yet is waited for: nothing may fit it.
+// more, cordoned or without what the pod needs. One that has no node yet is waited for: nothing may fit it.
 func (m *maker) nodeIsUp(c Component) bool {
 	node := m.Nodes[c.Node]
-	return !isPod(c) || c.Node == "" || node.Ready && !node.StorageDown && !(c.Missing && node.Cordoned)
+	return !isPod(c) || c.Node == "" || node.Ready && !node.StorageDown && !(c.Missing && (node.Cordoned || len(m.nodeLacks(c)) > 0))
 }
 
 func back(c Component) bool { return c.Ready && !c.Terminating && !c.Missing }

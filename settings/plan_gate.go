@@ -35,15 +35,13 @@ func AttachedVolumes(volumes []storage.Volume) []EngineBlocker {
 //
 // The gate of one setting is looked at for that setting alone. An overridden
 // gate is open whatever is attached.
-func (m *maker) gate(s forced, c Component) []Blocker {
+func (m *maker) gate(s forced, want string, c Component) []Blocker {
 	if c.OptOut {
 		return []Blocker{{Kind: BlockedByComponent, Name: c.Name, Nodes: nodesOf(c),
 			Message: fmt.Sprintf("%s opts out by %s: remove the annotation", describeComponent(c), storage.OptOutAnnotation)}}
 	}
 	if hold, held := m.Held[c.Name]; held && hold.Until.After(m.Now) {
-		if after := hold.Until.Sub(m.Now); m.plan.After == 0 || after < m.plan.After {
-			m.plan.After = after
-		}
+		m.lookAgainIn(hold.Until.Sub(m.Now))
 		return []Blocker{{Kind: BlockedByOther, Name: c.Name, Nodes: nodesOf(c), Message: hold.Message}}
 	}
 	if c.Terminating {
@@ -56,6 +54,9 @@ func (m *maker) gate(s forced, c Component) []Blocker {
 	if node := m.Nodes[c.Node]; isPod(c) && c.Node != "" && (!node.Ready || node.StorageDown) {
 		return []Blocker{{Kind: BlockedByComponent, Name: c.Name, Nodes: nodesOf(c),
 			Message: fmt.Sprintf("%s would not come back while the node is down: bring it back, or remove it", describeComponent(c))}}
+	}
+	if blockers := m.lacks(s, want, c); len(blockers) > 0 {
+		return blockers
 	}
 	if m.Overridden[s.Name] {
 		return nil
@@ -91,6 +92,11 @@ func (m *maker) notReady(c Component) []Blocker {
 	if c.Client { // what its pods wait for is known better
 		if more := slices.Concat(m.plan.Network.Blockers, m.plan.Network.Volumes.Blockers); len(more) > 0 {
 			return more
+		}
+	}
+	if c.Missing {
+		if blockers := m.podLacks(c); len(blockers) > 0 {
+			return blockers
 		}
 	}
 	why := "is not Ready yet"

@@ -31,8 +31,8 @@ import (
 
 // planValues are what users set: two or three valid values, and one that is not.
 var planValues = map[Name][]string{
-	TaintToleration:             {"", "a=b:NoSchedule", "k:NoExecute", "a=b=c:NoSchedule"},
-	SystemManagedNodeSelector:   {"", "zone:a", nowhere, "zone"},
+	TaintToleration:             {"", "a=b:NoSchedule", nowhere, "a=b=c:NoSchedule"},
+	SystemManagedNodeSelector:   {"", zone, "zone:b", "zone"},
 	PriorityClass:               {"", "critical", "installed", "not a name"},
 	StorageNetwork:              {"", "kube-system/a", "kube-system/b", "kube-system/"},
 	StorageNetworkForRWX:        {"true", "false"},
@@ -43,6 +43,7 @@ var planValues = map[Name][]string{
 	V2DataEngine:                {"true", "false"},
 	DataEngineCPUMask:           {`{"v2":"0x3"}`, `{"v2":"0xf"}`, "{}"},
 	V2CPUMask:                   {"0x1", "0x7"},
+	DataEngineMemorySize:        {`{"v2":"2048"}`, `{"v2":"4096"}`, "3"},
 	InstanceManagerProbeTimeout: {"10", "20"},
 	EngineImageProbePeriod:      {"5", "10"},
 	CSIResources:                {"", `{"csi-attacher":{"requests":{"cpu":"10m"}}}`},
@@ -58,7 +59,7 @@ func (m *fleetModel) mayApply(name Name, c Component) bool {
 			return len(m.uses(c)) == 0
 		}
 		return m.attachedOf("") == 0 && len(m.uses(c)) == 0
-	case GuaranteedCPU, V2GuaranteedCPU, InstanceManagerProbeTimeout, DataEngineCPUMask, V2CPUMask, LogPath:
+	case GuaranteedCPU, V2GuaranteedCPU, InstanceManagerProbeTimeout, DataEngineCPUMask, V2CPUMask, DataEngineMemorySize, LogPath:
 		return c.Kind == InstanceManager && len(m.uses(c)) == 0
 	case V1DataEngine:
 		return c.Engine == EngineV1 && m.attachedOf(EngineV1) == 0 && len(m.uses(c)) == 0
@@ -100,6 +101,8 @@ type fleetModel struct {
 	templates   map[string]*fleetTemplate
 	network     storage.Attachment // of shared volumes
 	mutator     bool
+	classGone   bool                 // one of those that values name
+	networkGone bool                 // likewise
 	copying     bool                 // the backing image manager is
 	tried       map[string]time.Time // in memory: when a component was brought in line
 	asked       map[Trait][]demand   // at the last look
@@ -124,7 +127,9 @@ func newFleet(v2 bool) *fleetModel {
 		},
 	}
 	for i := 1; i <= 3; i++ {
-		m.nodes[fmt.Sprintf("node-%d", i)] = Node{Ready: true, Storage: true, AllocatableMilliCPU: int64(2000 * i)}
+		n := Node{Storage: true, AllocatableMilliCPU: int64(2000 * i)}
+		nodeAtRest(&n)
+		m.nodes[fmt.Sprintf("node-%d", i)] = n
 	}
 	m.runEngines()
 	m.addPod(Component{Kind: BackingImageManager, Name: "bim", Node: "node-1"})
@@ -152,7 +157,7 @@ func (m *fleetModel) runEngines() {
 		}
 		for _, n := range m.nodes.names() {
 			im := engine + "-" + n
-			if m.pods[im] == nil && m.nodes[n].Ready && (engine == EngineV1 || !m.nodes[n].DisabledV2) {
+			if m.pods[im] == nil && m.nodes[n].Ready && !m.nodes[n].StorageDown && (engine == EngineV1 || !m.nodes[n].DisabledV2) {
 				m.addPod(Component{Kind: InstanceManager, Name: im, Node: n, Engine: engine})
 			}
 		}
@@ -160,8 +165,11 @@ func (m *fleetModel) runEngines() {
 }
 
 func (m *fleetModel) addPod(c Component) {
+	c.Missing = true
 	m.pods[c.Name] = &fleetPod{Component: c}
-	m.make(m.pods[c.Name])
+	if m.isMade(c) {
+		m.make(m.pods[c.Name])
+	}
 }
 
 func (m *fleetModel) values() Values { return Resolve(m.own, m.system, "longhorn") }
@@ -184,16 +192,13 @@ func (m *fleetModel) installed(c Component) map[Trait]string {
 
 // make is a pod being made anew, through Fairlead's webhook if that is up.
 func (m *fleetModel) make(p *fleetPod) {
+	if m.isRefused(p.Component, m.newly(p.Component, m.mutator)) {
+		return
+	}
 	m.uids++
 	p.UID, p.Missing, p.Terminating, p.Ready = fmt.Sprint(m.uids), false, false, false
-	p.Built = m.installed(p.Component)
-	if m.mutator {
-		for trait, want := range Wanted(m.values(), m.applied, p.Component, m.nodes) {
-			if _, exists := p.Built[trait]; exists && m.heeds(want.Setting) && !BuiltBySystem(trait) {
-				p.Built[trait] = want.Text
-			}
-		}
-	} else {
+	p.Built = m.newly(p.Component, m.mutator)
+	if !m.mutator {
 		m.builds[p.Name]++
 	}
 }
@@ -271,7 +276,8 @@ func (m *fleetModel) attach(name, node string) {
 func (m *fleetModel) facts() Facts {
 	f := Facts{
 		Profile: storage.Longhorn(), Values: m.values(), Applied: maps.Clone(m.applied), Now: m.now, Nodes: maps.Clone(m.nodes),
-		OwnValues: maps.Clone(m.own), SystemValues: maps.Clone(m.system), Rollout: atRest(m.network), Held: map[string]Hold{},
+		OwnValues: maps.Clone(m.own), SystemValues: maps.Clone(m.system), Existing: m.existing(),
+		Rollout: atRest(m.network), Held: map[string]Hold{},
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.volumes)) {
 		v := m.volumes[name]
@@ -294,6 +300,9 @@ func (m *fleetModel) components() []Component {
 	for _, name := range slices.Sorted(maps.Keys(m.pods)) {
 		c := m.pods[name].Component
 		c.Uses, c.Built = m.uses(c), maps.Clone(c.Built)
+		if c.Missing {
+			c.Built = nil
+		}
 		components = append(components, c)
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.templates)) {
@@ -402,6 +411,7 @@ func (m *fleetModel) do(t *rapid.T, w Work, before map[Name]string) {
 	if w.Action == UpdateComponent {
 		template := m.templates[w.Component.Name]
 		m.mustBeAuthorised(t, w, template.Component)
+		m.mustRoll(t, w, template.Component)
 		for trait, want := range w.Wants {
 			template.Built[trait] = want.Text
 		}
@@ -419,6 +429,7 @@ func (m *fleetModel) do(t *rapid.T, w Work, before map[Name]string) {
 		t.Fatalf("invariant 4: %s: it runs %v", textOfWork(w), uses)
 	}
 	m.mustBeAuthorised(t, w, pod.Component)
+	m.mustComeBack(t, w, pod.Component)
 	if pod.Ready {
 		m.mustBeAlone(t, w, before)
 	}
@@ -461,7 +472,7 @@ func (m *fleetModel) mustBeAuthorised(t *rapid.T, w Work, c Component) {
 // being rolled out to has yet to come back.
 func (m *fleetModel) mustBeAlone(t *rapid.T, w Work, before map[Name]string) {
 	for _, p := range m.pods {
-		if p.Name == w.Component.Name || p.Kind == ShareManager || isBack(p.Component) || !m.nodes[p.Node].Ready {
+		if p.Name == w.Component.Name || p.Kind == ShareManager || isBack(p.Component) || !m.isUp(p.Component) {
 			continue
 		}
 		for trait, want := range w.Wants {
@@ -502,17 +513,17 @@ func (m *fleetModel) mustBeApplied(t *rapid.T, s SettingPlan) {
 	if d.Trait == DataEngine && normal == "true" && rolling && s.Value.Source != SourceDefault {
 		engine := map[Name]string{V1DataEngine: EngineV1, V2DataEngine: EngineV2}[s.Name]
 		for name, n := range m.nodes {
-			if n.Ready && m.pods[engine+"-"+name] == nil && (engine == EngineV1 || !n.DisabledV2) {
+			if n.Ready && !n.StorageDown && m.pods[engine+"-"+name] == nil && (engine == EngineV1 || !n.DisabledV2) {
 				t.Fatalf("invariant 6: %s applied, %s has no instance manager of it", s.Name, name)
 			}
 		}
 	}
 	for _, c := range m.seen {
-		up := !isPod(c) || m.nodes[c.Node].Ready
+		up := m.isUp(c)
 		name, text := m.decides(c, d.Trait)
 		built, exists := c.Built[d.Trait]
 		switch {
-		case !exists || d.Trait == DataEngine && text == "false" && c.Missing:
+		case !exists && !c.Missing || d.Trait == DataEngine && text == "false" && c.Missing:
 		case name == "" && s.Value.Source == SourceDefault && up && !c.Missing && d.Trait != CPURequest && !m.awaitsCorrection(d.Trait):
 			was, concerns := d.Wants(m.takenBack[s.Name], c, m.nodes)
 			byDefault, _ := d.Wants(d.Default, c, m.nodes)
@@ -569,19 +580,23 @@ func (m *fleetModel) come(name string) {
 	case p.Terminating:
 		p.Terminating, p.Ready, p.Missing, p.UID = false, false, true, ""
 	case p.Missing:
-		m.make(p)
+		if m.isMade(p.Component) {
+			m.make(p)
+		}
+	case !p.Ready && !m.fits(p.Component, p.Built): // the kubelet ends it
+		p.Missing, p.UID = true, ""
 	default:
-		p.Ready = p.Built[NodeSelector] != nowhere
+		p.Ready = p.Ready || p.Built[Tolerations] != nowhere && m.connects(p.Built)
 	}
 }
 
 // nowhere is a value that is valid, and no pod starts with.
-const nowhere = "zone:b"
+const nowhere = "k:NoExecute"
 
 // roll is a template's own controller getting on by one pod.
 func (m *fleetModel) roll(name string) {
 	t := m.templates[name]
-	if i := slices.IndexFunc(t.pods, func(revision int) bool { return revision != t.revision }); i >= 0 && t.Built[NodeSelector] != nowhere {
+	if i := slices.IndexFunc(t.pods, func(revision int) bool { return revision != t.revision }); i >= 0 && t.Built[Tolerations] != nowhere && !(m.classGone && t.Built[PriorityClassName] == "critical") {
 		t.pods[i] = t.revision
 	}
 }
@@ -654,7 +669,19 @@ func TestPlanInvariants(t *testing.T) {
 				x := template()
 				x.Built, x.revision = m.installed(x.Component), x.revision+1
 			},
-			"node": func(t *rapid.T) { m.changeNode(node(), func(n *Node) { n.Ready = !n.Ready }) },
+			"node": func(t *rapid.T) {
+				do := []string{"kubelet", "cordon", "storage system", "label", "huge pages"}
+				m.changeNode(node(), mischief(rapid.SampledFrom(do).Draw(t, "what of it")))
+			},
+			"class comes or goes":   func(*rapid.T) { m.classGone = !m.classGone },
+			"network comes or goes": func(*rapid.T) { m.networkGone = !m.networkGone },
+			// Chance alone seldom names the one that is gone.
+			"a class is named that may be gone": func(t *rapid.T) {
+				where := rapid.SampledFrom([]map[Name]string{m.own, m.system}).Draw(t, "where")
+				where[PriorityClass] = "critical"
+				m.classGone = rapid.Bool().Draw(t, "gone")
+				m.changes++
+			},
 			"CPU of a node": func(t *rapid.T) {
 				m.changeNode(node(), func(n *Node) { n.InstanceManagerMilliCPU = 500 - n.InstanceManagerMilliCPU })
 			},
@@ -725,16 +752,17 @@ func (m *fleetModel) mustFinish(t *rapid.T) {
 	for _, p := range m.pods {
 		p.OptOut = false
 	}
-	for _, name := range m.nodes.names() {
-		m.changeNode(name, func(n *Node) { n.Ready = true })
-	}
+	m.allIsThere()
 	for name := range planValues {
-		if d, _ := Lookup(string(name)); d.Parse(m.values()[name].Text) != nil || m.values()[name].Text == nowhere {
+		if d, _ := Lookup(string(name)); d.Parse(m.values()[name].Text) != nil || m.values()[name].Text == nowhere || m.values()[name].Text == "zone:b" {
 			m.own[name] = d.Default
 		}
 	}
 	for name, value := range m.own { // what is said why it comes to nothing is followed
 		m.system[name] = value
+	}
+	if m.system[PriorityClass] == "not a name" { // the storage system builds with it whatever Fairlead says
+		m.system[PriorityClass] = ""
 	}
 	for range 150 {
 		m.goWell(t)

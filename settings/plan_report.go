@@ -24,6 +24,13 @@ func (t *track) block(blockers []Blocker) {
 	if len(t.blockers) > 0 && blockers[0].Kind == BlockedByVolume && t.blockers[0].Kind == BlockedByVolume {
 		return
 	}
+	if t.told == nil {
+		t.told = map[*Blocker]bool{}
+	}
+	if t.told[&blockers[0]] {
+		return // what many lack is one thing
+	}
+	t.told[&blockers[0]] = true
 	if blockers[0].Kind == BlockedByVolume { // what all wait for comes first
 		t.blockers = append(slices.Clone(blockers), t.blockers...)
 		return

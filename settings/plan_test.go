@@ -20,7 +20,7 @@ func fleet() Facts {
 		Overridden: map[Name]bool{}, Held: map[string]Hold{}, Nodes: Nodes{}, Rollout: atRest(clusterNet),
 	}
 	for i := 1; i <= 3; i++ {
-		f.Nodes[fmt.Sprintf("node-%d", i)] = Node{Ready: true, Storage: true, AllocatableMilliCPU: 4000}
+		f.Nodes[fmt.Sprintf("node-%d", i)] = Node{Ready: true, Storage: true, AllocatableMilliCPU: 4000, AllocatableHugepagesMiB: 8192}
 	}
 	f.Components = []Component{
 		{Kind: InstanceManager, Name: "im-1", Node: "node-1", Engine: EngineV1},
@@ -553,6 +553,15 @@ func TestMake(t *testing.T) {
 			}, setting: V2DataEngine,
 			status: "Restarting false: 1 of 2 instance managers; the storage system has yet to start an instance manager of the v2 data engine on node-2",
 		},
+		"data engine on: not on a node where the storage system is down": {
+			but: func(f *Facts) {
+				f.addV2()
+				f.Applied[V2DataEngine] = "false"
+				f.Components = f.Components[:len(f.Components)-1]
+				f.changeNode("node-3", func(n *Node) { n.StorageDown = true })
+			}, setting: V2DataEngine,
+			status: "Applied true: every component is built with it",
+		},
 		"an overridden gate restarts pods in use, for that setting alone": {
 			but: func(f *Facts) {
 				f.set(PriorityClass, critical)
@@ -714,6 +723,9 @@ func TestRegressionEverySettingThatWaitsSaysForWhat(t *testing.T) {
 		}
 		f := fleet()
 		f.addV2()
+		for node := range f.Nodes {
+			f.changeNode(node, func(n *Node) { n.Labels = map[string]string{"a": "b"} })
+		}
 		f.set(d.Name, value)
 		if d.Name == StorageNetworkForRWX {
 			f.set(StorageNetwork, "kube-system/one")

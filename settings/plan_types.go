@@ -25,6 +25,7 @@ type Facts struct {
 	Volumes    []storage.Volume
 	Components []Component
 	Nodes      Nodes
+	Existing   Existing
 	// Rollout of the network of shared volumes; its Desired follows from Values.
 	Rollout Rollout
 	// Held components are left alone for a while, by name.
@@ -101,6 +102,9 @@ type Plan struct {
 	Starting []Blocker
 	// Network is the next step of the network of shared volumes.
 	Network Step
+	// AsksForNetworks: pods are to be restarted on a network, and Existing.Networks
+	// is not known.
+	AsksForNetworks bool
 	// After is when to look again though nothing has happened; 0 is never.
 	After time.Duration
 }

@@ -141,7 +141,7 @@ func idleCluster() *builder {
 	}
 	for i := 1; i <= 3; i++ {
 		name := fmt.Sprintf("node-%d", i)
-		f.Nodes[name] = settings.Node{Ready: true, Storage: true, AllocatableMilliCPU: 4000, Labels: map[string]string{"kubernetes.io/hostname": name, "disktype": "ssd"}}
+		f.Nodes[name] = settings.Node{Ready: true, Storage: true, AllocatableMilliCPU: 4000, AllocatableHugepagesMiB: 8192, Labels: map[string]string{"kubernetes.io/hostname": name, "disktype": "ssd"}}
 	}
 	labelled := f.Nodes["node-1"]
 	labelled.Labels["rack"], labelled.Taints = "a", []settings.Taint{{Key: "dedicated", Value: "storage", Effect: "NoSchedule"}}

@@ -71,7 +71,9 @@ func (p Profile) settingFacts(ctx context.Context, r *Request[validators.Setting
 	}
 	// A cluster without Multus has no such kind; values are judged all the same.
 	facts.Networks, err = p.Live.Networks(ctx)
-	facts.NetworksKnown = err == nil
+	if facts.NetworksKnown = err == nil; facts.NetworksKnown {
+		facts.Existing.Networks = settings.NetworksThere(facts.Networks)
+	}
 	return facts, nil
 }
 

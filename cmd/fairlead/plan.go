@@ -112,6 +112,13 @@ func (p place) plan(ctx context.Context, q request, now time.Time) (planView, er
 		return planView{}, err
 	}
 	then := q.then(facts)
+	asked := facts.With(then)
+	asked.OwnValues, asked.SystemValues = q.to(facts)
+	if settings.Make(asked).AsksForNetworks {
+		if err := p.reader.AddNetworks(ctx, &facts); err != nil {
+			return planView{}, err
+		}
+	}
 	if err := p.completeRollout(ctx, &facts, then, o); err != nil {
 		return planView{}, err
 	}

@@ -111,7 +111,14 @@ func (r *Reconciler) plan(ctx context.Context, reader *cluster.Reader) (settings
 		return facts, settings.Plan{}, err
 	}
 	facts.Held = r.attempts.holds(facts)
-	return facts, settings.Make(facts), nil
+	plan := settings.Make(facts)
+	if plan.AsksForNetworks {
+		if err := r.Live.AddNetworks(ctx, &facts); err != nil {
+			return facts, plan, err
+		}
+		plan = settings.Make(facts)
+	}
+	return facts, plan, nil
 }
 
 // workLive decides on fresh facts and does what they call for. What goes wrong

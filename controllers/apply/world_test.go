@@ -16,9 +16,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
@@ -42,7 +44,14 @@ var (
 	noon    = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	errDied = errors.New("the controller has died")
 
-	newScheme = sync.OnceValues(cluster.NewScheme)
+	newScheme = sync.OnceValues(func() (*runtime.Scheme, error) {
+		scheme, err := cluster.NewScheme()
+		if err == nil {
+			scheme.AddKnownTypeWithName(cluster.NetworkKind, &unstructured.Unstructured{})
+			scheme.AddKnownTypeWithName(cluster.NetworkKind.GroupVersion().WithKind(cluster.NetworkKind.Kind+"List"), &unstructured.UnstructuredList{})
+		}
+		return scheme, err
+	})
 )
 
 // world is the controller over a fake API, with Longhorn and Kubernetes beside
@@ -107,10 +116,13 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	rollout.Status.Recorded = true
 	all := []client.Object{rollout, attacher(), daemonSet("engine-image-ei-1", "engine-image"), daemonSet(profile.ClientDaemonSet, "csi")}
 	for _, name := range []string{"node-1", "node-2"} {
-		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"disk": "fast", "zone": ""}}}
 		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 		all = append(all, node, &longhorn.Node{ObjectMeta: at(name)},
 			&longhorn.InstanceManager{ObjectMeta: at("im-" + name), Spec: longhorn.InstanceManagerSpec{NodeID: name, DataEngine: "v1"}})
+	}
+	for _, name := range []string{"low", "high", "higher", "theirs"} {
+		all = append(all, &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
 	for _, o := range append(all, objects...) {
 		w.must(w.store.Create(t.Context(), o))
@@ -199,6 +211,7 @@ func (w *world) freeze() {
 	for _, list := range []client.ObjectList{
 		&v1alpha1.NetworkRolloutList{}, &v1alpha1.SettingList{}, &longhorn.SettingList{}, &longhorn.VolumeList{}, &longhorn.NodeList{},
 		&longhorn.InstanceManagerList{}, &corev1.NodeList{}, &corev1.PodList{}, &appsv1.DaemonSetList{}, &appsv1.DeploymentList{},
+		&schedulingv1.PriorityClassList{},
 	} {
 		w.must(w.store.List(w.Context(), list))
 		b = b.WithLists(list)

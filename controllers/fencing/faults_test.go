@@ -277,7 +277,7 @@ func TestADeletedNodeStaysFenced(t *testing.T) {
 	record := w.record("node-1")
 	record.Annotations = map[string]string{
 		fence.OverrideAnnotation:   fence.GateUnfence + ": scrapped",
-		fence.OverriddenAnnotation: fence.Override{Gate: fence.GateUnfence, By: "eve", Reason: "scrapped", Scope: s.Incident}.Text(),
+		fence.OverriddenAnnotation: fence.Override{Gate: fence.GateUnfence, By: "eve", Reason: "scrapped", Scope: s.Incident, At: w.clock.Now()}.Text(),
 	}
 	w.must(w.Update(t.Context(), record))
 	for range 4 {

@@ -60,7 +60,7 @@ func (w *world) override(gate string) {
 	record := w.record("node-1")
 	record.Annotations = map[string]string{
 		fence.OverrideAnnotation:   gate + ": why not",
-		fence.OverriddenAnnotation: fence.Override{Gate: gate, By: "eve", Reason: "why not", Scope: record.Status.Incident}.Text(),
+		fence.OverriddenAnnotation: fence.Override{Gate: gate, By: "eve", Reason: "why not", Scope: record.Status.Incident, At: w.clock.Now()}.Text(),
 	}
 	w.must(w.Update(w.Context(), record))
 }

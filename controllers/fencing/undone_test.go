@@ -101,7 +101,7 @@ func TestAnAdministratorMayEndWhatCanNotBeTakenBack(t *testing.T) {
 	record := w.record("node-1")
 	record.Annotations = map[string]string{
 		fence.OverrideAnnotation:   "unfence: scrapped",
-		fence.OverriddenAnnotation: fence.Override{Gate: fence.GateUnfence, By: "eve", Reason: "scrapped", Scope: record.Status.Incident}.Text(),
+		fence.OverriddenAnnotation: fence.Override{Gate: fence.GateUnfence, By: "eve", Reason: "scrapped", Scope: record.Status.Incident, At: w.clock.Now()}.Text(),
 	}
 	w.must(w.Update(w.Context(), record))
 	w.driver = func(*csiaddons.NetworkFence) error { return errors.New("the storage is gone for good") }

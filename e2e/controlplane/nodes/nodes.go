@@ -46,6 +46,8 @@ func build(n int, kubeletVersion string) *corev1.Node {
 		corev1.ResourceCPU:              resource.MustParse("16"),
 		corev1.ResourceMemory:           resource.MustParse("64Gi"),
 		corev1.ResourceEphemeralStorage: resource.MustParse("512Gi"),
+		// For instance managers of Longhorn's v2 data engine.
+		corev1.ResourceHugePagesPrefix + "2Mi": resource.MustParse("8Gi"),
 		// What a /24 of pod addresses is enough for.
 		corev1.ResourcePods: resource.MustParse("250"),
 	}

@@ -1,0 +1,256 @@
+package settings
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/fairlead-io/fairlead/storage"
+)
+
+// change a node of the facts.
+func (f *Facts) changeNode(name string, change func(*Node)) {
+	n := f.Nodes[name]
+	change(&n)
+	f.Nodes[name] = n
+}
+
+// A value that was sound when it was accepted may not be when its turn comes.
+func TestRegressionNothingIsRestartedThatCannotComeBack(t *testing.T) {
+	const (
+		ofCPU      = " for guaranteed-instance-manager-cpu"
+		ofV2       = " for data-engine-memory-size"
+		ofClass    = " for priority-class"
+		ofSelector = " for system-managed-components-node-selector"
+		ofNetwork  = " for storage-network"
+	)
+	one := storage.Network{Namespace: "kube-system", Name: "one"}
+	labelled := func(f *Facts, names ...string) {
+		for _, name := range names {
+			f.changeNode(name, func(n *Node) { n.Labels = map[string]string{"disktype": "ssd"} })
+		}
+	}
+	// Only instance managers, as far as they are not left out.
+	three := func(f *Facts) { f.Components = f.Components[:3] }
+	for name, test := range map[string]struct {
+		but     func(*Facts)
+		setting Name
+		status  string
+		plan    []string
+		next    string
+	}{
+		"a node without the labels of the selector keeps its instance manager": {
+			but: func(f *Facts) {
+				three(f)
+				labelled(f, "node-1", "node-3")
+				f.set(SystemManagedNodeSelector, "disktype:ssd")
+			}, setting: SystemManagedNodeSelector,
+			status: `Restarting false: 0 of 3 instance managers; instance manager im-2 on node-2 would not come back: its node lacks "disktype:ssd": label it`,
+			plan:   []string{"Restart im-1" + ofSelector, "Restart im-3" + ofSelector, "later Restart im-2" + ofSelector + ": im-2"},
+			next:   "Restart im-1" + ofSelector,
+		},
+		"whatever it is restarted for, it comes back with the selector in force": {
+			but: func(f *Facts) {
+				three(f)
+				labelled(f, "node-1")
+				f.set(SystemManagedNodeSelector, "disktype:ssd")
+				f.Applied[SystemManagedNodeSelector] = "disktype:ssd"
+				for i := range f.Components {
+					f.Components[i].Built[NodeSelector] = "disktype:ssd"
+				}
+				f.set(GuaranteedCPU, "20")
+			}, setting: GuaranteedCPU,
+			status: `Restarting false: 0 of 3 instance managers; instance manager im-2 on node-2 would not come back: its node lacks "disktype:ssd": label it`,
+			plan:   []string{"Restart im-1" + ofCPU, "later Restart im-2" + ofCPU + ": im-2", "later Restart im-3" + ofCPU + ": im-3"},
+			next:   "Restart im-1" + ofCPU,
+		},
+		"one that is missing on a node without the labels stops nothing": {
+			but: func(f *Facts) {
+				three(f)
+				labelled(f, "node-1", "node-3")
+				f.set(SystemManagedNodeSelector, "disktype:ssd")
+				f.component("im-2").Built, f.component("im-2").Ready, f.component("im-2").Missing = nil, false, true
+			}, setting: SystemManagedNodeSelector,
+			status: "Restarting false: 0 of 3 instance managers",
+			plan:   []string{"Restart im-1" + ofSelector, "Restart im-3" + ofSelector},
+			next:   "Restart im-1" + ofSelector,
+		},
+		"backing image managers are bound to nodes as well, share managers are not": {
+			but: func(f *Facts) {
+				labelled(f, "node-2")
+				share := *f.component("bim")
+				share.Kind, share.Name = ShareManager, "share"
+				share.Built = builtBy(f.Values, share, f.Nodes)
+				delete(share.Built, NodeSelector)
+				f.Components = []Component{*f.component("bim"), share}
+				f.set(SystemManagedNodeSelector, "disktype:ssd")
+				f.set(TaintToleration, "k:NoSchedule")
+			}, setting: SystemManagedNodeSelector,
+			status: `Waiting false: backing image manager bim on node-1 would not come back: its node lacks "disktype:ssd": label it; so far 0 of 1 backing image manager`,
+			plan:   []string{"Restart share for taint-toleration", "later Restart bim for taint-toleration, system-managed-components-node-selector: bim"},
+			next:   "Restart share for taint-toleration",
+		},
+		"a template that no node takes would lose its pods": {
+			but: func(f *Facts) {
+				f.Components = f.Components[4:6]
+				f.set(SystemManagedNodeSelector, "disktype:ssd")
+			}, setting: SystemManagedNodeSelector,
+			status: `Waiting false: no node has the labels "disktype:ssd", so no pod of a DaemonSet or Deployment would start: label nodes, or change system-managed-components-node-selector; so far 0 of 6 DaemonSet pods`,
+			plan: []string{
+				"later Update engine-image-ei-1" + ofSelector + ": disktype:ssd", "later Update longhorn-csi-plugin" + ofSelector + ": disktype:ssd",
+			},
+		},
+		"a class that is gone": {
+			but: func(f *Facts) {
+				f.Components = append(f.Components[:1], f.Components[6:7]...)
+				f.Existing.Classes = map[string]bool{"other": true}
+				f.set(PriorityClass, critical)
+			}, setting: PriorityClass,
+			status: "Waiting false: there is no PriorityClass system-cluster-critical, and pods of it are refused: create it, or change priority-class; so far 0 of 2 Deployment pods, 0 of 1 instance manager",
+			plan:   []string{"later Update csi-provisioner" + ofClass + ": " + critical, "later Restart im-1" + ofClass + ": " + critical},
+		},
+		"a class that is gone after it was applied keeps all others back, and its replacement does not": {
+			but: func(f *Facts) {
+				f.Components = append(f.Components[:1], f.Components[5:6]...)
+				f.Existing.Classes = map[string]bool{critical: true}
+				for i := range f.Components {
+					f.Components[i].Built[PriorityClassName] = "gone"
+				}
+				f.set(EngineImageProbePeriod, "30")
+				f.set(PriorityClass, critical)
+				f.set(GuaranteedCPU, "20")
+			}, setting: PriorityClass,
+			status: "Restarting false: 0 of 3 DaemonSet pods, 0 of 1 instance manager",
+			plan: []string{
+				"Update engine-image-ei-1" + ofClass, "Restart im-1 for priority-class, guaranteed-instance-manager-cpu",
+				"later Update engine-image-ei-1 for engine-image-pod-liveness-probe-period: gone",
+			},
+			next: "Update engine-image-ei-1" + ofClass,
+		},
+		"the storage system's own class is what the API server is asked for first": {
+			but: func(f *Facts) {
+				f.Components = f.Components[:1]
+				f.Existing.Classes = map[string]bool{critical: true}
+				f.SystemValues = map[Name]string{PriorityClass: " gone "}
+				f.set(PriorityClass, critical) // comes to nothing
+				f.set(TaintToleration, "a:NoSchedule")
+			}, setting: TaintToleration,
+			status: "Waiting false: there is no PriorityClass gone, and pods of it are refused: create it, or change priority-class; so far 0 of 1 instance manager",
+			plan:   []string{"later Restart im-1 for taint-toleration: gone"},
+		},
+		"one that is missing for want of a class is waited for, and it is said why": {
+			but: func(f *Facts) {
+				three(f)
+				f.Existing.Classes = map[string]bool{}
+				f.set(PriorityClass, critical)
+				for i := range f.Components {
+					f.Components[i].Built, f.Components[i].Ready, f.Components[i].Missing = nil, false, true
+				}
+			}, setting: PriorityClass,
+			status: "Restarting false: 0 of 3 instance managers; there is no PriorityClass system-cluster-critical, and pods of it are refused: create it, or change priority-class",
+			plan:   []string{"starting " + strings.Join([]string{critical, critical, critical}, ", ")},
+		},
+		"a network that is gone": {
+			but: func(f *Facts) {
+				f.Components = append(f.Components[:1], f.Components[6:7]...)
+				f.Existing.Networks = map[storage.Network]bool{}
+				f.set(StorageNetwork, one.String())
+			}, setting: StorageNetwork,
+			status: "Waiting false: there is no NetworkAttachmentDefinition kube-system/one, and pods on it do not start: create it, or change storage-network; so far 0 of 1 instance manager",
+			plan:   []string{"later Restart im-1" + ofNetwork + ": kube-system/one"},
+		},
+		"a network that is there": {
+			but: func(f *Facts) {
+				f.Components = f.Components[:1]
+				f.Existing.Networks = NetworksThere([]storage.Network{one})
+				f.set(StorageNetwork, one.String())
+			}, setting: StorageNetwork,
+			status: "Restarting false: 0 of 1 instance manager",
+			plan:   []string{"Restart im-1" + ofNetwork}, next: "Restart im-1" + ofNetwork,
+		},
+		"more huge pages than the node has": {
+			but: func(f *Facts) {
+				f.addV2()
+				f.Components = f.Components[len(f.Components)-3:]
+				f.changeNode("node-2", func(n *Node) { n.AllocatableHugepagesMiB = 4094 })
+				f.set(DataEngineMemorySize, "4096")
+			}, setting: DataEngineMemorySize,
+			status: "Restarting false: 0 of 3 instance managers; instance manager v2-im-2 on node-2 would not come back: it asks for 4096 MiB of huge pages and the node has 4094: give it more, or change data-engine-memory-size",
+			plan:   []string{"Restart v2-im-1" + ofV2, "Restart v2-im-3" + ofV2, "later Restart v2-im-2" + ofV2 + ": v2-im-2"},
+			next:   "Restart v2-im-1" + ofV2,
+		},
+		"memory that is not of huge pages is no matter of the node": {
+			but: func(f *Facts) {
+				f.addV2()
+				f.Components = f.Components[len(f.Components)-1:]
+				f.changeNode("node-3", func(n *Node) { n.AllocatableHugepagesMiB = 0 })
+				f.set(DataEngineHugepages, "false")
+				f.set(DataEngineMemorySize, "4096")
+			}, setting: DataEngineMemorySize,
+			status: "Restarting false: 0 of 1 instance manager",
+			plan:   []string{"Restart v2-im-3 for data-engine-memory-size, data-engine-hugepage-enabled"}, next: "Restart v2-im-3 for data-engine-memory-size, data-engine-hugepage-enabled",
+		},
+		"what is removed need not come back": {
+			but: func(f *Facts) {
+				f.addV2()
+				f.Components = f.Components[len(f.Components)-1:]
+				f.changeNode("node-3", func(n *Node) { n.AllocatableHugepagesMiB = 0 })
+				f.Existing = Existing{map[string]bool{}, map[storage.Network]bool{}}
+				f.set(V2DataEngine, "false")
+			}, setting: V2DataEngine,
+			status: "Restarting false: 0 of 1 instance manager",
+			plan:   []string{"Remove v2-im-3 for v2-data-engine"}, next: "Remove v2-im-3 for v2-data-engine",
+		},
+		"an overridden gate does not make it come back": {
+			but: func(f *Facts) {
+				f.Components = f.Components[:1]
+				f.Overridden[SystemManagedNodeSelector] = true
+				f.set(SystemManagedNodeSelector, "disktype:ssd")
+			}, setting: SystemManagedNodeSelector,
+			status: `Waiting false: instance manager im-1 on node-1 would not come back: its node lacks "disktype:ssd": label it; so far 0 of 1 instance manager`,
+			plan:   []string{"later Restart im-1" + ofSelector + ": im-1"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := fleet()
+			test.but(&f)
+			p := Make(f)
+			if got := textOf(p); !slices.Equal(got, test.plan) {
+				t.Errorf("plan\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(test.plan, "\n"))
+			}
+			if got := statusOf(p, test.setting); got != test.status {
+				t.Errorf("status %s\nwant   %s", got, test.status)
+			}
+			next := ""
+			if w, due := p.Next(); due {
+				next = textOfWork(w)
+			}
+			if next != test.next {
+				t.Errorf("next %q, want %q", next, test.next)
+			}
+		})
+	}
+}
+
+// Networks are looked up only where it matters, and looked for again: nobody
+// watches a kind that may not be installed.
+func TestNetworksAreAskedForWhereTheyMatter(t *testing.T) {
+	f := fleet()
+	f.set(StorageNetwork, "kube-system/one")
+	if p := Make(f); !p.AsksForNetworks || p.After != 0 {
+		t.Errorf("to be restarted: asks %t, after %v", p.AsksForNetworks, p.After)
+	}
+	f.Existing.Networks = map[storage.Network]bool{}
+	if p := Make(f); p.AsksForNetworks || p.After != missingNetworkRetry {
+		t.Errorf("not there: asks %t, after %v", p.AsksForNetworks, p.After)
+	}
+	f.Existing.Networks = nil
+	for i := range f.Components {
+		if _, on := f.Components[i].Built[StorageAttachment]; on {
+			f.Components[i].Built[StorageAttachment] = "kube-system/one@lhnet1"
+		}
+	}
+	if p := Make(f); p.AsksForNetworks {
+		t.Error("asks though nothing is to be restarted")
+	}
+}
