@@ -219,7 +219,7 @@ type decision struct {
 func decide(view *cluster.FenceView) decision {
 	d := decision{view, fence.Next(view.Facts)}
 	d.Status.Message, _, _ = strings.Cut(d.Status.Message, notDone) // it may be that of before
-	if view.Facts.Node.OwnTaint && d.Status.Tainted == nil { // until it is healthy again
+	if view.Facts.Node.OwnTaint && d.Status.Tainted == nil {        // until it is healthy again
 		now := metav1.NewTime(view.Facts.Now.Truncate(time.Second))
 		d.Status.Tainted = &now
 	}
