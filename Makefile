@@ -78,7 +78,7 @@ test-e2e: control-plane coredns csiaddons $(BIN)/fairlead ## End to end, on the 
 	@mkdir -p $(BIN)
 	$(WITH_RACE) go build $(RACE) -ldflags "$(LDFLAGS)" -o $(BIN)/fairlead-test ./cmd/fairlead
 	@echo "testing end to end (half an hour or so on two cores, seven minutes of it in one test that shows what Kubernetes does alone)"
-	$(WITH_RACE) FAIRLEAD_BINARY=$(BIN)/fairlead-test FAIRLEAD_RELEASE_BINARY=$(BIN)/fairlead go test $(RACE) -timeout 60m ./e2e $(E2E) | tee $(BIN)/e2e.log || { \
+	@$(WITH_RACE) FAIRLEAD_BINARY=$(BIN)/fairlead-test FAIRLEAD_RELEASE_BINARY=$(BIN)/fairlead go test $(RACE) -timeout 60m ./e2e $(E2E) | tee $(BIN)/e2e.log || { \
 	  echo "what failed, without the logs (with them: $(BIN)/e2e.log):"; \
 	  grep -E '^(panic:|FAIL| *--- FAIL: | +[a-z_]+_test\.go:[0-9]+: )' $(BIN)/e2e.log | cut -c1-500; exit 1; }
 

@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -25,6 +24,7 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/cluster"
 	"github.com/fairlead-io/fairlead/cluster/longhorn"
+	"github.com/fairlead-io/fairlead/controllers/predicates"
 )
 
 // Events are gathered before they are looked at together: a plan looks at
@@ -68,10 +68,10 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		&longhorn.InstanceManager{}, &longhorn.Engine{}, &longhorn.Replica{}, &longhorn.BackingImageManager{}, &longhorn.Node{},
 		&appsv1.DaemonSet{}, &appsv1.Deployment{}, &corev1.Pod{}, &corev1.Service{},
 	} {
-		b = b.Watches(kind, soon, builder.WithPredicates(here, changed()))
+		b = b.Watches(kind, soon, builder.WithPredicates(here, predicates.Changed()))
 	}
 	b = b.Watches(&storagev1.VolumeAttachment{}, soon, builder.WithPredicates(driver)).
-		Watches(&corev1.Node{}, soon, builder.WithPredicates(nodeChanged())).
+		Watches(&corev1.Node{}, soon, builder.WithPredicates(predicates.NodeChanged(cluster.NodeChanged))).
 		Watches(&schedulingv1.PriorityClass{}, soon)
 	// Once at the start, also where there is no object yet that could bring an event.
 	b = b.WatchesRawSource(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
@@ -100,26 +100,4 @@ func gather(request reconcile.Request, gathering func() time.Duration) handler.E
 			soon(queue)
 		},
 	}
-}
-
-// changed passes updates that change something of what the cache keeps. Longhorn
-// writes the status of engines every few seconds, mostly with sizes and snapshots.
-func changed() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		was, is := e.ObjectOld.DeepCopyObject().(client.Object), e.ObjectNew.DeepCopyObject().(client.Object)
-		for _, o := range []client.Object{was, is} {
-			o.SetResourceVersion("")
-			o.SetManagedFields(nil)
-		}
-		return !equality.Semantic.DeepEqual(was, is)
-	}}
-}
-
-// nodeChanged passes what settings look at; a node's status is written every few minutes.
-func nodeChanged() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		was, wasNode := e.ObjectOld.(*corev1.Node)
-		is, isNode := e.ObjectNew.(*corev1.Node)
-		return wasNode && isNode && cluster.NodeChanged(was, is)
-	}}
 }

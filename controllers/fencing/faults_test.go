@@ -273,13 +273,8 @@ func TestADeletedNodeStaysFenced(t *testing.T) {
 	w.detach("pvc-a", "node-1")
 	w.must(w.Delete(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}}))
 	w.look("node-1")
-	s := w.expect("node-1", v1alpha1.NodeDrained, fence.ReasonNodeDeleted)
-	record := w.record("node-1")
-	record.Annotations = map[string]string{
-		fence.OverrideAnnotation:   fence.GateUnfence + ": scrapped",
-		fence.OverriddenAnnotation: fence.Override{Gate: fence.GateUnfence, By: "eve", Reason: "scrapped", Scope: s.Incident, At: w.clock.Now()}.Text(),
-	}
-	w.must(w.Update(t.Context(), record))
+	w.expect("node-1", v1alpha1.NodeDrained, fence.ReasonNodeDeleted)
+	w.override(fence.GateUnfence)
 	for range 4 {
 		w.look("node-1")
 		w.csi()

@@ -54,17 +54,6 @@ func (w *world) drained() {
 	w.expect("node-1", v1alpha1.NodeDrained, fence.ReasonDrained)
 }
 
-// override a gate of node-1 for this incident.
-func (w *world) override(gate string) {
-	w.Helper()
-	record := w.record("node-1")
-	record.Annotations = map[string]string{
-		fence.OverrideAnnotation:   gate + ": why not",
-		fence.OverriddenAnnotation: fence.Override{Gate: gate, By: "eve", Reason: "why not", Scope: record.Status.Incident, At: w.clock.Now()}.Text(),
-	}
-	w.must(w.Update(w.Context(), record))
-}
-
 func TestAFencedBootIsMarkedUntilItIsLetIn(t *testing.T) {
 	for name, comesIn := range map[string]func(*world){
 		"booted": func(w *world) {

@@ -14,6 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/cluster"
+	"github.com/fairlead-io/fairlead/controllers/predicates"
 	"github.com/fairlead-io/fairlead/fence"
 )
 
@@ -24,7 +26,7 @@ func (g *Gates) SetupWithManager(mgr ctrl.Manager) error {
 	err := ctrl.NewControllerManagedBy(mgr).Named("fencing-gates").
 		For(&corev1.Pod{}, builder.WithPredicates(gated())).
 		Watches(&v1alpha1.NodeFence{}, all).
-		Watches(&corev1.Node{}, all, builder.WithPredicates(nodeChanged())).
+		Watches(&corev1.Node{}, all, builder.WithPredicates(predicates.NodeChanged(cluster.FenceNodeChanged))).
 		Watches(&corev1.ConfigMap{}, all).
 		Complete(g)
 	if err != nil {

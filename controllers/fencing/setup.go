@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -22,6 +21,7 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/cluster"
 	"github.com/fairlead-io/fairlead/cluster/csiaddons"
+	"github.com/fairlead-io/fairlead/controllers/predicates"
 	"github.com/fairlead-io/fairlead/fence"
 )
 
@@ -47,19 +47,19 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	everyNode := handler.EnqueueRequestsFromMapFunc(r.everyNode)
 	err = ctrl.NewControllerManagedBy(mgr).Named("fencing").
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
-		Watches(&corev1.Node{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(nodeChanged())).
+		Watches(&corev1.Node{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicates.NodeChanged(cluster.FenceNodeChanged))).
 		Watches(&v1alpha1.NodeFence{}, handler.EnqueueRequestsFromMapFunc(r.recordAndWaiting)).
 		Watches(&storagev1.VolumeAttachment{}, handler.EnqueueRequestsFromMapFunc(ofAttachment), builder.WithPredicates(ours)).
 		Watches(&corev1.PersistentVolume{}, handler.EnqueueRequestsFromMapFunc(r.ofVolume), builder.WithPredicates(r.volumes())).
 		Watches(&storagev1.CSINode{}, &handler.EnqueueRequestForObject{}).
-		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(ofPod), builder.WithPredicates(r.here(), changed())).
-		Watches(&storagev1.StorageClass{}, everyNode, builder.WithPredicates(r.classes(), changed())).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(ofPod), builder.WithPredicates(r.here(), predicates.Changed())).
+		Watches(&storagev1.StorageClass{}, everyNode, builder.WithPredicates(r.classes(), predicates.Changed())).
 		Watches(&storagev1.CSIDriver{}, everyNode, builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool { return r.Cached.Protects(o.GetName()) }))).
 		Watches(&corev1.ConfigMap{}, everyNode, builder.WithPredicates(r.here())).
 		WatchesRawSource(unattached).
 		WatchesRawSource(r.onceInstalled(mgr.GetCache(), &csiaddons.NetworkFence{}, handler.EnqueueRequestsFromMapFunc(r.ofFence))).
 		WatchesRawSource(r.onceInstalled(mgr.GetCache(), &csiaddons.NetworkFenceClass{}, everyNode)).
-		WatchesRawSource(r.onceInstalled(mgr.GetCache(), &csiaddons.CSIAddonsNode{}, handler.EnqueueRequestsFromMapFunc(r.ofClient), changed())).
+		WatchesRawSource(r.onceInstalled(mgr.GetCache(), &csiaddons.CSIAddonsNode{}, handler.EnqueueRequestsFromMapFunc(r.ofClient), predicates.Changed())).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("setting up the fencing controller: %w", err)
@@ -192,28 +192,7 @@ func (r *Reconciler) volumes() predicate.Predicate {
 		DeleteFunc: func(event.DeleteEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			pv, ok := e.ObjectNew.(*corev1.PersistentVolume)
-			return ok && pv.Spec.CSI != nil && r.Cached.Protects(pv.Spec.CSI.Driver) && changed().Update(e)
+			return ok && pv.Spec.CSI != nil && r.Cached.Protects(pv.Spec.CSI.Driver) && predicates.Changed().Update(e)
 		},
 	}
-}
-
-// changed passes updates that change something of what the cache keeps.
-func changed() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		was, is := e.ObjectOld.DeepCopyObject().(client.Object), e.ObjectNew.DeepCopyObject().(client.Object)
-		for _, o := range []client.Object{was, is} {
-			o.SetResourceVersion("")
-			o.SetManagedFields(nil)
-		}
-		return !equality.Semantic.DeepEqual(was, is)
-	}}
-}
-
-// nodeChanged passes what fencing reads of nodes.
-func nodeChanged() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		was, wasNode := e.ObjectOld.(*corev1.Node)
-		is, isNode := e.ObjectNew.(*corev1.Node)
-		return wasNode && isNode && cluster.FenceNodeChanged(was, is)
-	}}
 }

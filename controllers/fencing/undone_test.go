@@ -98,18 +98,13 @@ func TestAnAdministratorMayEndWhatCanNotBeTakenBack(t *testing.T) {
 	w.detach("pvc-a", "node-1")
 	w.must(w.Delete(w.Context(), node("node-1", "")))
 	w.look("node-1")
-	record := w.record("node-1")
-	record.Annotations = map[string]string{
-		fence.OverrideAnnotation:   "unfence: scrapped",
-		fence.OverriddenAnnotation: fence.Override{Gate: fence.GateUnfence, By: "eve", Reason: "scrapped", Scope: record.Status.Incident, At: w.clock.Now()}.Text(),
-	}
-	w.must(w.Update(w.Context(), record))
+	w.override(fence.GateUnfence)
 	w.driver = func(*csiaddons.NetworkFence) error { return errors.New("the storage is gone for good") }
 	w.look("node-1")
 	w.csi()
 	w.look("node-1")
 	w.expect("node-1", v1alpha1.NodeUnfencing, fence.ReasonDriverFailed)
-	record = w.record("node-1")
+	record := w.record("node-1")
 	record.Status.Fences = nil
 	w.must(w.Status().Update(w.Context(), record))
 	w.look("node-1")

@@ -323,3 +323,14 @@ func attachment(volume, node string) *storagev1.VolumeAttachment {
 		Spec:       storagev1.VolumeAttachmentSpec{Attacher: rbd, NodeName: node, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: ptr.To(volume)}},
 	}
 }
+
+// override a gate of node-1 for this incident.
+func (w *world) override(gate string) {
+	w.Helper()
+	record := w.record("node-1")
+	record.Annotations = map[string]string{
+		fence.OverrideAnnotation:   gate + ": why not",
+		fence.OverriddenAnnotation: fence.Override{Gate: gate, By: "eve", Reason: "why not", Scope: record.Status.Incident, At: w.clock.Now()}.Text(),
+	}
+	w.must(w.Update(w.Context(), record))
+}
