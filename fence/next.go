@@ -155,6 +155,10 @@ func (f Facts) lost(step *Step) {
 	if !f.asked() {
 		f.withdraw(step) // of a loss before this one
 	}
+	if len(s.Fences) > 0 && f.Override.givesUp(f.Node, *s) && f.sharedWith() == "" {
+		f.letIn(step) // of an incident before this one
+		return
+	}
 	reason, what := f.how()
 	switch {
 	case len(f.protected(s.Volumes)) == 0 && f.gone() && len(f.waiting(s)) > 0: // it was being let in

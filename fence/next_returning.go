@@ -86,7 +86,7 @@ func (f Facts) sharedWith() string {
 			if o.Status.Phase == v1alpha1.NodeFencing && theirs.Incident == o.Status.Incident && (theirs.State == v1alpha1.FenceUnfencing || theirs.State == v1alpha1.FenceLeaving) {
 				continue // withdrawn, and to be let in too
 			}
-			if _, there := f.object(theirs.Name); !there && theirs.State != v1alpha1.FenceFenced {
+			if _, there := f.object(theirs.Name); !there && theirs.State != v1alpha1.FenceFenced && !theirs.LetGo {
 				continue // asked for, and not made: nothing was let go for it
 			}
 			for _, mine := range f.Status.Fences {
@@ -100,14 +100,17 @@ func (f Facts) sharedWith() string {
 }
 
 // countedOn tells whether another node is on record as fenced by the same address,
-// which is let in now: what is Unfenced stays there until that is noticed.
+// which is let in now: what is Unfenced stays there until that is noticed. Fences
+// of before its incident are not looked at, nor any of a node that is to be let in.
 func (f Facts) countedOn(r v1alpha1.Fence) bool {
 	return slices.ContainsFunc(f.Others, func(o Other) bool {
-		if o.Status.Phase == v1alpha1.NodeReturned || o.Status.Phase == v1alpha1.NodeUnfencing {
-			return false // it has booted, or is to be let in too
+		switch o.Status.Phase {
+		case v1alpha1.NodeFencing, v1alpha1.NodeFenced, v1alpha1.NodeDrained:
+		default:
+			return false
 		}
 		return slices.ContainsFunc(o.Status.Fences, func(theirs v1alpha1.Fence) bool {
-			return theirs.State == v1alpha1.FenceFenced && slices.ContainsFunc(r.CIDRs, func(c string) bool { return slices.Contains(theirs.CIDRs, c) })
+			return theirs.Incident == o.Status.Incident && theirs.State == v1alpha1.FenceFenced && slices.ContainsFunc(r.CIDRs, func(c string) bool { return slices.Contains(theirs.CIDRs, c) })
 		})
 	})
 }
@@ -148,10 +151,19 @@ func (f Facts) letIn(step *Step) {
 		r.State, r.Message, r.Failures, r.FailedUID = v1alpha1.FenceUnfencing, "", 0, ""
 		r.Since = metav1.NewTime(f.Now.Truncate(time.Second))
 	}
+	f.sayLettingIn(step)
+}
+
+func (f Facts) sayLettingIn(step *Step) {
 	step.say(v1alpha1.NodeUnfencing, ReasonUnfencing, "letting the node in again")
 	if f.Override.Gate == GateUnfence {
 		step.warn(v1alpha1.NodeUnfencing, ReasonOverridden, fmt.Sprintf("letting the node in again: %s says %q", f.Override.By, f.Override.Reason))
 	}
+}
+
+// settledSince are reasons why a node was not let in that would be said anew if they still held.
+func settledSince(reason string) bool {
+	return slices.Contains([]string{ReasonSharedAddress, ReasonDriverFailed, ReasonNoCSIAddons, ReasonWriteFailed}, reason)
 }
 
 // unfencing takes each fence back: Unfenced, confirmed, deleted. Deleting alone
@@ -172,6 +184,8 @@ func (f Facts) unfencing(step *Step) {
 			step.say(v1alpha1.NodeUnfencing, ReasonSharedAddress, shared)
 		} else if i >= 0 {
 			step.warn(v1alpha1.NodeUnfencing, ReasonDriverFailed, name(left[i].Driver, left[i].ClusterID)+": "+left[i].Message)
+		} else if settledSince(s.Reason) {
+			f.sayLettingIn(step)
 		}
 		step.lookAgain(refusedAgain)
 		return

@@ -126,12 +126,48 @@ func TestWhatLetsInASharedAddressStaysUntilTheOtherKnows(t *testing.T) {
 	for state, kept := range map[string]bool{v1alpha1.FenceFenced: true, v1alpha1.FenceRequested: false, v1alpha1.FenceUnfencing: false} {
 		f := Facts{
 			Fences: []NetworkFence{{Name: "mine", Unfenced: true, CIDRs: []string{address}}},
-			Others: []Other{{Status: v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeFenced, Fences: []v1alpha1.Fence{{Name: "theirs", CIDRs: []string{address}, State: state}}}}},
+			Others: []Other{{Status: v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeFenced, Incident: "i", Fences: []v1alpha1.Fence{{Name: "theirs", Incident: "i", CIDRs: []string{address}, State: state}}}}},
 		}
 		var step Step
 		done := f.takeBack(&step, &v1alpha1.Fence{Name: "mine", CIDRs: []string{address}, State: v1alpha1.FenceLeaving}, false)
 		if done || kept != (len(step.Delete) == 0) {
 			t.Errorf("the other's is %s: done %v, deletes %v", state, done, step.Delete)
 		}
+	}
+}
+
+// What was let go of for a fence counts as shut out by its address, though its object is gone.
+func TestAFenceThatLetVolumesGoIsShared(t *testing.T) {
+	const address = "10.0.0.1/32"
+	for letGo, shared := range map[bool]bool{true: true, false: false} {
+		f := Facts{
+			Status: v1alpha1.NodeFenceStatus{Fences: []v1alpha1.Fence{{Name: "mine", CIDRs: []string{address}, State: v1alpha1.FenceFenced}}},
+			Others: []Other{{Node: Node{Name: "node-2"}, Status: v1alpha1.NodeFenceStatus{
+				Phase: v1alpha1.NodeFencing, Incident: "i",
+				Fences: []v1alpha1.Fence{{Name: "theirs", Incident: "i", CIDRs: []string{address}, State: v1alpha1.FenceRequested, LetGo: letGo}},
+			}}},
+		}
+		if got := f.sharedWith(); (got != "") != shared {
+			t.Errorf("let go %v: shared: %q", letGo, got)
+		}
+	}
+}
+
+// Lost anew after it had come back: what is blocked still is let in when it is given up.
+func TestAGivenUpNodeWithFencesOfBeforeIsLetIn(t *testing.T) {
+	f := Facts{
+		Now:  noon,
+		Node: Node{Name: "node-1"},
+		Status: v1alpha1.NodeFenceStatus{
+			Phase: v1alpha1.NodeLost, Incident: "new", LostSince: at(noon.Add(-time.Minute)), LastHealthy: at(noon.Add(-time.Hour)),
+			Node:    v1alpha1.MachineIdentity{UID: "u", BootID: "b", SystemUUID: "m"},
+			Volumes: []v1alpha1.HeldVolume{{PersistentVolume: "pv", Driver: rbd}},
+			Fences:  []v1alpha1.Fence{{Name: "of-before", Incident: "old", CIDRs: []string{"10.0.0.1/32"}, State: v1alpha1.FenceFenced}},
+		},
+		Override: Override{Gate: GateUnfence, By: "eve", Reason: "scrapped", Scope: "new", At: noon},
+	}
+	step := Next(f)
+	if step.Status.Phase != v1alpha1.NodeUnfencing || step.Status.Fences[0].State != v1alpha1.FenceUnfencing {
+		t.Errorf("it is %s: %s", step.Status.Phase, step.Status.Message)
 	}
 }

@@ -155,7 +155,7 @@ func (j *judge) notRecorded(n TaintingNode) *Refusal {
 func (j *judge) nothingHeld(n TaintingNode) *Refusal {
 	f := Facts{Status: n.Status, Policy: j.Policy}
 	switch {
-	case len(n.Status.Volumes) == 0:
+	case len(ownVolumes(n.Status.Volumes)) == 0:
 		return refuse(ReasonNothingHeld, "no protected volume is on node %s", n.Node.Name)
 	case len(f.protected(n.Status.Volumes)) == 0:
 		return refuse(ReasonSwitchedOff, "fencing is switched off for the volumes that are on node %s", n.Node.Name)
