@@ -147,6 +147,7 @@ func (f Facts) lost(step *Step) {
 		at := metav1.NewTime(since.Truncate(time.Second))
 		s.LostSince = &at
 		s.Incident = incidentOf(f.Node.Name, *s)
+		f.Override = Override{} // it was for a loss before this one
 	}
 	s.Volumes = union(s.Volumes, f.Holding)
 	if !f.Node.Exists && f.Override.givesUp(f.Node, *s) {

@@ -25,12 +25,12 @@ func (f Facts) comeBack(step *Step) {
 func (f Facts) returning(step *Step) {
 	s := &step.Status
 	forced := f.Override.Gate == GateUnfence
-	if !forced && (f.gone() || !f.Node.Ready) {
-		f.lost(step)
+	if (!forced || s.LostSince == nil) && (f.gone() || !f.Node.Ready) {
+		f.lost(step) // anew, if it was back: then nobody has given it up
 		return
 	}
 	if f.Node.Ready && !f.replaced() {
-		s.Volumes = union(f.lingering(step), f.Holding)
+		s.Volumes, s.LostSince = union(f.lingering(step), f.Holding), nil
 		f.record(s)
 	}
 	if s.Phase == v1alpha1.NodeReturned {

@@ -47,12 +47,8 @@ type Override struct {
 
 // givesUp tells whether a node that is let in by override is lost still: not fenced
 // again, nor held. It holds until the node is back; lost anew, it is another matter.
-// One whose object is gone, or whose name another machine has, does not come back as what it was, unless it was recorded
-// as healthy since: then that is what was lost.
+// One whose object is gone, or whose name another machine has, does not come back as what it was.
 func (o Override) givesUp(n Node, s v1alpha1.NodeFenceStatus) bool {
-	if s.LastHealthy != nil && s.LastHealthy.After(o.At) {
-		return false
-	}
 	return o.Gate == GateUnfence && (!n.Exists || n.replaces(s) || !n.Ready && !n.ReadyChanged.After(o.At))
 }
 

@@ -100,21 +100,29 @@ func FuzzOverride(f *testing.F) {
 	})
 }
 
-// Who has given a node up has not given up what it became since.
-func TestANodeThatWasHealthySinceIsNotGivenUp(t *testing.T) {
-	o := Override{Gate: GateUnfence, At: noon}
-	for name, test := range map[string]struct {
-		node        Node
-		lastHealthy time.Time
-		want        bool
-	}{
-		"gone":                        {Node{}, noon.Add(-time.Hour), true},
-		"lost":                        {Node{Exists: true, ReadyChanged: noon.Add(-time.Minute)}, noon.Add(-time.Hour), true},
-		"lost anew":                   {Node{Exists: true, ReadyChanged: noon.Add(time.Minute)}, noon.Add(-time.Hour), false},
-		"gone, and was healthy since": {Node{}, noon.Add(time.Minute), false},
-	} {
-		if got := o.givesUp(test.node, v1alpha1.NodeFenceStatus{LastHealthy: at(test.lastHealthy)}); got != test.want {
-			t.Errorf("%s: given up: %v", name, got)
+// Who has given a node up has not given up what it became since: back while it was
+// let in, and lost once more.
+func TestANodeThatWasBackIsNotGivenUp(t *testing.T) {
+	for name, back := range map[string]bool{"it was back": true, "it was not": false} {
+		f := Facts{
+			Now:  noon,
+			Node: Node{Name: "node-1", Exists: true, Ready: true, Machine: v1alpha1.MachineIdentity{UID: "u", BootID: "anew", SystemUUID: "m"}},
+			Status: v1alpha1.NodeFenceStatus{
+				Phase: v1alpha1.NodeUnfencing, Incident: "i", LostSince: at(noon.Add(-time.Hour)),
+				Node:   v1alpha1.MachineIdentity{UID: "u", BootID: "b", SystemUUID: "m"},
+				Fences: []v1alpha1.Fence{{Name: "theirs", Incident: "i", Driver: rbd, CIDRs: []string{"10.0.0.1/32"}, State: v1alpha1.FenceUnfencing}},
+			},
+			Override: Override{Gate: GateUnfence, By: "eve", Reason: "clean", Scope: "i", At: noon.Add(-time.Minute)},
+			Holding:  []v1alpha1.HeldVolume{{PersistentVolume: "pv", Driver: rbd}},
+			Policy:   allFenced(),
+		}
+		if back {
+			f.Status = Next(f).Status
+		}
+		f.Node, f.Holding, f.Now = Node{Name: "node-1"}, nil, noon.Add(time.Minute)
+		s := Next(f).Status
+		if held := len(s.Volumes) == 1 && s.Phase == v1alpha1.NodeFencing && s.Incident != "i"; held != back {
+			t.Errorf("%s: it is %s in %s with %v", name, s.Phase, s.Incident, s.Volumes)
 		}
 	}
 }
