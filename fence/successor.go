@@ -209,3 +209,19 @@ func (h Holder) successorKeeps(volume Volume, node string) *Held {
 	}
 	return nil
 }
+
+// successorLetsGo tells whether an operator has said of all that the machine in the node's
+// name had of a volume that it is let go of: in its present boot, and while it is not Ready.
+func (h Holder) successorLetsGo(volume Volume) bool {
+	said := false
+	for _, v := range h.Status.Volumes {
+		if v.PersistentVolume != volume.Name || v.Successor == nil || !h.Node.is(*v.Successor) {
+			continue
+		}
+		if h.Node.Ready || v.Successor.BootID != h.Node.Machine.BootID || !h.Override.letsGo(*v.Successor) {
+			return false
+		}
+		said = true
+	}
+	return said
+}
