@@ -111,10 +111,14 @@ func (f Facts) lostSince(v v1alpha1.HeldVolume) *metav1.Time {
 func (f Facts) keptBySuccessors(step *Step) []v1alpha1.HeldVolume {
 	var kept []v1alpha1.HeldVolume
 	for _, v := range f.Status.Volumes {
-		if v.Successor == nil || f.Override.letsGo(*v.Successor) || f.Node.bootedSince(*v.Successor) {
+		if v.Successor == nil || f.Node.bootedSince(*v.Successor) {
 			continue
 		}
-		if f.replaced() && f.Node.is(*v.Successor) && slices.ContainsFunc(f.shown, func(s v1alpha1.HeldVolume) bool { return s.PersistentVolume == v.PersistentVolume }) {
+		shown := slices.ContainsFunc(f.shown, func(s v1alpha1.HeldVolume) bool { return s.PersistentVolume == v.PersistentVolume })
+		if f.Override.letsGo(*v.Successor) && (f.Node.Exists || !shown) {
+			continue // what is shown while nobody has the name would come up again, as lost only now
+		}
+		if f.replaced() && f.Node.is(*v.Successor) && shown {
 			continue // as it is shown
 		}
 		v = *v.DeepCopy()
@@ -151,7 +155,7 @@ func (f Facts) sayLostSuccessors(step *Step) {
 		return
 	}
 	lost := slices.DeleteFunc(slices.Clone(step.successors), func(v v1alpha1.HeldVolume) bool {
-		return v.Successor.LostSince == nil || f.Policy.mode(v.Driver) == ModeOff
+		return v.Successor.LostSince == nil || f.Override.letsGo(*v.Successor) || f.Policy.mode(v.Driver) == ModeOff
 	})
 	if len(lost) > 0 {
 		step.warn(s.Phase, ReasonSuccessorLost, f.successorMessage(lost)+"; "+s.Message)

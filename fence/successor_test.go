@@ -240,6 +240,50 @@ func TestAnOverrideOfALostSuccessorOpensTheGate(t *testing.T) {
 	s.wantGateInUse(ReasonReplaced)
 }
 
+// What was let go of was forgotten, came up again by the attachment that was left, and
+// was held again, as lost after the override.
+func TestAnOverrideOfALostSuccessorIsNotUndone(t *testing.T) {
+	s := replacedStory(t)
+	s.Node = Node{Name: "node-1"}
+	s.look()
+	s.want(v1alpha1.NodeDrained, ReasonSuccessorLost, lostSuccessor)
+	s.pass(time.Minute)
+	s.override(GateAttach)
+	for range 4 {
+		s.pass(time.Minute)
+		s.look()
+		s.wantGate("")
+		s.want(v1alpha1.NodeDrained, ReasonNodeDeleted, stayingFenced)
+		if _, successor := heldBy(s.Status.Volumes, "pv-9"); !successor {
+			t.Fatalf("it is to come up again: %+v", s.Status.Volumes)
+		}
+	}
+	s.Holding = append(s.Holding, held("pv-8", rbd, "a")) // nobody knew of it when that was said
+	s.look()
+	s.wantGate("")
+	s.want(v1alpha1.NodeDrained, ReasonSuccessorLost, strings.Replace(lostSuccessor, "pv-9", "pv-8", 1))
+	s.Holding = nil
+	s.look()
+	if own, successor := heldBy(s.Status.Volumes, "pv-9"); own || successor {
+		t.Fatalf("got %+v", s.Status.Volumes)
+	}
+	// It does not keep the first one out, whose name is on the attachment that is left.
+	s = replacedStory(t)
+	s.Node = Node{Name: "node-1"}
+	s.look()
+	s.pass(time.Minute)
+	s.override(GateAttach)
+	s.look()
+	s.boot("boot-2")
+	s.Node = readyNamed("node-1", "boot-2")
+	for range 3 {
+		s.look()
+		s.csi()
+	}
+	s.look()
+	s.want(v1alpha1.NodeHealthy, ReasonReady, "")
+}
+
 // The one that was lost first is given up; the other is lost still, and it is its record then.
 func TestTheRecordPassesToTheSuccessor(t *testing.T) {
 	for name, gone := range map[string]bool{"not Ready": false, "deleted": true} {
