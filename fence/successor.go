@@ -114,6 +114,9 @@ func (f Facts) keptBySuccessors(step *Step) []v1alpha1.HeldVolume {
 		if v.Successor == nil || f.Node.bootedSince(*v.Successor) {
 			continue
 		}
+		if f.Policy.mode(v.Driver) == ModeOff && f.Node.Ready && !f.replaced() {
+			continue // nobody holds it, and it is not to keep out who is back
+		}
 		shown := slices.ContainsFunc(f.shown, func(s v1alpha1.HeldVolume) bool { return s.PersistentVolume == v.PersistentVolume })
 		if f.Override.letsGo(*v.Successor) && (f.Node.Exists || !shown) {
 			continue // what is shown while nobody has the name would come up again, as lost only now
