@@ -52,7 +52,7 @@ func Attach(volume Volume, node string, holders []Holder, policy Policy) *Held {
 
 // keeps says why a holder keeps a volume from being attached to another node.
 func (h Holder) keeps(volume Volume, node string) *Held {
-	if h.Node.replaces(h.Status) && h.Node.Name != node && h.InUse && (volume.exclusive() || !h.Node.Ready || h.Node.OutOfService) {
+	if h.Node.replaces(h.Status) && h.Node.Name != node && h.InUse && (volume.exclusive() || !h.Node.Ready || h.Node.OutOfService) && !h.successorLetsGo(volume) {
 		// What is on record, and a fence that stands, are of the machine that had the name before.
 		return &Held{Node: h.Node.Name, Refusal: *refuse(ReasonReplaced, "volume %s is in use on node %s, where another machine than the one on record runs: %s now, it could have two writers. Kubernetes tries again by itself; see: kubectl describe nodefence %s",
 			volume.Name, h.Node.Name, used(node), h.Node.Name)}

@@ -111,10 +111,17 @@ func (f Facts) lostSince(v v1alpha1.HeldVolume) *metav1.Time {
 func (f Facts) keptBySuccessors(step *Step) []v1alpha1.HeldVolume {
 	var kept []v1alpha1.HeldVolume
 	for _, v := range f.Status.Volumes {
-		if v.Successor == nil || f.Override.letsGo(*v.Successor) || f.Node.bootedSince(*v.Successor) {
+		if v.Successor == nil || f.Node.bootedSince(*v.Successor) {
 			continue
 		}
-		if f.replaced() && f.Node.is(*v.Successor) && slices.ContainsFunc(f.shown, func(s v1alpha1.HeldVolume) bool { return s.PersistentVolume == v.PersistentVolume }) {
+		if f.Policy.mode(v.Driver) == ModeOff && f.Node.Ready && !f.replaced() {
+			continue // nobody holds it, and it is not to keep out who is back
+		}
+		shown := slices.ContainsFunc(f.shown, func(s v1alpha1.HeldVolume) bool { return s.PersistentVolume == v.PersistentVolume })
+		if f.Override.letsGo(*v.Successor) && (f.Node.Exists || !shown) {
+			continue // what is shown while nobody has the name would come up again, as lost only now
+		}
+		if f.replaced() && f.Node.is(*v.Successor) && shown {
 			continue // as it is shown
 		}
 		v = *v.DeepCopy()
@@ -151,7 +158,7 @@ func (f Facts) sayLostSuccessors(step *Step) {
 		return
 	}
 	lost := slices.DeleteFunc(slices.Clone(step.successors), func(v v1alpha1.HeldVolume) bool {
-		return v.Successor.LostSince == nil || f.Policy.mode(v.Driver) == ModeOff
+		return v.Successor.LostSince == nil || f.Override.letsGo(*v.Successor) || f.Policy.mode(v.Driver) == ModeOff
 	})
 	if len(lost) > 0 {
 		step.warn(s.Phase, ReasonSuccessorLost, f.successorMessage(lost)+"; "+s.Message)
@@ -208,4 +215,20 @@ func (h Holder) successorKeeps(volume Volume, node string) *Held {
 		}
 	}
 	return nil
+}
+
+// successorLetsGo tells whether an operator has said of all that the machine in the node's
+// name had of a volume that it is let go of: in its present boot, and while it is not Ready.
+func (h Holder) successorLetsGo(volume Volume) bool {
+	said := false
+	for _, v := range h.Status.Volumes {
+		if v.PersistentVolume != volume.Name || v.Successor == nil || !h.Node.is(*v.Successor) {
+			continue
+		}
+		if h.Node.Ready || v.Successor.BootID != h.Node.Machine.BootID || !h.Override.letsGo(*v.Successor) {
+			return false
+		}
+		said = true
+	}
+	return said
 }

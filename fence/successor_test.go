@@ -170,6 +170,43 @@ func TestAnOverrideIsNotOfTheMachineThatTookTheName(t *testing.T) {
 	s.want(v1alpha1.NodeDrained, ReasonNodeDeleted, stayingFenced)
 }
 
+// What a lost successor has of a driver that is switched off keeps nobody out.
+func TestASuccessorsVolumesThatAreSwitchedOffKeepNoNodeOut(t *testing.T) {
+	s := replacedStory(t)
+	s.lose()
+	s.look()
+	s.Holding, s.Policy = nil, with(s.Policy, StoragePolicy{Mode: ModeOff})
+	s.look()
+	s.want(v1alpha1.NodeDrained, ReasonReplaced, stayingFenced)
+	s.wantGate("")
+	s.Policy = allFenced() // it was not long, and nothing is forgotten
+	s.look()
+	s.wantGate(ReasonSuccessorLost)
+	s.Policy = with(s.Policy, StoragePolicy{Mode: ModeFence, SwitchedOff: true})
+	s.Node = readyNamed("node-1", "boot-2")
+	for range 3 {
+		s.look()
+		s.csi()
+	}
+	s.look()
+	s.want(v1alpha1.NodeHealthy, ReasonReady, "")
+
+	// So that of one driver does not of another.
+	s = replacedStory(t)
+	s.Holding = append(s.Holding, held("pv-8", cephFS, "a"))
+	s.look()
+	s.lose()
+	s.look()
+	s.Policy.Storages = func(driver string) (StoragePolicy, bool) { return StoragePolicy{Mode: ModeFence}, driver != cephFS }
+	s.Holding, s.Node = nil, readyNamed("node-1", "boot-2")
+	s.look()
+	s.wantReason(ReasonSuccessorLost)
+	s.wantGate(ReasonSuccessorLost)
+	if !strings.Contains(s.Status.Message, "(pv-9)") {
+		t.Fatalf("it waits for more: %s", s.Status.Message)
+	}
+}
+
 // The one that was lost first is given up; the other is lost still, and it is its record then.
 func TestTheRecordPassesToTheSuccessor(t *testing.T) {
 	for name, gone := range map[string]bool{"not Ready": false, "deleted": true} {

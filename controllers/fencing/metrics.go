@@ -1,6 +1,7 @@
 package fencing
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -59,10 +60,13 @@ var refusals = []string{
 	fence.ReasonDriverFailed, fence.ReasonNoCSIAddons, fence.ReasonWriteFailed, fence.ReasonSuccessorLost,
 }
 
+// notHeld are the reasons of nodes that are lost and whose volumes are free or fenced, or that are not lost.
+var notHeld = []string{fence.ReasonNothingHeld, fence.ReasonOverridden, fence.ReasonSwitchedOff, fence.ReasonTaintedButReady}
+
 // is remembers how a node's record is.
 func (m *metrics) is(node string, s v1alpha1.NodeFenceStatus) {
 	m.phases[node] = s.Phase
-	m.holding[node] = (s.Phase == v1alpha1.NodeLost || s.Phase == v1alpha1.NodeFencing) && s.Reason != fence.ReasonNothingHeld && s.Reason != fence.ReasonOverridden
+	m.holding[node] = (s.Phase == v1alpha1.NodeLost || s.Phase == v1alpha1.NodeFencing) && !slices.Contains(notHeld, s.Reason)
 }
 
 // seen remembers in which phase a node is, and since when it has the taint.

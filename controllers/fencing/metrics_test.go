@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/fence"
 )
@@ -98,6 +100,35 @@ func TestNodesThatHoldNothingAreCountedApart(t *testing.T) {
 	w.csi()
 	w.look("node-1")
 	counts("it is fenced", 1, 0)
+}
+
+// Nor is one whose protected volumes are all fenced, or that is Ready.
+func TestNodesThatNobodyWaitsForAreNotUnfenced(t *testing.T) {
+	for _, test := range []struct {
+		phase  v1alpha1.NodeFencePhase
+		reason string
+		counts bool
+	}{
+		{v1alpha1.NodeLost, fence.ReasonNotReady, true},
+		{v1alpha1.NodeLost, fence.ReasonSuccessorLost, true},
+		{v1alpha1.NodeLost, fence.ReasonNothingHeld, false},
+		{v1alpha1.NodeFencing, fence.ReasonFencing, true},
+		{v1alpha1.NodeFencing, fence.ReasonGuardOnly, true},
+		{v1alpha1.NodeFencing, fence.ReasonWriteFailed, true},
+		{v1alpha1.NodeFencing, fence.ReasonOverridden, false},
+		{v1alpha1.NodeFencing, fence.ReasonSwitchedOff, false},
+		{v1alpha1.NodeFencing, fence.ReasonTaintedButReady, false},
+		{v1alpha1.NodeDrained, fence.ReasonDrained, false},
+	} {
+		m, err := newMetrics(prometheus.NewRegistry())
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.is("node-1", v1alpha1.NodeFenceStatus{Phase: test.phase, Reason: test.reason})
+		if m.holding["node-1"] != test.counts {
+			t.Errorf("%s (%s): its volumes are held and not fenced: %t", test.phase, test.reason, !test.counts)
+		}
+	}
 }
 
 // An alert on a metric that is not there never fires.
