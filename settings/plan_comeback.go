@@ -117,7 +117,8 @@ func (m *maker) hugepagesOf(c Component) int64 {
 }
 
 // newly is what a pod is made anew with: what a setting in force asks for, or
-// what it is built with now.
+// what it is built with now. Of what nobody heeds the pod comes back with what
+// the storage system says itself.
 func (m *maker) newly(c Component, t Trait) string {
 	built, exists := c.Built[t]
 	if !exists && !c.Missing {
@@ -127,11 +128,25 @@ func (m *maker) newly(c Component, t Trait) string {
 		if s.Trait != t {
 			continue
 		}
-		if want, ok := s.asks(c, m.Nodes); ok {
+		want, ok := s.asks(c, m.Nodes)
+		if m.tracks[m.index[s.Name]].unheeded != nil {
+			want, ok = m.systemAsks(s, c)
+		}
+		if ok {
 			return want
 		}
 	}
 	return built
+}
+
+// systemAsks is what the storage system's own value of a setting asks for.
+func (m *maker) systemAsks(s forced, c Component) (string, bool) {
+	theirs, has := m.SystemValues[s.Name]
+	normal, err := s.Normalize(theirs)
+	if !has || err != nil {
+		return "", false
+	}
+	return s.Wants(normal, c, m.Nodes)
 }
 
 // templateLacks: a template whose pods are refused, or that no node takes, loses
