@@ -179,6 +179,27 @@ func TestRegressionNothingIsRestartedThatCannotComeBack(t *testing.T) {
 			plan:   []string{"Restart v2-im-1" + ofV2, "Restart v2-im-3" + ofV2, "later Restart v2-im-2" + ofV2 + ": v2-im-2"},
 			next:   "Restart v2-im-1" + ofV2,
 		},
+		"more huge pages than the node has, and nobody may change how many": {
+			but: func(f *Facts) {
+				f.addV2()
+				f.Components = f.Components[len(f.Components)-1:]
+				f.changeNode("node-3", func(n *Node) { n.AllocatableHugepagesMiB = 1024 })
+				f.setHere(V2HugepageLimit, "2048")
+				f.set(V2CPUMask, "0x7")
+			}, setting: V2CPUMask,
+			status: "Waiting false: instance manager v2-im-3 on node-3 would not come back: it asks for 2048 MiB of huge pages and the node has 1024: give it more; so far 0 of 1 instance manager",
+			plan:   []string{"later Restart v2-im-3 for v2-data-engine-cpu-mask: v2-im-3"},
+		},
+		"more huge pages than the node has, and no setting says how many": {
+			but: func(f *Facts) {
+				f.addV2()
+				f.Components = f.Components[len(f.Components)-1:]
+				f.changeNode("node-3", func(n *Node) { n.AllocatableHugepagesMiB = 1024 })
+				f.set(PriorityClass, critical)
+			}, setting: PriorityClass,
+			status: "Waiting false: instance manager v2-im-3 on node-3 would not come back: it asks for 2048 MiB of huge pages and the node has 1024: give it more; so far 0 of 1 instance manager",
+			plan:   []string{"later Restart v2-im-3" + ofClass + ": v2-im-3"},
+		},
 		"memory that is not of huge pages is no matter of the node": {
 			but: func(f *Facts) {
 				f.addV2()
