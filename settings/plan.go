@@ -225,7 +225,7 @@ func (w *Work) add(s forced, want string) {
 }
 
 // enginesToCome: an engine that is on has an instance manager on every node that
-// the storage system works on. It makes them itself.
+// the storage system works on. It makes them itself, but none on a node that is cordoned.
 func (m *maker) enginesToCome() {
 	for _, s := range m.forced {
 		normal, _ := s.Normalize(s.value.Text)
@@ -242,7 +242,7 @@ func (m *maker) enginesToCome() {
 		}
 		for _, name := range m.Nodes.names() {
 			node := m.Nodes[name]
-			if !node.Storage || !node.Ready || node.StorageDown || has[name] || engine == EngineV2 && node.DisabledV2 {
+			if !node.Storage || !node.Ready || node.StorageDown || node.Cordoned || has[name] || engine == EngineV2 && node.DisabledV2 {
 				continue
 			}
 			t.count(InstanceManager, 0, 1)

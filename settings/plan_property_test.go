@@ -525,7 +525,7 @@ func (m *fleetModel) mustBeApplied(t *rapid.T, s SettingPlan) {
 	if d.Trait == DataEngine && normal == "true" && rolling && s.Value.Source != SourceDefault {
 		engine := map[Name]string{V1DataEngine: EngineV1, V2DataEngine: EngineV2}[s.Name]
 		for name, n := range m.nodes {
-			if n.Ready && !n.StorageDown && m.pods[engine+"-"+name] == nil && (engine == EngineV1 || !n.DisabledV2) {
+			if n.Ready && !n.StorageDown && !n.Cordoned && m.pods[engine+"-"+name] == nil && (engine == EngineV1 || !n.DisabledV2) {
 				t.Fatalf("invariant 6: %s applied, %s has no instance manager of it", s.Name, name)
 			}
 		}
