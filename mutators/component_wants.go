@@ -44,8 +44,9 @@ func WantsOf(values settings.Values, c settings.Component, nodes settings.Nodes,
 		}
 	}
 	// Nothing is said to be applied: a value that was taken back is asked for by
-	// nobody, and the storage system builds with its own.
-	for trait, want := range settings.Wanted(values, nil, c, nodes) {
+	// nobody, and the storage system builds with its own. What it says itself
+	// matters only for traits that are not asked of a pod as it is created.
+	for trait, want := range settings.Wanted(values, nil, nil, c, nodes) {
 		if values[want.Setting].Source != settings.SourceDefault && w.read(trait, want.Text) == nil {
 			w.By[trait] = want.Setting
 		}

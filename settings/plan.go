@@ -68,7 +68,7 @@ type track struct {
 }
 
 func newMaker(f Facts) *maker {
-	m := &maker{Facts: f, forced: inForce(f.Values, f.Applied), index: map[Name]int{}, byEngine: map[string][]Blocker{}, absent: map[string][]Blocker{}}
+	m := &maker{Facts: f, forced: inForce(f.Values, f.SystemValues, f.Applied), index: map[Name]int{}, byEngine: map[string][]Blocker{}, absent: map[string][]Blocker{}}
 	for _, d := range all {
 		if !d.DangerZone {
 			continue
@@ -109,7 +109,7 @@ func (d Definition) same(applied map[Name]string, value string) bool {
 func (m *maker) visit(c Component) {
 	var open Work
 	var closed []Work // each with the gate of its own setting
-	decided := map[Trait]Name{}
+	decided := map[Trait]forced{}
 	starting := false
 	m.comeback = comeback{}
 	for _, s := range m.forced {
@@ -123,10 +123,12 @@ func (m *maker) visit(c Component) {
 		}
 		t := &m.tracks[m.index[s.Name]]
 		if other, taken := decided[s.Trait]; taken {
-			t.overruled = other
+			if !s.unknown || other.unknown { // else it says why nobody goes by it
+				t.overruled = other.Name
+			}
 			continue
 		}
-		decided[s.Trait] = s.Name
+		decided[s.Trait] = s
 		if c.Missing && s.Trait == DataEngine && want == "false" {
 			continue // it is going away
 		}
@@ -223,7 +225,7 @@ func (w *Work) add(s forced, want string) {
 }
 
 // enginesToCome: an engine that is on has an instance manager on every node that
-// the storage system works on. It makes them itself.
+// the storage system works on. It makes them itself, but none on a node that is cordoned.
 func (m *maker) enginesToCome() {
 	for _, s := range m.forced {
 		normal, _ := s.Normalize(s.value.Text)
@@ -240,7 +242,7 @@ func (m *maker) enginesToCome() {
 		}
 		for _, name := range m.Nodes.names() {
 			node := m.Nodes[name]
-			if !node.Storage || !node.Ready || node.StorageDown || has[name] || engine == EngineV2 && node.DisabledV2 {
+			if !node.Storage || !node.Ready || node.StorageDown || node.Cordoned || has[name] || engine == EngineV2 && node.DisabledV2 {
 				continue
 			}
 			t.count(InstanceManager, 0, 1)

@@ -52,13 +52,13 @@ func (m *maker) lacks(s forced, want string, c Component) []Blocker {
 }
 
 func (m *maker) podLacks(c Component) []Blocker {
-	for _, class := range []string{m.newly(c, PriorityClassName), strings.TrimSpace(m.SystemValues[PriorityClass])} {
+	for _, class := range []string{m.newly(c, PriorityClassName).Text, strings.TrimSpace(m.SystemValues[PriorityClass])} {
 		// The storage system's own class is refused before a webhook sees the pod.
 		if blockers := m.noClass(class); blockers != nil {
 			return blockers
 		}
 	}
-	if blockers := m.noNetwork(m.newly(c, StorageAttachment)); blockers != nil {
+	if blockers := m.noNetwork(m.newly(c, StorageAttachment).Text); blockers != nil {
 		return blockers
 	}
 	return m.nodeLacks(c)
@@ -74,12 +74,15 @@ func (m *maker) nodeLacks(c Component) []Blocker {
 		return nil
 	}
 	why := ""
-	switch text := m.newly(c, NodeSelector); {
+	switch text := m.newly(c, NodeSelector).Text; {
 	case !node.has(text):
 		why = fmt.Sprintf("its node lacks %q: label it", text)
 	default:
-		if asks := m.hugepagesOf(c); asks > node.AllocatableHugepagesMiB {
-			why = fmt.Sprintf("it asks for %d MiB of huge pages and the node has %d: give it more, or change %s", asks, node.AllocatableHugepagesMiB, DataEngineMemorySize)
+		if asks, by := m.hugepagesOf(c); asks > node.AllocatableHugepagesMiB {
+			why = fmt.Sprintf("it asks for %d MiB of huge pages and the node has %d: give it more", asks, node.AllocatableHugepagesMiB)
+			if by != "" && !ReadOnly(string(by)) {
+				why += fmt.Sprintf(", or change %s", by)
+			}
 		}
 	}
 	if why == "" {
@@ -102,36 +105,53 @@ func (n Node) has(trait string) bool {
 	return true
 }
 
-// hugepagesOf is what an instance manager of the v2 data engine asks for, in MiB.
+// hugepagesOf is what an instance manager of the v2 data engine asks for, in MiB,
+// and the setting that says so, if one does.
 // What other pods of the node take is not counted, as Longhorn does not:
 // longhorn-manager nodeHasEnoughHugepageTotalCapacity.
-func (m *maker) hugepagesOf(c Component) int64 {
-	if c.Kind != InstanceManager || c.Engine != EngineV2 || m.newly(c, Hugepages) == "false" {
-		return 0
+func (m *maker) hugepagesOf(c Component) (int64, Name) {
+	if c.Kind != InstanceManager || c.Engine != EngineV2 || m.newly(c, Hugepages).Text == "false" {
+		return 0, ""
 	}
-	size, err := strconv.ParseInt(m.newly(c, MemorySize), 10, 64)
+	memory := m.newly(c, MemorySize)
+	size, err := strconv.ParseInt(memory.Text, 10, 64)
 	if err != nil {
-		return 0
+		return 0, ""
 	}
-	return size
+	return size, memory.Setting
 }
 
 // newly is what a pod is made anew with: what a setting in force asks for, or
-// what it is built with now.
-func (m *maker) newly(c Component, t Trait) string {
+// what it is built with now, by no setting. Of what nobody heeds the pod comes back with what
+// the storage system says itself.
+func (m *maker) newly(c Component, t Trait) Want {
 	built, exists := c.Built[t]
 	if !exists && !c.Missing {
-		return ""
+		return Want{}
 	}
 	for _, s := range m.forced {
 		if s.Trait != t {
 			continue
 		}
-		if want, ok := s.asks(c, m.Nodes); ok {
-			return want
+		want, ok := s.asks(c, m.Nodes)
+		if m.tracks[m.index[s.Name]].unheeded != nil {
+			want, ok = m.systemAsks(s, c)
+		}
+		if ok {
+			return Want{s.Name, want}
 		}
 	}
-	return built
+	return Want{Text: built}
+}
+
+// systemAsks is what the storage system's own value of a setting asks for.
+func (m *maker) systemAsks(s forced, c Component) (string, bool) {
+	theirs, has := m.SystemValues[s.Name]
+	normal, err := s.Normalize(theirs)
+	if !has || err != nil {
+		return "", false
+	}
+	return s.Wants(normal, c, m.Nodes)
 }
 
 // templateLacks: a template whose pods are refused, or that no node takes, loses

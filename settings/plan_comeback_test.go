@@ -179,6 +179,27 @@ func TestRegressionNothingIsRestartedThatCannotComeBack(t *testing.T) {
 			plan:   []string{"Restart v2-im-1" + ofV2, "Restart v2-im-3" + ofV2, "later Restart v2-im-2" + ofV2 + ": v2-im-2"},
 			next:   "Restart v2-im-1" + ofV2,
 		},
+		"more huge pages than the node has, and nobody may change how many": {
+			but: func(f *Facts) {
+				f.addV2()
+				f.Components = f.Components[len(f.Components)-1:]
+				f.changeNode("node-3", func(n *Node) { n.AllocatableHugepagesMiB = 1024 })
+				f.setHere(V2HugepageLimit, "2048")
+				f.set(V2CPUMask, "0x7")
+			}, setting: V2CPUMask,
+			status: "Waiting false: instance manager v2-im-3 on node-3 would not come back: it asks for 2048 MiB of huge pages and the node has 1024: give it more; so far 0 of 1 instance manager",
+			plan:   []string{"later Restart v2-im-3 for v2-data-engine-cpu-mask: v2-im-3"},
+		},
+		"more huge pages than the node has, and no setting says how many": {
+			but: func(f *Facts) {
+				f.addV2()
+				f.Components = f.Components[len(f.Components)-1:]
+				f.changeNode("node-3", func(n *Node) { n.AllocatableHugepagesMiB = 1024 })
+				f.set(PriorityClass, critical)
+			}, setting: PriorityClass,
+			status: "Waiting false: instance manager v2-im-3 on node-3 would not come back: it asks for 2048 MiB of huge pages and the node has 1024: give it more; so far 0 of 1 instance manager",
+			plan:   []string{"later Restart v2-im-3" + ofClass + ": v2-im-3"},
+		},
 		"memory that is not of huge pages is no matter of the node": {
 			but: func(f *Facts) {
 				f.addV2()
@@ -189,6 +210,76 @@ func TestRegressionNothingIsRestartedThatCannotComeBack(t *testing.T) {
 			}, setting: DataEngineMemorySize,
 			status: "Restarting false: 0 of 1 instance manager",
 			plan:   []string{"Restart v2-im-3 for data-engine-memory-size, data-engine-hugepage-enabled"}, next: "Restart v2-im-3 for data-engine-memory-size, data-engine-hugepage-enabled",
+		},
+		"longhorn has another selector, and builds by that: the node lacks it": {
+			but: func(f *Facts) {
+				f.Components = f.Components[:1]
+				labelled(f, "node-1")
+				f.setBoth(SystemManagedNodeSelector, "disktype:ssd", " disktype : hdd ")
+				f.set(GuaranteedCPU, "20")
+			}, setting: GuaranteedCPU,
+			status: `Waiting false: instance manager im-1 on node-1 would not come back: its node lacks "disktype:hdd": label it; so far 0 of 1 instance manager`,
+			plan:   []string{"later Restart im-1" + ofCPU + ": im-1"},
+		},
+		"longhorn has another selector, and builds by that: the node lacks what nobody builds": {
+			but: func(f *Facts) {
+				f.Components = f.Components[:1]
+				f.setBoth(SystemManagedNodeSelector, "disktype:ssd", "")
+				f.set(GuaranteedCPU, "20")
+			}, setting: GuaranteedCPU,
+			status: "Restarting false: 0 of 1 instance manager",
+			plan:   []string{"Restart im-1" + ofCPU}, next: "Restart im-1" + ofCPU,
+		},
+		"longhorn has another selector: one that is missing comes by that, and is waited for": {
+			but: func(f *Facts) {
+				three(f)
+				f.setBoth(SystemManagedNodeSelector, "disktype:ssd", "")
+				f.set(GuaranteedCPU, "20")
+				f.component("im-2").Built, f.component("im-2").Ready, f.component("im-2").Missing = nil, false, true
+			}, setting: GuaranteedCPU,
+			status: "Restarting false: 0 of 3 instance managers; instance manager im-2 on node-2 is yet to be made anew by the storage system",
+			plan:   []string{"Restart im-1" + ofCPU, "Restart im-3" + ofCPU, "starting im-2"},
+		},
+		"longhorn's value is not well formed: it says nothing, and the pod keeps what it has": {
+			but: func(f *Facts) {
+				f.Components = f.Components[:1]
+				f.setBoth(SystemManagedNodeSelector, "disktype:ssd", "disktype")
+				f.set(GuaranteedCPU, "20")
+			}, setting: GuaranteedCPU,
+			status: "Restarting false: 0 of 1 instance manager",
+			plan:   []string{"Restart im-1" + ofCPU}, next: "Restart im-1" + ofCPU,
+		},
+		"longhorn has another network, which is gone": {
+			but: func(f *Facts) {
+				f.Components = f.Components[:1]
+				f.Existing.Networks = NetworksThere([]storage.Network{one})
+				f.setBoth(StorageNetwork, one.String(), "kube-system/gone")
+				f.set(GuaranteedCPU, "20")
+			}, setting: GuaranteedCPU,
+			status: "Waiting false: there is no NetworkAttachmentDefinition kube-system/gone, and pods on it do not start: create it, or change storage-network; so far 0 of 1 instance manager",
+			plan:   []string{"later Restart im-1" + ofCPU + ": kube-system/gone"},
+		},
+		"memory of a setting that longhorn lacks is asked for by nobody": {
+			but: func(f *Facts) {
+				f.addV2()
+				f.Components = f.Components[len(f.Components)-1:]
+				f.changeNode("node-3", func(n *Node) { n.AllocatableHugepagesMiB = 2048 })
+				f.setOwn(DataEngineMemorySize, "4096")
+				f.set(V2CPUMask, "0x7")
+			}, setting: V2CPUMask,
+			status: "Restarting false: 0 of 1 instance manager",
+			plan:   []string{"Restart v2-im-3 for v2-data-engine-cpu-mask"}, next: "Restart v2-im-3 for v2-data-engine-cpu-mask",
+		},
+		"longhorn has more memory than is said here, and builds with it": {
+			but: func(f *Facts) {
+				f.addV2()
+				f.Components = f.Components[len(f.Components)-1:]
+				f.changeNode("node-3", func(n *Node) { n.AllocatableHugepagesMiB = 2048 })
+				f.setBoth(DataEngineMemorySize, "2048", `{"v2":"4096"}`)
+				f.set(DataEngineCPUMask, "0x7")
+			}, setting: DataEngineCPUMask,
+			status: "Waiting false: instance manager v2-im-3 on node-3 would not come back: it asks for 4096 MiB of huge pages and the node has 2048: give it more, or change data-engine-memory-size; so far 0 of 1 instance manager",
+			plan:   []string{"later Restart v2-im-3 for data-engine-cpu-mask: v2-im-3"},
 		},
 		"what is removed need not come back": {
 			but: func(f *Facts) {

@@ -179,7 +179,7 @@ func (m *fleetModel) values() Values { return Resolve(m.own, m.system, "longhorn
 func (m *fleetModel) installed(c Component) map[Trait]string {
 	values := Resolve(nil, m.system, "longhorn")
 	built := builtBy(values, c, m.nodes)
-	for trait, want := range Wanted(values, nil, c, m.nodes) { // of two names of a trait it has one
+	for trait, want := range Wanted(values, m.system, nil, c, m.nodes) { // of two names of a trait it has one
 		if _, exists := built[trait]; exists && trait != DataEngine {
 			built[trait] = want.Text
 		}
@@ -330,13 +330,13 @@ type demand struct {
 func (m *fleetModel) look() {
 	m.asked, m.seen = map[Trait][]demand{}, m.components()
 	values := m.values()
-	for _, explicit := range []bool{true, false} { // who is set goes first
+	for rank := range 3 {
 		for _, d := range All() {
 			v := values[d.Name]
-			if d.Wants == nil || explicit == (v.Source == SourceDefault) {
+			if d.Wants == nil || m.rank(d, v) != rank {
 				continue
 			}
-			if was, known := m.applied[d.Name]; !explicit && (!known || was == d.Default) {
+			if was, known := m.applied[d.Name]; v.Source == SourceDefault && (!known || was == d.Default) {
 				continue
 			}
 			if normal, err := d.Normalize(v.Text); err == nil {
@@ -344,6 +344,18 @@ func (m *fleetModel) look() {
 			}
 		}
 	}
+}
+
+// rank: what is set and somebody knows goes first, then what nobody knows, then defaults.
+func (m *fleetModel) rank(d Definition, v Value) int {
+	_, has := m.system[d.Name]
+	switch {
+	case v.Source == SourceDefault:
+		return 2
+	case !has && !m.heeds(d.Name):
+		return 1
+	}
+	return 0
 }
 
 // decides is the setting that decides a trait of a component, and how.
@@ -513,7 +525,7 @@ func (m *fleetModel) mustBeApplied(t *rapid.T, s SettingPlan) {
 	if d.Trait == DataEngine && normal == "true" && rolling && s.Value.Source != SourceDefault {
 		engine := map[Name]string{V1DataEngine: EngineV1, V2DataEngine: EngineV2}[s.Name]
 		for name, n := range m.nodes {
-			if n.Ready && !n.StorageDown && m.pods[engine+"-"+name] == nil && (engine == EngineV1 || !n.DisabledV2) {
+			if n.Ready && !n.StorageDown && !n.Cordoned && m.pods[engine+"-"+name] == nil && (engine == EngineV1 || !n.DisabledV2) {
 				t.Fatalf("invariant 6: %s applied, %s has no instance manager of it", s.Name, name)
 			}
 		}

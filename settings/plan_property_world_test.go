@@ -65,7 +65,7 @@ func (m *fleetModel) newly(c Component, mutator bool) map[Trait]string {
 	if !mutator {
 		return built
 	}
-	for trait, want := range Wanted(m.values(), m.applied, c, m.nodes) {
+	for trait, want := range Wanted(m.values(), m.system, m.applied, c, m.nodes) {
 		if _, exists := built[trait]; exists && m.heeds(want.Setting) && !BuiltBySystem(trait) {
 			built[trait] = want.Text
 		}

@@ -40,7 +40,7 @@ func (t *track) block(blockers []Blocker) {
 
 // settled says where the setting is, as far as components go.
 func (t *track) settled(m *maker) SettingPlan {
-	s := SettingPlan{Name: t.Name, Value: t.value, Progress: t.progress, Blockers: t.blockers}
+	s := SettingPlan{Name: t.Name, Value: t.value, Built: !t.pending, Progress: t.progress, Blockers: t.blockers}
 	switch {
 	case t.invalid != nil:
 		s.Phase, s.Message = PhaseInvalid, fmt.Sprintf("nothing is applied until this is corrected: value %q %v", t.value.Text, t.invalid)

@@ -562,6 +562,15 @@ func TestMake(t *testing.T) {
 			}, setting: V2DataEngine,
 			status: "Applied true: every component is built with it",
 		},
+		"data engine on: not on a node that is cordoned": {
+			but: func(f *Facts) {
+				f.addV2()
+				f.Applied[V2DataEngine] = "false"
+				f.Components = f.Components[:len(f.Components)-1]
+				f.changeNode("node-3", func(n *Node) { n.Cordoned = true })
+			}, setting: V2DataEngine,
+			status: "Applied true: every component is built with it",
+		},
 		"an overridden gate restarts pods in use, for that setting alone": {
 			but: func(f *Facts) {
 				f.set(PriorityClass, critical)

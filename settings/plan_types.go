@@ -82,7 +82,10 @@ type SettingPlan struct {
 	Value Value
 	// Applied: every component is built with the value.
 	Applied bool
-	Phase   Phase
+	// Built: no component is waited for. One that is built with the value on a node
+	// that is down counts in no progress, and is not; other than Applied, it is about components alone.
+	Built bool
+	Phase Phase
 	// Message says what is waited for, or that it is applied.
 	Message  string
 	Blockers []Blocker

@@ -149,3 +149,96 @@ func TestWhatFairleadReadsItselfIsHeeded(t *testing.T) {
 		}
 	}
 }
+
+// A setting that the storage system does not know decided the trait for the one
+// that it builds with: that was called applied, and never rolled out.
+func TestRegressionWhatTheStorageSystemLacksOverrulesNothing(t *testing.T) {
+	for name, test := range map[string]struct {
+		but    func(*Facts)
+		status map[Name]string
+		plan   []string
+	}{
+		"the older one is longhorn's": {
+			but: func(f *Facts) {
+				f.setOwn(DataEngineCPUMask, `{"v2":"0x7"}`)
+				f.setHere(V2CPUMask, "0xf")
+			},
+			status: map[Name]string{
+				V2CPUMask:         "Restarting false: 0 of 1 instance manager",
+				DataEngineCPUMask: "Waiting false: longhorn has no setting data-engine-cpu-mask, and nobody else goes by it: upgrade longhorn to a version that has it (1.10 or later), and set it in settings.longhorn.io",
+			},
+			plan: []string{"Restart v2-im-3 for v2-data-engine-cpu-mask"},
+		},
+		"and of memory": {
+			but: func(f *Facts) {
+				f.setOwn(DataEngineMemorySize, "8192")
+				f.setHere(V2HugepageLimit, "4096")
+			},
+			status: map[Name]string{V2HugepageLimit: "Restarting false: 0 of 1 instance manager"},
+			plan:   []string{"Restart v2-im-3 for v2-data-engine-hugepage-limit"},
+		},
+		"the older one is said of both in the same words": {
+			but: func(f *Facts) {
+				f.setOwn(DataEngineCPUMask, `{"v2":"0x7"}`)
+				f.setBoth(V2CPUMask, "0xf", "0xF")
+			},
+			status: map[Name]string{V2CPUMask: "Restarting false: 0 of 1 instance manager"},
+			plan:   []string{"Restart v2-im-3 for v2-data-engine-cpu-mask"},
+		},
+		"longhorn has the older one, otherwise": {
+			but: func(f *Facts) {
+				f.setOwn(DataEngineCPUMask, `{"v2":"0x7"}`)
+				f.setBoth(V2CPUMask, "0xf", "0x1")
+			},
+			status: map[Name]string{
+				V2CPUMask:         `Waiting false: longhorn has v2-data-engine-cpu-mask itself, with "0x1", and goes by that: set it in settings.longhorn.io`,
+				DataEngineCPUMask: "Waiting false: longhorn has no setting data-engine-cpu-mask, and nobody else goes by it: upgrade longhorn to a version that has it (1.10 or later), and set it in settings.longhorn.io",
+			},
+		},
+		"longhorn has neither": {
+			but: func(f *Facts) {
+				f.setOwn(DataEngineCPUMask, `{"v2":"0x7"}`)
+				f.setOwn(V2CPUMask, "0xf")
+			},
+			status: map[Name]string{V2CPUMask: "Applied true: of no effect: data-engine-cpu-mask decides"},
+		},
+		"the default that is asked for again is longhorn's no more": {
+			but: func(f *Facts) {
+				f.setOwn(DataEngineCPUMask, `{"v2":"0x7"}`)
+				f.Applied[V2CPUMask] = "0xf"
+			},
+			status: map[Name]string{V2CPUMask: "Applied true: of no effect: data-engine-cpu-mask decides"},
+		},
+		// Longhorn builds with its own value of the first: the second is about the other engine.
+		"what longhorn has itself, and otherwise, decides all the same": {
+			but: func(f *Facts) {
+				f.setBoth(V2GuaranteedCPU, "2000", "1250")
+				f.setHere(GuaranteedCPU, "12")
+			},
+			status: map[Name]string{GuaranteedCPU: "Applied true: of no effect: v2-data-engine-guaranteed-instance-manager-cpu decides"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := fleet()
+			f.addV2()
+			f.Components = f.Components[len(f.Components)-1:]
+			test.but(&f)
+			p := Make(f)
+			if got := textOf(p); !slices.Equal(got, test.plan) {
+				t.Errorf("plan\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(test.plan, "\n"))
+			}
+			for _, w := range p.Now { // or what is done would not be known when it is undone
+				for trait, want := range w.Wants {
+					if got := Wanted(f.Values, f.SystemValues, f.Applied, w.Component, f.Nodes)[trait]; got != want {
+						t.Errorf("%s is wanted by %v, not %v", trait, got, want)
+					}
+				}
+			}
+			for name, want := range test.status {
+				if got := statusOf(p, name); got != want {
+					t.Errorf("%s: %s\nwant %s", name, got, want)
+				}
+			}
+		})
+	}
+}

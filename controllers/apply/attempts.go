@@ -54,7 +54,7 @@ func (a attempts) holds(f settings.Facts) map[string]settings.Hold {
 	held := map[string]settings.Hold{}
 	for _, c := range f.Components {
 		last, tried := a[c.Name]
-		if !tried || !last.undone(c, settings.Wanted(f.Values, f.Applied, c, f.Nodes)) {
+		if !tried || !last.undone(c, settings.Wanted(f.Values, f.SystemValues, f.Applied, c, f.Nodes)) {
 			continue
 		}
 		until := last.at.Add(pauses[min(last.count, len(pauses))-1])

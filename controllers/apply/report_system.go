@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -67,12 +66,12 @@ func (r *Reconciler) reportSystem(ctx context.Context, plans map[settings.Name]s
 	}
 }
 
-// restarted tells whether every component is on the storage network. While one
-// is not, the RWX settings of Longhorn are not touched: Longhorn syncs a setting
+// restarted tells whether every component is on the storage network, but for
+// those that a lost node took along. While one is not, the RWX settings of Longhorn are not touched: Longhorn syncs a setting
 // whenever it is written to, and its sync of an RWX setting deletes
 // instance-manager pods that storage-network still waits for, in use or not.
 func restarted(storageNetwork settings.SettingPlan) bool {
-	return !slices.ContainsFunc(storageNetwork.Progress, func(p settings.KindProgress) bool { return p.Updated < p.Total })
+	return storageNetwork.Built
 }
 
 // writeSystem writes applied first: then AppliedAnnotation never speaks of a

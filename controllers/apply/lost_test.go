@@ -1,0 +1,54 @@
+package apply
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/settings"
+)
+
+// lose node-2, with the instance manager on it.
+func (w *world) lose() {
+	w.Helper()
+	pod := w.pod("im-node-2")
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}}
+	w.must(w.store.Status().Update(w.Context(), pod))
+	node := &corev1.Node{}
+	node.Name = "node-2"
+	w.must(w.store.Get(w.Context(), client.ObjectKeyFromObject(node), node))
+	node.Status.Conditions[0].Status = corev1.ConditionUnknown
+	w.must(w.store.Status().Update(w.Context(), node))
+}
+
+// A pod on a lost node is built right and not Ready: nobody waits for it, but
+// Longhorn's RWX settings were told nothing until the node was back.
+func TestRegressionALostNodeKeepsNothingFromLonghornsRWXSettings(t *testing.T) {
+	const rwx = settings.StorageNetworkForRWX
+	for name, test := range map[string]struct {
+		network string
+		told    bool
+	}{
+		"its pod is built with the storage network":         {"", true},
+		"its pod is not yet: a sync may delete pods in use": {"kube-system/one", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, setting(settings.StorageNetwork, ""), setting(rwx, "false"))
+			w.comeToRest()
+			w.lose()
+			w.setSystem(settings.StorageNetwork, test.network)
+			w.setSystem(rwx, "true")
+			s := w.system(rwx)
+			s.Status.Applied = false
+			w.must(w.store.Status().Update(t.Context(), s))
+			for range 5 {
+				w.step()
+			}
+			s = w.system(rwx)
+			if _, told := s.Annotations[PhaseAnnotation]; told != test.told || s.Status.Applied != test.told {
+				t.Errorf("applied %t, %v; %+v", s.Status.Applied, s.Annotations, w.status(settings.StorageNetwork))
+			}
+		})
+	}
+}
