@@ -114,8 +114,12 @@ func (r *Reader) addSettings(ctx context.Context, f *settings.Facts) error {
 	return nil
 }
 
-// addOverride takes the last that is added: of the value that wins.
+// addOverride takes the last that is added: of the value that wins. Only of the
+// danger zone, since no webhook has judged the annotations of other settings.
 func addOverride(f *settings.Facts, name settings.Name, annotations map[string]string, value string) {
+	if d, known := settings.Lookup(string(name)); !known || !d.DangerZone {
+		return
+	}
 	delete(f.Overrides, name)
 	override, asked := settings.ReadOverride(annotations, value)
 	if asked {

@@ -267,3 +267,21 @@ func up(n *corev1.Node) *corev1.Node {
 	n.Status.Conditions[0].Status = corev1.ConditionTrue
 	return n
 }
+
+// Regression: no webhook judges annotations of the storage system's settings beside
+// the danger zone. Anybody who may write one was told as one who overrides a gate.
+func TestNoGateIsOverriddenBesideTheDangerZone(t *testing.T) {
+	for _, name := range []settings.Name{"default-replica-count", settings.AutoDeletePod} {
+		t.Run(string(name), func(t *testing.T) {
+			s := setting(name, "true")
+			s.Annotations = request("true")
+			w := newWorld(t, setting(class, ""), s)
+			w.setSystem(class, "high")
+			w.comeToRest()
+			w.must(w.allOf("high"))
+			if got := w.told("GateOverridden"); len(got) > 0 || w.metric("fairlead_gate_overrides_total", string(name)) > 0 {
+				t.Errorf("it is told: %q", got)
+			}
+		})
+	}
+}
