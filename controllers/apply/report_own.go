@@ -91,7 +91,7 @@ func (r *Reconciler) fill(setting *v1alpha1.Setting, plan settings.SettingPlan) 
 		status.AppliedValue, status.PendingSince = &plan.Value.Text, nil
 		delete(r.failures, plan.Name)
 	}
-	status.LastError = r.failures[plan.Name]
+	status.LastError = r.failures[plan.Name].text
 	meta.SetStatusCondition(&status.Conditions, appliedCondition(plan, setting.Generation, r.Clock.Now()))
 }
 
