@@ -51,6 +51,7 @@ type Reconciler struct {
 	failures map[settings.Name]failure
 	told     map[string]string
 	paces    paces
+	networks keptNetworks
 	// said is the condition that the last event of a setting told.
 	said map[string]metav1.Condition
 }
@@ -116,7 +117,7 @@ func (r *Reconciler) plan(ctx context.Context, reader *cluster.Reader) (settings
 	facts.Held = r.attempts.holds(facts)
 	plan := settings.Make(facts)
 	if plan.AsksForNetworks {
-		if err := r.Live.AddNetworks(ctx, &facts); err != nil {
+		if err := r.addNetworks(ctx, reader, &facts); err != nil {
 			return facts, plan, err
 		}
 		plan = settings.Make(facts)
