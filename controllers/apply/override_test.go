@@ -148,6 +148,20 @@ func TestARefusalToCloseIsAnError(t *testing.T) {
 	if _, err := w.reconcile(); !apierrors.IsForbidden(err) {
 		t.Errorf("got %v", err)
 	}
+	// Regression: each look sent it again.
+	tried := 0
+	refuse := w.fail
+	w.fail = func(verb string, o client.Object) error { tried++; return refuse(verb, o) }
+	for range 20 {
+		w.step()
+	}
+	if tried > 0 {
+		t.Errorf("it is tried %d times more at once", tried)
+	}
+	w.clock.SetTime(w.clock.Now().Add(tellEvery))
+	if _, err := w.reconcile(); !apierrors.IsForbidden(err) || tried != 1 {
+		t.Errorf("after a while: %v, tried %d times", err, tried)
+	}
 }
 
 // What keeps a value waiting may last for weeks, like a node that is down: the

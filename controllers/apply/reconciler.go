@@ -80,8 +80,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	// First told, then done: after a crash nobody takes for applied what had begun to change.
 	// What could not be told is not done: workLive sees to that.
 	told := r.report(ctx, facts, plan)
-	if told.behind {
-		return ctrl.Result{}, told.err()
+	if told.behind { // what it has yet to see may be an event that nothing here is woken by
+		return ctrl.Result{RequeueAfter: time.Second}, told.err()
 	}
 	if _, due := plan.Next(); due && r.Applies {
 		err = r.workLive(ctx)

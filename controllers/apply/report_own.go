@@ -34,11 +34,11 @@ func (r *Reconciler) reportOwn(ctx context.Context, facts settings.Facts, plans 
 		r.fill(setting, plan)
 		r.metrics.reported(setting)
 		t.add(r.writeOwn(ctx, setting, before))
-		closing := r.closeOverride(ctx, setting, plan)
 		if setting.Value == nil {
-			closing = r.closeRequest(ctx, setting) // there is no value here that it could be for
+			t.add(r.closeRequest(ctx, setting)) // there is no value here that it could be for
+		} else {
+			t.add(r.closeOverride(ctx, setting, plan))
 		}
-		t.add(closing)
 	}
 }
 
