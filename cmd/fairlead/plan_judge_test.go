@@ -37,6 +37,7 @@ func TestWhatTheWebhookRefusesIsRefused(t *testing.T) {
 		{name: "contradicts", set: []string{"disable-snapshot-purge=true"}, group: ownGroup, system: map[settings.Name]string{"auto-cleanup-system-generated-snapshot": "true"}},
 		{name: "missing-network", set: []string{"storage-network=kube-system/other-net"}, group: ownGroup, refuse: true},
 		{name: "not-deletable", unset: []string{"priority-class"}, group: systemGroup, system: critical},
+		{name: "read-only", set: []string{"v2-data-engine-hugepage-limit=4096"}, group: systemGroup, system: map[settings.Name]string{settings.V2HugepageLimit: "2048"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			facts := judgedThreeNodes(test.own, test.system)
