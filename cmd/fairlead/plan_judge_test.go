@@ -106,3 +106,14 @@ func TestWhatTheWebhookAcceptsIsPlanned(t *testing.T) {
 		})
 	}
 }
+
+// Regression: the same text in the other group kept the override, which the controller ends.
+func TestAnOverrideIsForTheValueAndItsGroup(t *testing.T) {
+	now := settings.Values{settings.PriorityClass: {Text: "a", Source: settings.SourceFairlead}}
+	for _, then := range []settings.Value{{Text: "a", Source: settings.SourceFairlead}, {Text: "a", Source: "longhorn"}, {Text: "b", Source: settings.SourceFairlead}} {
+		got := stillOverridden(map[settings.Name]bool{settings.PriorityClass: true}, now, settings.Values{settings.PriorityClass: then})
+		if got[settings.PriorityClass] != (then == now[settings.PriorityClass]) {
+			t.Errorf("%+v: %v", then, got)
+		}
+	}
+}
