@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -69,7 +70,7 @@ func (r *Reader) Facts(ctx context.Context, o FactsOptions) (settings.Facts, err
 // kind that may not be installed would keep the controller from starting.
 func (r *Reader) AddNetworks(ctx context.Context, f *settings.Facts) error {
 	networks, err := r.Networks(ctx)
-	if err != nil && !meta.IsNoMatchError(err) {
+	if err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) { // not found is a kind that was there a while ago
 		return err
 	}
 	f.Existing.Networks = settings.NetworksThere(networks) // without Multus there is none
@@ -114,8 +115,12 @@ func (r *Reader) addSettings(ctx context.Context, f *settings.Facts) error {
 	return nil
 }
 
-// addOverride takes the last that is added: of the value that wins.
+// addOverride takes the last that is added: of the value that wins. Only of the
+// danger zone, since no webhook has judged the annotations of other settings.
 func addOverride(f *settings.Facts, name settings.Name, annotations map[string]string, value string) {
+	if d, known := settings.Lookup(string(name)); !known || !d.DangerZone {
+		return
+	}
 	delete(f.Overrides, name)
 	override, asked := settings.ReadOverride(annotations, value)
 	if asked {

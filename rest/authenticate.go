@@ -90,10 +90,14 @@ func (a *api) whoseLimited(r *http.Request, token string) (authenticationv1.User
 	default:
 		return authenticationv1.UserInfo{}, false, errTooMany
 	}
-	if !a.limits.allow(r) {
+	if !a.known.has(token) && !a.limits.allow(r) {
 		return authenticationv1.UserInfo{}, false, errTooMany
 	}
-	return a.whose(r.Context(), token)
+	user, ok, err := a.whose(r.Context(), token)
+	if ok && err == nil {
+		a.known.add(token) // still reviewed each time: it may be withdrawn
+	}
+	return user, ok, err
 }
 
 func (a *api) whose(ctx context.Context, token string) (authenticationv1.UserInfo, bool, error) {

@@ -39,8 +39,10 @@ type api struct {
 	writer writer
 	// What there is before a caller is known; see unknown.go.
 	unknown *unknownTokens
-	limits  *reviewLimits
-	places  chan struct{}
+	// known are tokens that the API server knew a moment ago: the limits are not for them.
+	known  *unknownTokens
+	limits *reviewLimits
+	places chan struct{}
 }
 
 // NewRouter serves the API.
@@ -57,7 +59,7 @@ func newAPI(o Options) (*api, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &api{o, writer, newUnknownTokens(), newReviewLimits(), make(chan struct{}, authenticating)}, nil
+	return &api{o, writer, newUnknownTokens(), newUnknownTokens(), newReviewLimits(), make(chan struct{}, authenticating)}, nil
 }
 
 func (a *api) router() http.Handler {

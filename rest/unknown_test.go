@@ -74,6 +74,18 @@ func TestOneAddressDoesNotUseUpTheReviews(t *testing.T) {
 	}
 }
 
+// Regression: who has a token of the cluster was limited as if he had none, and shut
+// out by whoever tries tokens from the same address.
+func TestAKnownCallerIsNotLimitedAsAnUnknownOne(t *testing.T) {
+	f := newFixture(t)
+	for i := range 3 * reviewBurst {
+		if w := f.do("GET", one, ""); w.Code == http.StatusTooManyRequests {
+			t.Fatalf("request %d is refused", i)
+		}
+		f.do("GET", one, "", "Authorization", fmt.Sprintf("Bearer garbage-%d", i))
+	}
+}
+
 // Regression: callers without a token of the cluster took the places of those with one.
 func TestTokensUnderReviewTakeNoPlaceOfRequests(t *testing.T) {
 	f := newFixture(t)

@@ -29,7 +29,7 @@ func planCommand() *cobra.Command {
 		Long: `Tell what settings would do to this cluster now, and what would wait; change nothing.
 
 The cluster is read live. Without --set and --unset the plan is for the values in
-force, else for what they would be, one after the other: as if set in settings of the
+force, else for what they would be, in the order of their names: as if set in settings of the
 group, or taken away there. Without --group a value is set in the storage system's group
 where that has the setting and settings.fairlead.io says nothing, as by PUT of the REST
 API; and taken away from settings.fairlead.io. Each is judged as Fairlead's webhook would judge it, by

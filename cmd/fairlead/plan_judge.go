@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"strings"
 
 	"github.com/fairlead-io/fairlead/settings"
@@ -41,8 +40,7 @@ func (q request) after(name settings.Name, f settings.Facts) settings.Facts {
 	before, one := f.Values, changes{name: q.changes[name]}
 	f.OwnValues, f.SystemValues = request{one, q.group}.to(f)
 	f.Values = settings.Resolve(f.OwnValues, f.SystemValues, f.Profile.Name)
-	f.Overridden = maps.Clone(f.Overridden)
-	maps.DeleteFunc(f.Overridden, func(n settings.Name, _ bool) bool { return before[n].Text != f.Values[n].Text })
+	f.Overridden = stillOverridden(f.Overridden, before, f.Values)
 	return f
 }
 
@@ -62,7 +60,11 @@ func (q request) judgeOne(name settings.Name, facts validators.SettingFacts) val
 	}
 	s := validators.Setting{Value: value}
 	s.Metadata.Name, s.Metadata.Namespace = string(name), facts.Profile.Namespace
-	return validators.ValidateSetting(s, nil, facts)
+	var old *validators.Setting
+	if there { // some of what may be created must not be changed
+		old = &validators.Setting{Metadata: s.Metadata, Value: &was}
+	}
+	return validators.ValidateSetting(s, old, facts)
 }
 
 func (q request) groupOf(name settings.Name, f settings.Facts) string {

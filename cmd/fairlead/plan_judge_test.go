@@ -37,6 +37,7 @@ func TestWhatTheWebhookRefusesIsRefused(t *testing.T) {
 		{name: "contradicts", set: []string{"disable-snapshot-purge=true"}, group: ownGroup, system: map[settings.Name]string{"auto-cleanup-system-generated-snapshot": "true"}},
 		{name: "missing-network", set: []string{"storage-network=kube-system/other-net"}, group: ownGroup, refuse: true},
 		{name: "not-deletable", unset: []string{"priority-class"}, group: systemGroup, system: critical},
+		{name: "read-only", set: []string{"v2-data-engine-hugepage-limit=4096"}, group: systemGroup, system: map[settings.Name]string{settings.V2HugepageLimit: "2048"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			facts := judgedThreeNodes(test.own, test.system)
@@ -103,5 +104,16 @@ func TestWhatTheWebhookAcceptsIsPlanned(t *testing.T) {
 				t.Errorf("%q is not in\n%s", test.warns, out.String())
 			}
 		})
+	}
+}
+
+// Regression: the same text in the other group kept the override, which the controller ends.
+func TestAnOverrideIsForTheValueAndItsGroup(t *testing.T) {
+	now := settings.Values{settings.PriorityClass: {Text: "a", Source: settings.SourceFairlead}}
+	for _, then := range []settings.Value{{Text: "a", Source: settings.SourceFairlead}, {Text: "a", Source: "longhorn"}, {Text: "b", Source: settings.SourceFairlead}} {
+		got := stillOverridden(map[settings.Name]bool{settings.PriorityClass: true}, now, settings.Values{settings.PriorityClass: then})
+		if got[settings.PriorityClass] != (then == now[settings.PriorityClass]) {
+			t.Errorf("%+v: %v", then, got)
+		}
 	}
 }

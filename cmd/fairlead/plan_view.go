@@ -31,8 +31,7 @@ func viewOf(profile storage.Profile, facts settings.Facts, changed changes, then
 		ahead: map[settings.Name]bool{}, behind: map[settings.Name]bool{}, summed: map[seenBlockers]string{},
 	}
 	facts = facts.With(then)
-	facts.Overridden = maps.Clone(facts.Overridden)
-	maps.DeleteFunc(facts.Overridden, func(name settings.Name, _ bool) bool { return p.now[name].Text != then[name].Text })
+	facts.Overridden = stillOverridden(facts.Overridden, p.now, then)
 	p.plan = settings.Make(facts)
 	p.addNetwork(profile)
 	p.addWorks()
@@ -45,6 +44,14 @@ func viewOf(profile storage.Profile, facts settings.Facts, changed changes, then
 		view.Blockers = []planBlocker{}
 	}
 	return view
+}
+
+// stillOverridden are the gates that a change leaves open: an override is for a
+// value, in the group where it is asked for.
+func stillOverridden(overridden map[settings.Name]bool, now, then settings.Values) map[settings.Name]bool {
+	still := maps.Clone(overridden)
+	maps.DeleteFunc(still, func(name settings.Name, _ bool) bool { return now[name] != then[name] })
+	return still
 }
 
 // addWorks adds what is done to components.

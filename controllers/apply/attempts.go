@@ -21,10 +21,16 @@ type attempt struct {
 	pod   bool
 	// told that Fairlead stands down there
 	told bool
+	// refusals since it last went well, and the last: they are nobody's writing it otherwise.
+	refusals int
+	refused  error
 }
 
 // pauses before the second attempt, the third and so on; the last for all that follow.
 var pauses = []time.Duration{10 * time.Second, time.Minute, 10 * time.Minute, time.Hour}
+
+// afterRefusal is the longest pause after a refusal: the policy may be mended any time.
+const afterRefusal = time.Minute
 
 // standsDownAt is the number of attempts after which somebody else is taken to
 // be at it, and it is said.
@@ -33,8 +39,9 @@ const standsDownAt = 3
 // forgotten is an attempt that nobody has undone for long: the next is the first again.
 var forgotten = 2 * pauses[len(pauses)-1]
 
-// made remembers a piece of work.
-func (a *attempts) made(work settings.Work, now time.Time) {
+// made remembers a piece of work, and how it went: one that is refused must not
+// keep all others from their turn.
+func (a *attempts) made(work settings.Work, now time.Time, refused error) {
 	if *a == nil {
 		*a = attempts{}
 	}
@@ -42,10 +49,22 @@ func (a *attempts) made(work settings.Work, now time.Time) {
 	if !overlaps(last.wants, work.Wants) {
 		last = attempt{} // it is about something else
 	}
-	(*a)[work.Component.Name] = attempt{
+	this := attempt{
 		wants: work.Wants, uid: work.Component.UID, count: last.count + 1, at: now,
 		pod: work.Action == settings.RestartComponent, told: last.told,
 	}
+	if refused != nil {
+		this.count, this.refusals, this.refused = last.count, last.refusals+1, refused
+	}
+	(*a)[work.Component.Name] = this
+}
+
+// pause until the next.
+func (a attempt) pause() time.Duration {
+	if a.refused != nil {
+		return min(pauses[min(a.refusals, len(pauses))-1], afterRefusal)
+	}
+	return pauses[min(a.count, len(pauses))-1]
 }
 
 // holds are the components to leave alone now, and why.
@@ -57,12 +76,14 @@ func (a attempts) holds(f settings.Facts) map[string]settings.Hold {
 		if !tried || !last.undone(c, settings.Wanted(f.Values, f.SystemValues, f.Applied, c, f.Nodes)) {
 			continue
 		}
-		until := last.at.Add(pauses[min(last.count, len(pauses))-1])
+		until := last.at.Add(last.pause())
 		if !until.After(f.Now) {
 			continue
 		}
 		message := fmt.Sprintf("%s %s is as it was before Fairlead brought it in line", c.Kind.Noun(), c.Name)
 		switch {
+		case last.refused != nil:
+			message = fmt.Sprintf("%s %s can't be brought in line: %s; tried again at %s", c.Kind.Noun(), c.Name, clipped(last.refused.Error()), until.UTC().Format("15:04:05 MST"))
 		case last.pod && c.UID == last.uid:
 			message = fmt.Sprintf("%s %s is being restarted", c.Kind.Noun(), c.Name)
 		case last.count >= standsDownAt:

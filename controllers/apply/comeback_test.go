@@ -3,13 +3,17 @@ package apply
 import (
 	"strings"
 	"testing"
+	"time"
 
 	schedulingv1 "k8s.io/api/scheduling/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/fairlead-io/fairlead/cluster"
 	"github.com/fairlead-io/fairlead/settings"
+	"github.com/fairlead-io/fairlead/storage"
 )
 
 // A class that is deleted while a change waits, for days maybe.
@@ -53,8 +57,54 @@ func TestRegressionANetworkThatIsGoneWhenItsTurnComesIsWaitedFor(t *testing.T) {
 	network.SetNamespace("kube-system")
 	network.SetName("one")
 	w.must(w.store.Create(t.Context(), &network))
+	w.clock.SetTime(w.clock.Now().Add(networksKeptFor))
 	w.step()
 	if now := w.pod("im-node-1"); now != nil && now.UID == pod {
 		t.Fatalf("the network is there: %+v", w.status(settings.StorageNetwork))
+	}
+}
+
+// Regression: they were listed at each look, of which volumes that come and go
+// bring many, for as long as a change waits.
+func TestNetworksAreListedOnceInAWhileForWhatIsOnlyTold(t *testing.T) {
+	w := newWorld(t, setting(settings.StorageNetwork, ""))
+	w.comeToRest()
+	w.setSystem(settings.StorageNetwork, "kube-system/one")
+	w.step()
+	w.networkLists = 0
+	for range 100 { // 30 seconds
+		w.clock.SetTime(w.clock.Now().Add(300 * time.Millisecond))
+		w.step()
+	}
+	if most := int(30 * time.Second / networksKeptFor); w.networkLists == 0 || w.networkLists > most {
+		t.Errorf("%d lists, of at most %d", w.networkLists, most)
+	}
+
+	// What is done is decided on a list of now, whatever was kept.
+	pod := w.pod("im-node-1").UID
+	w.r.networks = keptNetworks{map[storage.Network]bool{{Namespace: "kube-system", Name: "one"}: true}, w.clock.Now()}
+	for range 3 {
+		w.step()
+	}
+	if now := w.pod("im-node-1"); now == nil || now.UID != pod {
+		t.Error("a pod is restarted on a network that is gone")
+	}
+}
+
+// Regression: a kind that is deleted while the controller runs is not found, in
+// place of no match, and each look ended in an error.
+func TestMultusMayBeTakenAway(t *testing.T) {
+	w := newWorld(t, setting(settings.StorageNetwork, ""))
+	w.comeToRest()
+	w.networksFail = apierrors.NewNotFound(schema.GroupResource{Group: cluster.NetworkKind.Group, Resource: "network-attachment-definitions"}, "")
+	w.setSystem(settings.StorageNetwork, "kube-system/one")
+	w.step()
+	if s := w.status(settings.StorageNetwork); len(s.Blockers) != 1 || !strings.Contains(s.Blockers[0].Message, "there is no NetworkAttachmentDefinition kube-system/one") {
+		t.Errorf("got %+v", s)
+	}
+	w.networksFail = errDied
+	w.clock.SetTime(w.clock.Now().Add(networksKeptFor))
+	if _, err := w.reconcile(); err == nil {
+		t.Error("it is taken for known what could not be listed")
 	}
 }

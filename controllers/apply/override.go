@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -108,6 +109,11 @@ func (r *Reconciler) closeRequest(ctx context.Context, setting client.Object) er
 	if _, asked := setting.GetAnnotations()[settings.OverrideAnnotation]; !asked {
 		return nil
 	}
+	// Longhorn's webhook may refuse it each time, and each look comes by here.
+	what := fmt.Sprintf("close %T %s", setting, setting.GetName())
+	if !r.due(what, setting.GetAnnotations()[settings.OverrideAnnotation]+setting.GetAnnotations()[settings.OverriddenAnnotation], tellEvery) {
+		return nil
+	}
 	data, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"annotations": map[string]any{settings.OverrideAnnotation: nil}, "resourceVersion": setting.GetResourceVersion(),
 	}})
@@ -115,6 +121,9 @@ func (r *Reconciler) closeRequest(ctx context.Context, setting client.Object) er
 		return fmt.Errorf("writing a patch: %w", err)
 	}
 	if err := r.Client.Patch(ctx, setting, client.RawPatch(types.MergePatchType, data)); err != nil {
+		if apierrors.IsConflict(err) {
+			delete(r.paces, what) // nothing was written
+		}
 		return fmt.Errorf("closing the gate of %s again: %w", setting.GetName(), err)
 	}
 	return nil

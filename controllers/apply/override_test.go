@@ -148,6 +148,20 @@ func TestARefusalToCloseIsAnError(t *testing.T) {
 	if _, err := w.reconcile(); !apierrors.IsForbidden(err) {
 		t.Errorf("got %v", err)
 	}
+	// Regression: each look sent it again.
+	tried := 0
+	refuse := w.fail
+	w.fail = func(verb string, o client.Object) error { tried++; return refuse(verb, o) }
+	for range 20 {
+		w.step()
+	}
+	if tried > 0 {
+		t.Errorf("it is tried %d times more at once", tried)
+	}
+	w.clock.SetTime(w.clock.Now().Add(tellEvery))
+	if _, err := w.reconcile(); !apierrors.IsForbidden(err) || tried != 1 {
+		t.Errorf("after a while: %v, tried %d times", err, tried)
+	}
 }
 
 // What keeps a value waiting may last for weeks, like a node that is down: the
@@ -266,4 +280,22 @@ func down(n *corev1.Node) *corev1.Node {
 func up(n *corev1.Node) *corev1.Node {
 	n.Status.Conditions[0].Status = corev1.ConditionTrue
 	return n
+}
+
+// Regression: no webhook judges annotations of the storage system's settings beside
+// the danger zone. Anybody who may write one was told as one who overrides a gate.
+func TestNoGateIsOverriddenBesideTheDangerZone(t *testing.T) {
+	for _, name := range []settings.Name{"default-replica-count", settings.AutoDeletePod} {
+		t.Run(string(name), func(t *testing.T) {
+			s := setting(name, "true")
+			s.Annotations = request("true")
+			w := newWorld(t, setting(class, ""), s)
+			w.setSystem(class, "high")
+			w.comeToRest()
+			w.must(w.allOf("high"))
+			if got := w.told("GateOverridden"); len(got) > 0 || w.metric("fairlead_gate_overrides_total", string(name)) > 0 {
+				t.Errorf("it is told: %q", got)
+			}
+		})
+	}
 }

@@ -48,12 +48,16 @@ type Reconciler struct {
 	attempts attempts
 	// wake is when to look again for what was told or not told, as time.Duration from this look; 0 is never.
 	wake     time.Duration
-	failures map[settings.Name]string
+	failures map[settings.Name]failure
 	told     map[string]string
 	paces    paces
+	networks keptNetworks
 	// said is the condition that the last event of a setting told.
 	said map[string]metav1.Condition
 }
+
+// failure is what last went wrong of a setting, and at which component: another that goes well does not mend it.
+type failure struct{ component, text string }
 
 // Reconcile does at most one piece of work.
 func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
@@ -76,8 +80,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	// First told, then done: after a crash nobody takes for applied what had begun to change.
 	// What could not be told is not done: workLive sees to that.
 	told := r.report(ctx, facts, plan)
-	if told.behind {
-		return ctrl.Result{}, told.err()
+	if told.behind { // what it has yet to see may be an event that nothing here is woken by
+		return ctrl.Result{RequeueAfter: time.Second}, told.err()
 	}
 	if _, due := plan.Next(); due && r.Applies {
 		err = r.workLive(ctx)
@@ -113,7 +117,7 @@ func (r *Reconciler) plan(ctx context.Context, reader *cluster.Reader) (settings
 	facts.Held = r.attempts.holds(facts)
 	plan := settings.Make(facts)
 	if plan.AsksForNetworks {
-		if err := r.Live.AddNetworks(ctx, &facts); err != nil {
+		if err := r.addNetworks(ctx, reader, &facts); err != nil {
 			return facts, plan, err
 		}
 		plan = settings.Make(facts)
@@ -138,13 +142,18 @@ func (r *Reconciler) workLive(ctx context.Context) error {
 		r.Log.Info("stepped aside", "action", work.Action, "component", work.Component.Name, "error", err.Error())
 		return nil
 	}
+	if err != nil { // what is denied to one component keeps no other from its turn
+		r.attempts.made(work, facts.Now, err)
+	}
 	for _, name := range work.Settings {
 		if r.failures == nil {
-			r.failures = map[settings.Name]string{}
+			r.failures = map[settings.Name]failure{}
 		}
-		delete(r.failures, name)
+		if r.failures[name].component == work.Component.Name {
+			delete(r.failures, name)
+		}
 		if err != nil {
-			r.failures[name] = err.Error()
+			r.failures[name] = failure{work.Component.Name, err.Error()}
 		}
 	}
 	return err

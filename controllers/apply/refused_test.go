@@ -121,3 +121,46 @@ func TestReadOnlySettingsAreNotWritten(t *testing.T) {
 		}
 	}
 }
+
+// Regression: a policy that denies one template was in the way of every other
+// piece of work of every setting.
+func TestOneRefusedWriteStopsNoOtherWork(t *testing.T) {
+	w := newWorld(t, setting(class, ""), setting(settings.TaintToleration, ""))
+	w.comeToRest()
+	w.fail = func(verb string, o client.Object) error {
+		if verb == "patch" && o.GetName() == "csi-attacher" {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "deployments"}, o.GetName(), errors.New("a policy says no"))
+		}
+		return nil
+	}
+	w.setSystem(class, "high")
+	w.setSystem(settings.TaintToleration, "a=b:NoSchedule")
+	if err := w.goOn(); !apierrors.IsForbidden(err) {
+		t.Errorf("it is no error: %v", err)
+	}
+	for _, name := range []string{"engine-image-ei-1", profile.ClientDaemonSet} {
+		if d := w.daemonSet(name); d.Spec.Template.Spec.PriorityClassName != "high" {
+			t.Errorf("%s is not updated", name)
+		}
+	}
+	for _, name := range []string{"im-node-1", "im-node-2"} {
+		if w.pod(name).Spec.PriorityClassName != "high" {
+			t.Errorf("%s is not restarted", name)
+		}
+	}
+	for _, name := range []settings.Name{class, settings.TaintToleration} {
+		got := w.status(name)
+		if got.Applied || !strings.Contains(got.LastError, "a policy says no") || !strings.Contains(got.Conditions[0].Message, "Deployment csi-attacher can't be brought in line: update Deployment csi-attacher: ") {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	if got := w.told("StoodDown"); len(got) > 0 || w.metric("fairlead_components_stood_down") > 0 {
+		t.Errorf("a refusal is taken for a fight: %q", got)
+	}
+	w.fail = nil
+	_ = w.goOn()
+	w.must(w.allOf("high"))
+	if got := w.status(class); !got.Applied || got.LastError != "" {
+		t.Errorf("after the policy is mended: %+v", got)
+	}
+}

@@ -34,11 +34,11 @@ func (r *Reconciler) reportOwn(ctx context.Context, facts settings.Facts, plans 
 		r.fill(setting, plan)
 		r.metrics.reported(setting)
 		t.add(r.writeOwn(ctx, setting, before))
-		closing := r.closeOverride(ctx, setting, plan)
 		if setting.Value == nil {
-			closing = r.closeRequest(ctx, setting) // there is no value here that it could be for
+			t.add(r.closeRequest(ctx, setting)) // there is no value here that it could be for
+		} else {
+			t.add(r.closeOverride(ctx, setting, plan))
 		}
-		t.add(closing)
 	}
 }
 
@@ -91,7 +91,7 @@ func (r *Reconciler) fill(setting *v1alpha1.Setting, plan settings.SettingPlan) 
 		status.AppliedValue, status.PendingSince = &plan.Value.Text, nil
 		delete(r.failures, plan.Name)
 	}
-	status.LastError = r.failures[plan.Name]
+	status.LastError = r.failures[plan.Name].text
 	meta.SetStatusCondition(&status.Conditions, appliedCondition(plan, setting.Generation, r.Clock.Now()))
 }
 

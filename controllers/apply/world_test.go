@@ -75,6 +75,9 @@ type world struct {
 	cache client.Reader
 	// meanwhile happens between the cached and the live read.
 	meanwhile func()
+	// networkLists counts lists of networks; networksFail is an answer in place of one, or nil.
+	networkLists int
+	networksFail error
 	// stale is the class that Longhorn builds pods with, if it has not heard of a change.
 	stale *string
 }
@@ -181,6 +184,11 @@ func (w *world) restart() {
 			if change := w.meanwhile; change != nil {
 				w.meanwhile = nil
 				change()
+			}
+			if _, ok := list.(*metav1.PartialObjectMetadataList); ok {
+				if w.networkLists++; w.networksFail != nil {
+					return w.networksFail
+				}
 			}
 			return c.List(ctx, list, opts...)
 		},

@@ -1,0 +1,34 @@
+package apply
+
+import (
+	"context"
+	"time"
+
+	"github.com/fairlead-io/fairlead/cluster"
+	"github.com/fairlead-io/fairlead/settings"
+	"github.com/fairlead-io/fairlead/storage"
+)
+
+// networksKeptFor is how long a list of networks does for what is only told.
+const networksKeptFor = 10 * time.Second
+
+// keptNetworks are those that were last listed.
+type keptNetworks struct {
+	there map[storage.Network]bool
+	at    time.Time
+}
+
+// addNetworks adds which networks there are. They can't be watched, and a change may
+// wait for days while volumes come and go: they are listed anew every so often, and
+// always where something is decided on what the live reader sees.
+func (r *Reconciler) addNetworks(ctx context.Context, reader *cluster.Reader, facts *settings.Facts) error {
+	if reader == r.Cached && r.networks.there != nil && facts.Now.Sub(r.networks.at) < networksKeptFor {
+		facts.Existing.Networks = r.networks.there
+		return nil
+	}
+	if err := r.Live.AddNetworks(ctx, facts); err != nil {
+		return err
+	}
+	r.networks = keptNetworks{facts.Existing.Networks, facts.Now}
+	return nil
+}
