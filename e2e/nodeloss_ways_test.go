@@ -186,9 +186,9 @@ func (c *cluster) deletedForGood(csi *sandbox.CSIAddons, d database) {
 	c.must(c.Client.Status().Patch(c.t.Context(), &object, client.MergeFrom(created))) // Kubernetes writes to it at the same time
 	c.must(c.SwitchOn(c.t.Context(), node, false))
 	c.waitReady(node, true)
-	says(fence.ReasonReplaced)
+	says(fence.ReasonAddressInUse) // its clients have the addresses of the one before
 	time.Sleep(5 * time.Second) // longer than it would have to be Ready
-	says(fence.ReasonReplaced)
+	says(fence.ReasonAddressInUse) // its clients have the addresses of the one before
 	c.blockedAre(csi, len(protectedDrivers.Drivers[0].Nodes[node]))
 	if out := c.refused("delete", "nodefence", node); !strings.Contains(out, node) {
 		c.t.Errorf("deleting its record: %s", out)

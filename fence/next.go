@@ -150,7 +150,7 @@ func (f Facts) lost(step *Step) {
 		f.Override = Override{} // it was for a loss before this one
 	}
 	s.Volumes = union(s.Volumes, f.Holding)
-	if !f.Node.Exists && f.Override.givesUp(f.Node, *s) {
+	if f.gone() && f.Override.givesUp(f.Node, *s) {
 		s.Volumes = f.Holding // it is forgotten once nothing of it is left
 	}
 	if !f.asked() {
@@ -162,7 +162,7 @@ func (f Facts) lost(step *Step) {
 	}
 	reason, what := f.how()
 	switch {
-	case len(f.protected(s.Volumes)) == 0 && f.gone() && len(f.waiting(s)) > 0: // it was being let in
+	case len(f.protected(s.Volumes)) == 0 && f.gone() && (len(f.waiting(s)) > 0 || f.unconfirmed(s)): // it was being let in
 		step.say(v1alpha1.NodeFencing, ReasonFencing, what+"; fencing it")
 	case len(f.protected(s.Volumes)) == 0 && f.gone() && len(s.Fences) > 0:
 		step.say(v1alpha1.NodeDrained, ReasonNodeDeleted, f.deletedMessage())
@@ -176,6 +176,11 @@ func (f Facts) lost(step *Step) {
 	default:
 		step.say(v1alpha1.NodeFencing, ReasonFencing, what+"; fencing it")
 	}
+}
+
+// unconfirmed tells whether a fence of this incident does not stand, wanted or not.
+func (f Facts) unconfirmed(s *v1alpha1.NodeFenceStatus) bool {
+	return slices.ContainsFunc(s.Fences, func(r v1alpha1.Fence) bool { return r.Incident == s.Incident && r.State != v1alpha1.FenceFenced })
 }
 
 // gone: no machine of this record has the node's name.

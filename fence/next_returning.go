@@ -216,6 +216,8 @@ func (f Facts) takeBack(step *Step, r *v1alpha1.Fence, shared bool) (done bool) 
 		if !n.Deleting && !f.countedOn(*r) {
 			step.Delete = append(step.Delete, n)
 		}
+	case shared && there && !n.Unfenced && !n.Deleting && !n.Blocks():
+		step.Delete = append(step.Delete, n) // never answered: it would shut out a node that works again
 	case shared && !(there && n.Unfenced):
 		// what is Unfenced already is brought to its end: the other waits for that
 	case !there: // somebody deleted it, and it is blocked still
