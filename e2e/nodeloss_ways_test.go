@@ -187,7 +187,7 @@ func (c *cluster) deletedForGood(csi *sandbox.CSIAddons, d database) {
 	c.must(c.SwitchOn(c.t.Context(), node, false))
 	c.waitReady(node, true)
 	says(fence.ReasonAddressInUse) // its clients have the addresses of the one before
-	time.Sleep(5 * time.Second) // longer than it would have to be Ready
+	time.Sleep(5 * time.Second)    // longer than it would have to be Ready
 	says(fence.ReasonAddressInUse) // its clients have the addresses of the one before
 	c.blockedAre(csi, len(protectedDrivers.Drivers[0].Nodes[node]))
 	if out := c.refused("delete", "nodefence", node); !strings.Contains(out, node) {
