@@ -96,6 +96,10 @@ fuzz: ## Fuzz everything that parses input from outside, FUZZTIME (1m) each
 	  done; \
 	done
 
+.PHONY: soak
+soak: ## Random runs of the model of fencing that nobody has seen yet, CHECKS (20000) of them
+	go test -timeout 60m ./fence -run '^TestFenceInvariants$$' -rapid.seed=0 -rapid.checks=$(or $(CHECKS),20000)
+
 .PHONY: bench
 bench: ## Ratios against controller-runtime's own handlers, side by side
 	go run ./bench
