@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -70,7 +69,7 @@ func (r *Reader) Facts(ctx context.Context, o FactsOptions) (settings.Facts, err
 // kind that may not be installed would keep the controller from starting.
 func (r *Reader) AddNetworks(ctx context.Context, f *settings.Facts) error {
 	networks, err := r.Networks(ctx)
-	if err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) { // not found is a kind that was there a while ago
+	if err != nil && !NotInstalled(err) {
 		return err
 	}
 	f.Existing.Networks = settings.NetworksThere(networks) // without Multus there is none

@@ -20,18 +20,18 @@ type csiAddons struct {
 	nodes   []csiaddons.CSIAddonsNode
 }
 
-// addons reads the nodes of csi-addons only for who needs their clients.
+// addons reads classes and nodes of csi-addons, only for who needs their clients.
 func (r *FenceReader) addons(ctx context.Context, clients bool) (csiAddons, error) {
 	var a csiAddons
-	var classes csiaddons.NetworkFenceClassList
-	if err := r.objects.List(ctx, &classes, client.UnsafeDisableDeepCopy); err != nil && !notInstalled(err) {
-		return a, fmt.Errorf("listing NetworkFenceClasses: %w", err)
-	}
-	var nodes csiaddons.CSIAddonsNodeList
 	if !clients {
 		return a, nil
 	}
-	if err := r.objects.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil && !notInstalled(err) {
+	var classes csiaddons.NetworkFenceClassList
+	if err := r.objects.List(ctx, &classes, client.UnsafeDisableDeepCopy); err != nil && !NotInstalled(err) {
+		return a, fmt.Errorf("listing NetworkFenceClasses: %w", err)
+	}
+	var nodes csiaddons.CSIAddonsNodeList
+	if err := r.objects.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil && !NotInstalled(err) {
 		return a, fmt.Errorf("listing CSIAddonsNodes: %w", err)
 	}
 	a.classes, a.nodes = classes.Items, nodes.Items
@@ -103,7 +103,7 @@ func ofController(n *csiaddons.CSIAddonsNode) bool {
 // without classes fences by driver and secret.
 func (r *FenceReader) networkFences(ctx context.Context, which ...client.ListOption) (all []fence.NetworkFence, missing bool, err error) {
 	var list csiaddons.NetworkFenceList
-	if err := r.objects.List(ctx, &list, which...); notInstalled(err) {
+	if err := r.objects.List(ctx, &list, which...); NotInstalled(err) {
 		return nil, true, nil
 	} else if err != nil {
 		return nil, false, fmt.Errorf("listing NetworkFences: %w", err)

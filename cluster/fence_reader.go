@@ -177,8 +177,8 @@ func get(ctx context.Context, from client.Reader, name string, into client.Objec
 	return true, nil
 }
 
-// notInstalled tells that a kind is not there: it never was, or it was taken away.
-func notInstalled(err error) bool { return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) }
+// NotInstalled tells that a kind is not there: it never was, or it was taken away.
+func NotInstalled(err error) bool { return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) }
 
 // profiles that are not switched off in the configuration.
 func (r *FenceReader) profiles() []config.FencingProfile {

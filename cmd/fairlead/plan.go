@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -122,33 +124,27 @@ func (p place) plan(ctx context.Context, q request, now time.Time) (planView, er
 	if err := p.completeRollout(ctx, &facts, then, o); err != nil {
 		return planView{}, err
 	}
-	judged, err := p.judgedBy(ctx, facts, q)
-	if err != nil {
-		return planView{}, err
-	}
 	if p.Duties.Settings == config.Off {
 		return q.view(facts), nil // the webhook judges nothing
 	}
-	return q.planned(judged)
+	return q.planned(p.judgedBy(ctx, facts, q))
 }
 
 // judgedBy adds what the webhook knows beside the facts of a plan.
-func (p place) judgedBy(ctx context.Context, facts settings.Facts, q request) (validators.SettingFacts, error) {
+func (p place) judgedBy(ctx context.Context, facts settings.Facts, q request) validators.SettingFacts {
 	judged := validators.SettingFacts{
 		Facts: facts, Applies: p.Duties.Settings == config.Apply,
 		MissingPolicy: validators.Strictness(p.configuration.Networks.Missing),
 	}
+	judged.PriorityClasses = slices.Sorted(maps.Keys(facts.Existing.Classes))
 	if len(q.changes) == 0 {
-		return judged, nil // nothing to judge: these need not be allowed to be read
-	}
-	var err error
-	if judged.PriorityClasses, _, err = p.reader.PriorityClasses(ctx); err != nil {
-		return judged, err
+		return judged // nothing to judge: networks need not be allowed to be read
 	}
 	// As in the webhook: a cluster without Multus has no such kind.
+	var err error
 	judged.Networks, err = p.reader.Networks(ctx)
 	judged.NetworksKnown = err == nil
-	return judged, nil
+	return judged
 }
 
 // planned is all of the command between reading and showing.

@@ -266,12 +266,8 @@ func TestADeletedHealthyRecordIsMadeAnew(t *testing.T) {
 // operator has had it let in.
 func TestADeletedNodeStaysFenced(t *testing.T) {
 	w := newWorld(t)
-	w.gone("node-1")
-	w.look("node-1")
-	w.csi()
-	w.look("node-1")
-	w.detach("pvc-a", "node-1")
-	w.must(w.Delete(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}}))
+	w.drained()
+	w.must(w.Delete(w.Context(), node("node-1", "")))
 	w.look("node-1")
 	w.expect("node-1", v1alpha1.NodeDrained, fence.ReasonNodeDeleted)
 	w.override(fence.GateUnfence)

@@ -91,13 +91,10 @@ func TestAFailedWriteLeavesAReasonThatIsReadAgain(t *testing.T) {
 // an administrator has said that nothing of it is fenced any more.
 func TestAnAdministratorMayEndWhatCanNotBeTakenBack(t *testing.T) {
 	w := newWorld(t)
-	w.gone("node-1")
-	w.look("node-1")
-	w.csi()
-	w.look("node-1")
-	w.detach("pvc-a", "node-1")
+	w.drained()
 	w.must(w.Delete(w.Context(), node("node-1", "")))
 	w.look("node-1")
+	w.expect("node-1", v1alpha1.NodeDrained, fence.ReasonNodeDeleted)
 	w.override(fence.GateUnfence)
 	w.driver = func(*csiaddons.NetworkFence) error { return errors.New("the storage is gone for good") }
 	w.look("node-1")

@@ -6,7 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -26,7 +25,7 @@ func (r *Reconciler) gatherRequests(ctx context.Context, reader *cluster.Reader,
 		return err
 	}
 	var err error
-	if facts.Networks, err = r.Live.Networks(ctx); meta.IsNoMatchError(err) {
+	if facts.Networks, err = r.Live.Networks(ctx); cluster.NotInstalled(err) {
 		return nil // without Multus there is no network
 	}
 	return err
