@@ -80,7 +80,8 @@ test-e2e: control-plane coredns csiaddons $(BIN)/fairlead ## End to end, on the 
 	@echo "testing end to end (half an hour or so on two cores, seven minutes of it in one test that shows what Kubernetes does alone)"
 	@$(WITH_RACE) FAIRLEAD_BINARY=$(BIN)/fairlead-test FAIRLEAD_RELEASE_BINARY=$(BIN)/fairlead go test $(RACE) -timeout 60m ./e2e $(E2E) | tee $(BIN)/e2e.log || { \
 	  echo "what failed, without the logs (with them: $(BIN)/e2e.log):"; \
-	  grep -E '^(panic:|FAIL| *--- FAIL: | +[a-z_]+_test\.go:[0-9]+: )' $(BIN)/e2e.log | cut -c1-500; exit 1; }
+	  awk '/^(panic:|FAIL| *--- FAIL: | +[a-z_]+_test\.go:[0-9]+: )/ { said = 1; print; next } /^ +[{]/ || !/^        / { said = 0 } said' \
+	    $(BIN)/e2e.log | cut -c1-500; exit 1; }
 
 .PHONY: e2e-ceph
 e2e-ceph: ## Fencing on a real Ceph of this machine; root and Debian's ceph packages, CEPH="-6 -slow"

@@ -3,7 +3,6 @@ package e2e
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -260,22 +259,29 @@ func (c *cluster) refuseAll(cases []settingCase) {
 	})
 }
 
-// setAll changes settings to what is accepted.
+// setAll changes settings to what is accepted. What is said depends on what is
+// being restarted at that moment for those before: each first waits, by dry
+// runs, until it would be said. Only what was really said counts.
 func (c *cluster) setAll(cases []settingCase) {
 	c.t.Helper()
-	for _, is := range cases { // one after the other: what is said depends on those before
-		out, err := c.change(is.group, is.name, is.value)
-		// A pod that has just been restarted for the one before may be terminating.
-		if err != nil || !strings.Contains(out, is.says) && !strings.Contains(alsoWaiting.ReplaceAllString(out, ""), is.says) {
-			c.t.Errorf("%s=%s\ngot  %s\nwant %s", is.name, is.value, out, is.says)
+	for _, is := range cases {
+		saying := func(flags ...string) error {
+			out, err := c.change(is.group, is.name, is.value, flags...)
+			if err != nil || !strings.Contains(out, is.says) {
+				return fmt.Errorf("%s=%s\ngot  %s\nwant %s", is.name, is.value, out, is.says)
+			}
+			return nil
+		}
+		c.eventually("what a change would say", 20*time.Second, func() error { return saying("--dry-run=server") })
+		if err := saying(); err != nil {
+			c.t.Error(err)
 		}
 	}
 }
 
-var alsoWaiting = regexp.MustCompile(`; also waiting: [^.]*`)
-
-func (c *cluster) change(group, name, value string) (string, error) {
-	return c.Kubectl(c.t.Context(), "", "-n", namespace, "patch", group, name, "--type=merge", "-p", fmt.Sprintf(`{"value":%q}`, value))
+func (c *cluster) change(group, name, value string, flags ...string) (string, error) {
+	args := []string{"-n", namespace, "patch", group, name, "--type=merge", "-p", fmt.Sprintf(`{"value":%q}`, value)}
+	return c.Kubectl(c.t.Context(), "", append(args, flags...)...)
 }
 
 // each does it for all, some at a time.
