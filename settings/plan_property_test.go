@@ -174,11 +174,20 @@ func (m *fleetModel) addPod(c Component) {
 
 func (m *fleetModel) values() Values { return Resolve(m.own, m.system, "longhorn") }
 
+// byItself is what the storage system builds where its version has no setting for
+// it: not what the catalog has as the default of those that do.
+var byItself = map[Trait]string{LivenessTimeout: "4", LogPathTrait: "/var/log", CPUMask: "0x2", MemorySize: "3072"}
+
 // installed is what the storage system builds by itself; it knows its own
 // settings only, and was installed with a priority class.
 func (m *fleetModel) installed(c Component) map[Trait]string {
 	values := Resolve(nil, m.system, "longhorn")
 	built := builtBy(values, c, m.nodes)
+	for trait, text := range byItself {
+		if _, exists := built[trait]; exists {
+			built[trait] = text
+		}
+	}
 	for trait, want := range Wanted(values, m.system, nil, c, m.nodes) { // of two names of a trait it has one
 		if _, exists := built[trait]; exists && trait != DataEngine {
 			built[trait] = want.Text
@@ -204,8 +213,7 @@ func (m *fleetModel) make(p *fleetPod) {
 }
 
 // heeds: a value of Fairlead's own group is built and read by somebody. What the
-// storage system has itself, it has its own way; of pods, the webhook builds
-// the scheduling, the CPU and the storage network alone; of templates, all of it.
+// storage system has itself, it has its own way.
 func (m *fleetModel) heeds(name Name) bool {
 	own, isOwn := m.own[name]
 	theirs, has := m.system[name]
@@ -218,6 +226,13 @@ func (m *fleetModel) heeds(name Name) bool {
 		normalTheirs, alsoBad := d.Normalize(theirs)
 		return own == theirs || bad == nil && alsoBad == nil && normal == normalTheirs
 	}
+	return m.joins(name)
+}
+
+// joins: Fairlead builds with the setting where the storage system has none of
+// that name: of pods, the webhook builds the scheduling, the CPU and the storage
+// network alone; of templates, all of it.
+func (m *fleetModel) joins(name Name) bool {
 	switch name {
 	case TaintToleration, SystemManagedNodeSelector, PriorityClass, StorageNetwork, GuaranteedCPU, V2GuaranteedCPU, EngineImageProbePeriod, CSIResources:
 		return true
@@ -336,7 +351,7 @@ func (m *fleetModel) look() {
 			if d.Wants == nil || m.rank(d, v) != rank {
 				continue
 			}
-			if was, known := m.applied[d.Name]; v.Source == SourceDefault && (!known || was == d.Default) {
+			if was, known := m.applied[d.Name]; v.Source == SourceDefault && (!known || was == d.Default || !m.joins(d.Name)) {
 				continue
 			}
 			if normal, err := d.Normalize(v.Text); err == nil {

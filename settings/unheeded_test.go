@@ -118,6 +118,41 @@ func TestRegressionWhatNobodyBuildsRestartsNothing(t *testing.T) {
 	}
 }
 
+// Longhorn of before 1.10 builds its probes with 4 s, and has no setting for it. To ask
+// for the catalog's 10 s there restarted each idle instance manager once an hour, for ever.
+func TestRegressionAValueThatNobodyHeededIsTakenBackForGood(t *testing.T) {
+	for name, test := range map[string]struct {
+		setting Name
+		trait   Trait
+		built   string
+	}{
+		"probes": {InstanceManagerProbeTimeout, LivenessTimeout, "4"},
+		"logs":   {LogPath, LogPathTrait, "/var/log"},
+		"memory": {DataEngineMemorySize, MemorySize, "1024"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := fleet()
+			f.addV2()
+			for i := range f.Components {
+				if _, exists := f.Components[i].Built[test.trait]; exists {
+					f.Components[i].Built[test.trait] = test.built
+				}
+			}
+			f.Applied[test.setting] = Underway // as it was told of the value that was taken back
+			p := Make(f)
+			if got := textOf(p); len(got) > 0 {
+				t.Errorf("plan\n%s", strings.Join(got, "\n"))
+			}
+			if got := statusOf(p, test.setting); got != "Applied true: no resource sets it: components stay as they were installed" {
+				t.Errorf("got %s", got)
+			}
+			if _, text := Announce(p, test.setting); text != "" {
+				t.Errorf("it is announced: %s", text)
+			}
+		})
+	}
+}
+
 // What nobody builds holds nothing else up, and is put off to no other's restart.
 func TestWhatNobodyBuildsHoldsNothingElseUp(t *testing.T) {
 	f := fleet()
@@ -202,12 +237,12 @@ func TestRegressionWhatTheStorageSystemLacksOverrulesNothing(t *testing.T) {
 			},
 			status: map[Name]string{V2CPUMask: "Applied true: of no effect: data-engine-cpu-mask decides"},
 		},
-		"the default that is asked for again is longhorn's no more": {
+		"one that was taken back asks for nothing": {
 			but: func(f *Facts) {
 				f.setOwn(DataEngineCPUMask, `{"v2":"0x7"}`)
 				f.Applied[V2CPUMask] = "0xf"
 			},
-			status: map[Name]string{V2CPUMask: "Applied true: of no effect: data-engine-cpu-mask decides"},
+			status: map[Name]string{V2CPUMask: "Applied true: no resource sets it: components stay as they were installed"},
 		},
 		// Longhorn builds with its own value of the first: the second is about the other engine.
 		"what longhorn has itself, and otherwise, decides all the same": {

@@ -16,7 +16,8 @@ type Want struct {
 //
 // A setting that no resource sets asks for nothing: what was installed without
 // it stays as it is. But one that Fairlead has applied another value of, and
-// that was taken back since, asks for its default again.
+// that was taken back since, asks for its default again: unless only the storage
+// system builds with it, which then has no such setting and builds its own way.
 func Wanted(values Values, system, applied map[Name]string, c Component, nodes Nodes) map[Trait]Want {
 	wants := map[Trait]Want{}
 	for _, s := range inForce(values, system, applied) {
@@ -72,5 +73,5 @@ func enforced(d Definition, value Value, applied map[Name]string) bool {
 		return true
 	}
 	was, known := applied[d.Name]
-	return known && was != d.Default
+	return known && was != d.Default && !BuiltBySystem(d.Trait)
 }
