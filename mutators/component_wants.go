@@ -33,9 +33,10 @@ type ComponentWants struct {
 	DefaultClass string
 }
 
-// WantsOf reads what the values in force ask of a component. A value that nobody
-// has set is not enforced, and one that is not well formed asks for nothing.
-func WantsOf(values settings.Values, c settings.Component, nodes settings.Nodes, p storage.Profile) ComponentWants {
+// WantsOf reads what the values in force ask of a component; system is what the
+// storage system says itself. A value that nobody has set is not enforced, and one
+// that is not well formed asks for nothing.
+func WantsOf(values settings.Values, system map[settings.Name]string, c settings.Component, nodes settings.Nodes, p storage.Profile) ComponentWants {
 	w := ComponentWants{By: map[settings.Trait]settings.Name{}, AddsSelector: c.Kind == settings.ShareManager, TolerationsAnnotation: p.TolerationsAnnotation, Interface: p.StorageInterface}
 	if node, known := nodes[c.Node]; known {
 		w.NodeLabels = node.Labels
@@ -44,9 +45,8 @@ func WantsOf(values settings.Values, c settings.Component, nodes settings.Nodes,
 		}
 	}
 	// Nothing is said to be applied: a value that was taken back is asked for by
-	// nobody, and the storage system builds with its own. What it says itself
-	// matters only for traits that are not asked of a pod as it is created.
-	for trait, want := range settings.Wanted(values, nil, nil, c, nodes) {
+	// nobody, and the storage system builds with its own.
+	for trait, want := range settings.Wanted(values, system, nil, c, nodes) {
 		if values[want.Setting].Source != settings.SourceDefault && w.read(trait, want.Text) == nil {
 			w.By[trait] = want.Setting
 		}

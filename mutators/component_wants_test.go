@@ -15,7 +15,7 @@ func TestWantsAreThoseOfTheValuesInForce(t *testing.T) {
 	nodes := settings.Nodes{"node-1": {AllocatableMilliCPU: 4000}}
 	manager := settings.Component{Kind: settings.InstanceManager, Node: "node-1", Engine: settings.EngineV1}
 	of := func(c settings.Component, own, system map[settings.Name]string) ComponentWants {
-		return WantsOf(settings.Resolve(own, system, "longhorn"), c, nodes, storage.Longhorn())
+		return WantsOf(settings.Resolve(own, system, "longhorn"), system, c, nodes, storage.Longhorn())
 	}
 	asked := func(w ComponentWants) []settings.Trait { return slices.Sorted(maps.Keys(w.By)) }
 
@@ -45,6 +45,13 @@ func TestWantsAreThoseOfTheValuesInForce(t *testing.T) {
 			"guaranteed-instance-manager-cpu": "10", "v2-data-engine-guaranteed-instance-manager-cpu": "1250",
 		})
 		if w.By[settings.CPURequest] != "v2-data-engine-guaranteed-instance-manager-cpu" || w.CPU.String() != "1250m" {
+			t.Fatalf("got %+v", w)
+		}
+	})
+	t.Run("of the one that the storage system has, of two names", func(t *testing.T) {
+		w := of(settings.Component{Kind: settings.InstanceManager, Node: "node-1", Engine: settings.EngineV2},
+			map[settings.Name]string{"v2-data-engine-guaranteed-instance-manager-cpu": "2000"}, map[settings.Name]string{"guaranteed-instance-manager-cpu": "10"})
+		if w.By[settings.CPURequest] != "guaranteed-instance-manager-cpu" || w.CPU.String() != "400m" {
 			t.Fatalf("got %+v", w)
 		}
 	})

@@ -231,10 +231,14 @@ func (m *fleetModel) heeds(name Name) bool {
 
 // joins: Fairlead builds with the setting where the storage system has none of
 // that name: of pods, the webhook builds the scheduling, the CPU and the storage
-// network alone; of templates, all of it.
+// network alone; of templates, all of it. Pods of v2 whose CPU is not as the
+// storage system's newer setting of it says, that deletes.
 func (m *fleetModel) joins(name Name) bool {
 	switch name {
-	case TaintToleration, SystemManagedNodeSelector, PriorityClass, StorageNetwork, GuaranteedCPU, V2GuaranteedCPU, EngineImageProbePeriod, CSIResources:
+	case V2GuaranteedCPU:
+		_, newer := m.system[GuaranteedCPU]
+		return !newer
+	case TaintToleration, SystemManagedNodeSelector, PriorityClass, StorageNetwork, GuaranteedCPU, EngineImageProbePeriod, CSIResources:
 		return true
 	}
 	return false
@@ -641,6 +645,9 @@ func TestPlanInvariants(t *testing.T) {
 	fewer(t, 30) // a step is a whole plan, and more
 	rapid.Check(t, func(t *rapid.T) {
 		m := newFleet(rapid.Bool().Draw(t, "v2"))
+		if rapid.Bool().Draw(t, "has the newer setting of CPU") {
+			m.system[GuaranteedCPU] = "12"
+		}
 		if rapid.IntRange(0, 3).Draw(t, "without v2 on node-3") == 3 {
 			m.changeNode("node-3", func(n *Node) { n.DisabledV2 = true })
 		}
@@ -707,6 +714,12 @@ func TestPlanInvariants(t *testing.T) {
 				where := rapid.SampledFrom([]map[Name]string{m.own, m.system}).Draw(t, "where")
 				where[PriorityClass] = "critical"
 				m.classGone = rapid.Bool().Draw(t, "gone")
+				m.changes++
+			},
+			"the storage system is upgraded, and has a setting no more": func(t *rapid.T) {
+				name := rapid.SampledFrom([]Name{V2GuaranteedCPU, V2CPUMask}).Draw(t, "setting")
+				m.own[name] = rapid.SampledFrom(planValues[name]).Draw(t, "value")
+				delete(m.system, name)
 				m.changes++
 			},
 			"CPU of a node": func(t *rapid.T) {

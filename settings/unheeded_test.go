@@ -230,6 +230,26 @@ func TestRegressionWhatTheStorageSystemLacksOverrulesNothing(t *testing.T) {
 				DataEngineCPUMask: "Waiting false: longhorn has no setting data-engine-cpu-mask, and nobody else goes by it: upgrade longhorn to a version that has it (1.10 or later), and set it in settings.longhorn.io",
 			},
 		},
+		// Longhorn of 1.10 and later holds pods of both engines against the newer one, and
+		// deletes what was built otherwise.
+		"longhorn has the newer one alone": {
+			but: func(f *Facts) {
+				f.setOwn(V2GuaranteedCPU, "2000")
+				f.setHere(GuaranteedCPU, "20")
+			},
+			status: map[Name]string{
+				GuaranteedCPU:   "Restarting false: 0 of 1 instance manager",
+				V2GuaranteedCPU: "Waiting false: longhorn has no setting v2-data-engine-guaranteed-instance-manager-cpu, and goes by guaranteed-instance-manager-cpu: set that in settings.longhorn.io",
+			},
+			plan: []string{"Restart v2-im-3 for guaranteed-instance-manager-cpu"},
+		},
+		"and the older one is taken back": {
+			but: func(f *Facts) {
+				f.Applied[V2GuaranteedCPU] = Underway
+				f.setHere(GuaranteedCPU, "lots")
+			},
+			status: map[Name]string{V2GuaranteedCPU: "Applied true: no resource sets it: components stay as they were installed"},
+		},
 		"longhorn has neither": {
 			but: func(f *Facts) {
 				f.setOwn(DataEngineCPUMask, `{"v2":"0x7"}`)

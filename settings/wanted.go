@@ -16,8 +16,8 @@ type Want struct {
 //
 // A setting that no resource sets asks for nothing: what was installed without
 // it stays as it is. But one that Fairlead has applied another value of, and
-// that was taken back since, asks for its default again: unless only the storage
-// system builds with it, which then has no such setting and builds its own way.
+// that was taken back since, asks for its default again: unless the storage
+// system has no such setting and builds in its own way, see builtWithout.
 func Wanted(values Values, system, applied map[Name]string, c Component, nodes Nodes) map[Trait]Want {
 	wants := map[Trait]Want{}
 	for _, s := range inForce(values, system, applied) {
@@ -36,7 +36,7 @@ type forced struct {
 	Definition
 	value Value
 	asks  func(Component, Nodes) (string, bool)
-	// unknown to the storage system, which alone would build with it
+	// unknown to the storage system, which builds in its own way
 	unknown bool
 }
 
@@ -46,16 +46,15 @@ func inForce(values Values, system, applied map[Name]string) []forced {
 	var settings, unknown, defaults []forced
 	for _, d := range all {
 		value := values[d.Name]
-		if d.Wants == nil || !enforced(d, value, applied) {
+		if d.Wants == nil || !enforced(d, value, system, applied) {
 			continue
 		}
 		normal, err := d.Normalize(value.Text)
 		if err != nil {
 			continue
 		}
-		_, has := system[d.Name]
 		s := forced{d, value, func(c Component, nodes Nodes) (string, bool) { return d.Wants(normal, c, nodes) },
-			value.Source == SourceFairlead && !has && BuiltBySystem(d.Trait)}
+			value.Source == SourceFairlead && d.builtWithout(system)}
 		switch {
 		case value.Source == SourceDefault:
 			defaults = append(defaults, s)
@@ -68,10 +67,10 @@ func inForce(values Values, system, applied map[Name]string) []forced {
 	return slices.Concat(settings, unknown, defaults)
 }
 
-func enforced(d Definition, value Value, applied map[Name]string) bool {
+func enforced(d Definition, value Value, system, applied map[Name]string) bool {
 	if value.Source != SourceDefault {
 		return true
 	}
 	was, known := applied[d.Name]
-	return known && was != d.Default && !BuiltBySystem(d.Trait)
+	return known && was != d.Default && !d.builtWithout(system)
 }

@@ -53,10 +53,10 @@ func (p Profile) componentWants(ctx context.Context, kind settings.ComponentKind
 		}
 	}
 	values := settings.Resolve(own, system, p.Name)
-	wants = mutators.WantsOf(values, c, nodes, p.Profile)
+	wants = mutators.WantsOf(values, system, c, nodes, p.Profile)
 	for trait, name := range wants.By {
 		// Two that build one pod each in its own way would make it anew for ever.
-		if settings.Disputed(values, system, name) {
+		if settings.Unheeded(values, system, name, p.Name) != "" {
 			delete(wants.By, trait)
 		}
 	}

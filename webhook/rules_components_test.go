@@ -12,10 +12,12 @@ import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	config "github.com/fairlead-io/fairlead/api/config/v1alpha1"
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/cluster/longhorn"
 )
 
@@ -27,6 +29,8 @@ func TestComponentsAreBuiltAsSettingsSay(t *testing.T) {
 	overridden := &longhorn.Node{ObjectMeta: metav1.ObjectMeta{Namespace: "longhorn-system", Name: "node-1"}, Spec: longhorn.NodeSpec{InstanceManagerCPURequest: 700}}
 	high := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "high"}}
 	manager := podReview(`{"metadata":{"labels":{"longhorn.io/data-engine":"v1"}},"spec":{"nodeName":"node-1","priority":0,"containers":[{"name":"x","resources":{}}]}}`)
+	olderCPU := &v1alpha1.Setting{ObjectMeta: metav1.ObjectMeta{Namespace: "longhorn-system", Name: "v2-data-engine-guaranteed-instance-manager-cpu"}, Value: ptr.To("2000")}
+	managerV2 := strings.ReplaceAll(manager, `/data-engine":"v1"`, `/data-engine":"v2"`)
 	for name, test := range map[string]struct {
 		path, review string
 		objects      []client.Object
@@ -48,6 +52,14 @@ func TestComponentsAreBuiltAsSettingsSay(t *testing.T) {
 		},
 		"CPU of a node that is not known": {
 			path: instanceManagersPath, review: manager, objects: []client.Object{setting("guaranteed-instance-manager-cpu", "10")},
+		},
+		// Longhorn deletes an idle instance manager that has another CPU than its settings say.
+		"CPU by a name that Longhorn has no more": {
+			path: instanceManagersPath, review: managerV2, objects: []client.Object{setting("guaranteed-instance-manager-cpu", "10"), olderCPU, node},
+			patch: `[{"op":"add","path":"/spec/containers/0/resources/requests","value":{"cpu":"400m"}}]`,
+		},
+		"nor while the value of the other can't be read": {
+			path: instanceManagersPath, review: managerV2, objects: []client.Object{setting("guaranteed-instance-manager-cpu", "lots"), olderCPU, node},
 		},
 		"priority class": {
 			path: images, review: manager, objects: []client.Object{setting("priority-class", "high"), high, node},
