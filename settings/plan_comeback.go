@@ -122,8 +122,8 @@ func (m *maker) hugepagesOf(c Component) (int64, Name) {
 }
 
 // newly is what a pod is made anew with: what a setting in force asks for, or
-// what it is built with now, by no setting. Of what nobody heeds the pod comes back with what
-// the storage system says itself.
+// what it is built with now, by no setting. Of what nobody heeds, and of what is not
+// well formed, the pod comes back with what the storage system says itself.
 func (m *maker) newly(c Component, t Trait) Want {
 	built, exists := c.Built[t]
 	if !exists && !c.Missing {
@@ -135,23 +135,30 @@ func (m *maker) newly(c Component, t Trait) Want {
 		}
 		want, ok := s.asks(c, m.Nodes)
 		if m.tracks[m.index[s.Name]].unheeded != nil {
-			want, ok = m.systemAsks(s, c)
+			want, ok = m.systemAsks(s.Definition, c)
 		}
 		if ok {
 			return Want{s.Name, want}
+		}
+	}
+	for i := range m.tracks {
+		if d := m.tracks[i].Definition; d.Trait == t && m.tracks[i].invalid != nil {
+			if want, ok := m.systemAsks(d, c); ok {
+				return Want{d.Name, want}
+			}
 		}
 	}
 	return Want{Text: built}
 }
 
 // systemAsks is what the storage system's own value of a setting asks for.
-func (m *maker) systemAsks(s forced, c Component) (string, bool) {
-	theirs, has := m.SystemValues[s.Name]
-	normal, err := s.Normalize(theirs)
+func (m *maker) systemAsks(d Definition, c Component) (string, bool) {
+	theirs, has := m.SystemValues[d.Name]
+	normal, err := d.Normalize(theirs)
 	if !has || err != nil {
 		return "", false
 	}
-	return s.Wants(normal, c, m.Nodes)
+	return d.Wants(normal, c, m.Nodes)
 }
 
 // templateLacks: a template whose pods are refused, or that no node takes, loses

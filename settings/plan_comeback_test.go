@@ -64,6 +64,17 @@ func TestRegressionNothingIsRestartedThatCannotComeBack(t *testing.T) {
 			plan:   []string{"Restart im-1" + ofCPU, "later Restart im-2" + ofCPU + ": im-2", "later Restart im-3" + ofCPU + ": im-3"},
 			next:   "Restart im-1" + ofCPU,
 		},
+		"of a value of Fairlead's own that is not well formed, it comes back with Longhorn's": {
+			but: func(f *Facts) {
+				three(f)
+				labelled(f, "node-1", "node-3")
+				f.setBoth(SystemManagedNodeSelector, "disktype", "disktype:ssd")
+				f.set(GuaranteedCPU, "20")
+			}, setting: GuaranteedCPU,
+			status: `Restarting false: 0 of 3 instance managers; instance manager im-2 on node-2 would not come back: its node lacks "disktype:ssd": label it`,
+			plan:   []string{"Restart im-1" + ofCPU, "Restart im-3" + ofCPU, "later Restart im-2" + ofCPU + ": im-2"},
+			next:   "Restart im-1" + ofCPU,
+		},
 		"one that is missing on a node without the labels stops nothing": {
 			but: func(f *Facts) {
 				three(f)
