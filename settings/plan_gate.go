@@ -42,7 +42,11 @@ func (m *maker) gate(s forced, want string, c Component) []Blocker {
 	}
 	if hold, held := m.Held[c.Name]; held && hold.Until.After(m.Now) {
 		m.lookAgainIn(hold.Until.Sub(m.Now))
-		return []Blocker{{Kind: BlockedByOther, Name: c.Name, Nodes: nodesOf(c), Message: hold.Message}}
+		kind := BlockedByOther
+		if hold.Leaving {
+			kind = BlockedByComponent
+		}
+		return []Blocker{{Kind: kind, Name: c.Name, Nodes: nodesOf(c), Message: hold.Message}}
 	}
 	if c.Terminating {
 		return m.notReady(c)

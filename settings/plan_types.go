@@ -42,6 +42,8 @@ type Hold struct {
 	Until time.Time
 	// Message says who or what seems to be at it.
 	Message string
+	// Leaving: it is the pod that was just deleted, and nobody else is at it.
+	Leaving bool
 }
 
 // WorkAction is what is done to a component.

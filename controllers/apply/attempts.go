@@ -3,6 +3,7 @@ package apply
 import (
 	"fmt"
 	"maps"
+	"strings"
 	"time"
 
 	"github.com/fairlead-io/fairlead/settings"
@@ -18,7 +19,8 @@ type attempt struct {
 	uid   string
 	count int
 	at    time.Time
-	pod   bool
+	// action that was done, or refused
+	action settings.WorkAction
 	// told that Fairlead stands down there
 	told bool
 	// refusals since it last went well, and the last: they are nobody's writing it otherwise.
@@ -51,7 +53,7 @@ func (a *attempts) made(work settings.Work, now time.Time, refused error) {
 	}
 	this := attempt{
 		wants: work.Wants, uid: work.Component.UID, count: last.count + 1, at: now,
-		pod: work.Action == settings.RestartComponent, told: last.told,
+		action: work.Action, told: last.told,
 	}
 	if refused != nil {
 		this.count, this.refusals, this.refused = last.count, last.refusals+1, refused
@@ -80,19 +82,20 @@ func (a attempts) holds(f settings.Facts) map[string]settings.Hold {
 		if !until.After(f.Now) {
 			continue
 		}
-		message := fmt.Sprintf("%s %s is as it was before Fairlead brought it in line", c.Kind.Noun(), c.Name)
+		hold := settings.Hold{Until: until, Message: fmt.Sprintf("%s %s is as it was before Fairlead brought it in line", c.Kind.Noun(), c.Name)}
 		switch {
 		case last.refused != nil:
-			message = fmt.Sprintf("%s %s can't be brought in line: %s; tried again at %s", c.Kind.Noun(), c.Name, clipped(last.refused.Error()), until.UTC().Format("15:04:05 MST"))
-		case last.pod && c.UID == last.uid:
-			message = fmt.Sprintf("%s %s is being restarted", c.Kind.Noun(), c.Name)
+			hold.Message = fmt.Sprintf("%s %s can't be brought in line: %s; tried again at %s", c.Kind.Noun(), c.Name, clipped(last.refused.Error()), until.UTC().Format("15:04:05 MST"))
+		case last.action != settings.UpdateComponent && c.UID == last.uid:
+			hold.Leaving = true
+			hold.Message = fmt.Sprintf("%s %s is being %s", c.Kind.Noun(), c.Name, strings.ToLower(pastTense[last.action]))
 		case last.count >= standsDownAt:
-			message += fmt.Sprintf(" %d times: somebody else writes it (the storage system's own controller, an installer, another webhook?); Fairlead stands down there until %s",
+			hold.Message += fmt.Sprintf(" %d times: somebody else writes it (the storage system's own controller, an installer, another webhook?); Fairlead stands down there until %s",
 				last.count, until.UTC().Format("15:04:05 MST"))
 		default:
-			message += "; tried again at " + until.UTC().Format("15:04:05 MST")
+			hold.Message += "; tried again at " + until.UTC().Format("15:04:05 MST")
 		}
-		held[c.Name] = settings.Hold{Until: until, Message: message}
+		held[c.Name] = hold
 	}
 	return held
 }

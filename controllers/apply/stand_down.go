@@ -17,7 +17,7 @@ func (r *Reconciler) tellStoodDown(ctx context.Context, facts settings.Facts) er
 	down := 0
 	for name, hold := range facts.Held {
 		last := r.attempts[name]
-		if last.count < standsDownAt || last.refused != nil {
+		if last.count < standsDownAt || last.refused != nil || hold.Leaving {
 			continue
 		}
 		down++
