@@ -75,7 +75,15 @@ func (a attempts) holds(f settings.Facts) map[string]settings.Hold {
 	held := map[string]settings.Hold{}
 	for _, c := range f.Components {
 		last, tried := a[c.Name]
-		if !tried || !last.undone(c, settings.Wanted(f.Values, f.SystemValues, f.Applied, c, f.Nodes)) {
+		if !tried {
+			continue
+		}
+		wanted := settings.Wanted(f.Values, f.SystemValues, f.Applied, c, f.Nodes)
+		if !overlaps(last.wants, wanted) {
+			delete(a, c.Name) // nobody wants it any more: when somebody does again, that is the first time
+			continue
+		}
+		if !last.undone(c, wanted) {
 			continue
 		}
 		until := last.at.Add(last.pause())

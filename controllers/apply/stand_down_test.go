@@ -9,6 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead-io/fairlead/cluster/longhorn"
 	"github.com/fairlead-io/fairlead/settings"
 )
 
@@ -121,5 +122,34 @@ func TestAPodThatIsBeingRemovedIsNoFight(t *testing.T) {
 	}
 	if !w.status(settings.V1DataEngine).Applied {
 		t.Errorf("got %+v", w.status(settings.V1DataEngine))
+	}
+}
+
+// Regression: names of instance managers come again, and what was done to those
+// before, for a value that nobody wanted in between, was counted on.
+func TestWhatNobodyWantedInBetweenIsCountedAnew(t *testing.T) {
+	w := newWorld(t, setting(settings.V1DataEngine, "true"))
+	w.comeToRest()
+	for range standsDownAt {
+		turnOff(w)
+		w.setSystem(settings.V1DataEngine, "true")
+		for _, node := range []string{"node-1", "node-2"} {
+			w.must(w.store.Create(t.Context(), &longhorn.InstanceManager{ObjectMeta: at("im-" + node), Spec: longhorn.InstanceManagerSpec{NodeID: node, DataEngine: "v1"}}))
+		}
+		w.comeToRest()
+	}
+	w.linger()
+	w.setSystem(settings.V1DataEngine, "false")
+	for w.manager("im-node-1") != nil || w.manager("im-node-2") != nil {
+		w.step()
+		w.clock.SetTime(w.clock.Now().Add(time.Second))
+	}
+	for name, last := range w.r.attempts {
+		if last.count != 1 || last.pause() != pauses[0] {
+			t.Errorf("%s is counted %d times", name, last.count)
+		}
+	}
+	if got := w.told("StoodDown"); len(got) > 0 {
+		t.Errorf("it is said %q", got)
 	}
 }
