@@ -81,7 +81,7 @@ func (r *Reconciler) writeSystem(ctx context.Context, setting *longhorn.Setting,
 	otherwise := setting.Status.Applied != plan.Applied
 	if otherwise && setting.Annotations[AppliedAnnotation] == applied {
 		r.standDown(setting, applied, plan)
-		return nil
+		otherwise = false
 	}
 	if (plan.Phase == settings.PhaseRolling || plan.Phase == settings.PhaseRestarting) && setting.Annotations[PhaseAnnotation] == string(plan.Phase) {
 		plan.Message, plan.Blockers = setting.Annotations[MessageAnnotation], nil // progress is in Fairlead's own settings
@@ -144,8 +144,8 @@ func (r *Reconciler) annotate(ctx context.Context, setting *longhorn.Setting, an
 	return nil
 }
 
-// standDown leaves applied to the storage system, which wrote over it: to write
-// it again would go on for ever. It holds for the setting until its value or
+// standDown leaves applied, and that field alone, to the storage system, which wrote
+// over it: to write it again would go on for ever. It holds for the setting until its value or
 // what Fairlead has to say of it changes, and is said once.
 func (r *Reconciler) standDown(setting *longhorn.Setting, applied string, plan settings.SettingPlan) {
 	if !r.sayOnce("applied of "+setting.Name, applied) {

@@ -216,6 +216,40 @@ func TestAppliedIsLeftToLonghornWhereItInsists(t *testing.T) {
 	}
 }
 
+// Regression: the rest of what is told there was left as it was too, so that
+// kubectl describe named a volume that was long detached.
+func TestWhatIsWaitedForIsToldWhereAppliedIsLeft(t *testing.T) {
+	w := waiting(t, setting(class, ""))
+	w.setSystem(class, "high")
+	w.step()
+	s := w.system(class)
+	s.Status.Applied = true
+	w.must(w.store.Status().Update(t.Context(), s))
+	w.step()
+	w.must(w.store.Create(t.Context(), attached("pvc-2")))
+	w.must(w.store.Delete(t.Context(), attached("pvc-1")))
+	w.wrote = nil
+	again := w.step().RequeueAfter
+	if again <= 0 || again > tellEvery {
+		t.Errorf("it looks again after %s", again)
+	}
+	w.clock.SetTime(w.clock.Now().Add(tellEvery))
+	w.step()
+	w.step()
+	if a := w.system(class).Annotations; !strings.Contains(a[BlockersAnnotation], "pvc-2") || strings.Contains(a[BlockersAnnotation]+a[MessageAnnotation], "pvc-1") {
+		t.Errorf("it is told %v", a)
+	}
+	var wrote []string
+	for _, text := range w.wrote {
+		if strings.HasSuffix(text, "longhorn.Setting/"+string(class)) {
+			wrote = append(wrote, text)
+		}
+	}
+	if !slices.Equal(wrote, []string{"patch longhorn.Setting/priority-class"}) || !w.system(class).Status.Applied {
+		t.Errorf("it wrote %q", wrote)
+	}
+}
+
 // Longhorn answers each write of Fairlead's to a setting with one of its own: the two must not write for ever.
 func TestTheTwoDoNotWriteForEver(t *testing.T) {
 	w := waiting(t, setting(class, ""))
