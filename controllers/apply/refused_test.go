@@ -164,3 +164,27 @@ func TestOneRefusedWriteStopsNoOtherWork(t *testing.T) {
 		t.Errorf("after the policy is mended: %+v", got)
 	}
 }
+
+// Regression: the last error of a value was told of the next one, for as long as
+// that had to wait.
+func TestTheLastErrorIsOfTheValueInForce(t *testing.T) {
+	w := newWorld(t, setting(class, ""))
+	w.comeToRest()
+	w.fail = func(verb string, o client.Object) error {
+		if verb == "patch" && o.GetName() == "csi-attacher" {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "deployments"}, o.GetName(), errors.New("a policy says no"))
+		}
+		return nil
+	}
+	w.setSystem(class, "high")
+	_ = w.goOn()
+	if got := w.status(class); !strings.Contains(got.LastError, "a policy says no") {
+		t.Fatalf("got %+v", got)
+	}
+	w.must(w.store.Create(t.Context(), attached("pvc-1")))
+	w.setSystem(class, "higher")
+	w.step()
+	if got := w.status(class); got.Applied || got.EffectiveValue != "higher" || got.LastError != "" {
+		t.Errorf("got %+v", got)
+	}
+}

@@ -75,6 +75,9 @@ func judged(setting *v1alpha1.Setting, value settings.Value) bool {
 
 func (r *Reconciler) fill(setting *v1alpha1.Setting, plan settings.SettingPlan) {
 	status := &setting.Status
+	if status.EffectiveValue != plan.Value.Text {
+		delete(r.failures, plan.Name) // it was of the value before
+	}
 	if status.EffectiveValue != plan.Value.Text || status.PendingSince == nil {
 		now := r.now()
 		status.PendingSince = &now
