@@ -51,7 +51,8 @@ func (m *metrics) worked(work settings.Work) {
 	}
 }
 
-func (m *metrics) reported(setting *v1alpha1.Setting) {
+// reported counts all blockers; the status lists the first of them.
+func (m *metrics) reported(setting *v1alpha1.Setting, blockers int) {
 	pending, since := 0.0, 0.0
 	if !setting.Status.Applied {
 		pending = 1
@@ -61,5 +62,5 @@ func (m *metrics) reported(setting *v1alpha1.Setting) {
 	}
 	m.pending.WithLabelValues(setting.Name).Set(pending)
 	m.since.WithLabelValues(setting.Name).Set(since)
-	m.blockers.WithLabelValues(setting.Name).Set(float64(len(setting.Status.Blockers)))
+	m.blockers.WithLabelValues(setting.Name).Set(float64(blockers))
 }

@@ -32,7 +32,7 @@ func (r *Reconciler) reportOwn(ctx context.Context, facts settings.Facts, plans 
 		before := setting.Status.DeepCopy()
 		fillOverride(&setting.Status, facts, plan, setting.Generation)
 		r.fill(setting, plan)
-		r.metrics.reported(setting)
+		r.metrics.reported(setting, len(plan.Blockers))
 		t.add(r.writeOwn(ctx, setting, before))
 		if setting.Value == nil {
 			t.add(r.closeRequest(ctx, setting)) // there is no value here that it could be for

@@ -250,6 +250,19 @@ func TestWhatIsWaitedForIsToldWhereAppliedIsLeft(t *testing.T) {
 	}
 }
 
+// Regression: the metric stopped where the list in the status does.
+func TestAllBlockersAreCounted(t *testing.T) {
+	w := waiting(t, setting(class, ""))
+	for i := range v1alpha1.MaxListed + 5 {
+		w.must(w.store.Create(t.Context(), attached(fmt.Sprintf("pvc-of-many-%d", i))))
+	}
+	w.setSystem(class, "high")
+	w.step()
+	if got := w.metric("fairlead_setting_blockers", "priority-class"); got != v1alpha1.MaxListed+6 {
+		t.Errorf("%v are counted", got)
+	}
+}
+
 // Longhorn answers each write of Fairlead's to a setting with one of its own: the two must not write for ever.
 func TestTheTwoDoNotWriteForEver(t *testing.T) {
 	w := waiting(t, setting(class, ""))
