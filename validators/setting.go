@@ -40,6 +40,8 @@ type SettingFacts struct {
 	// looked up only where an override is asked for.
 	User        string
 	MayOverride bool
+	// overrides: the change itself asks for the gate to be overridden, for its own value.
+	overrides bool
 }
 
 // ValidateSetting judges the creation or change of a setting of the catalog.
@@ -77,13 +79,20 @@ func ValidateSetting(s Setting, old *Setting, facts SettingFacts) Verdict {
 		}
 	})
 	if len(v.Problems) == 0 {
+		after.overrides = overrides(s)
+	}
+	inForce := facts.Own || after.Values[definition.Name].Source != settings.SourceFairlead
+	if inForce { // else its override is none of the gate that is looked at
 		after.Overridden = maps.Clone(after.Overridden)
 		if after.Overridden == nil {
 			after.Overridden = map[settings.Name]bool{}
 		}
-		after.Overridden[definition.Name] = overrides(s)
+		after.Overridden[definition.Name] = after.overrides
 	}
 	v.checkEffect(definition, facts, after)
+	if after.overrides && !inForce && len(v.Problems) == 0 {
+		v.warn("overrides no gate: settings.fairlead.io %s is in force; annotate that, or take its value back", definition.Name)
+	}
 	if len(v.Problems) == 0 && s.Value != nil {
 		v.warnUnknown(definition, after)
 	}

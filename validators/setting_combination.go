@@ -9,6 +9,27 @@ import (
 	"github.com/fairlead-io/fairlead/settings"
 )
 
+// refuseWritten refuses what no later moment makes right. Longhorn goes by its own
+// group whatever Fairlead's says, so there it is the value that is written, in force or not.
+func (v *Verdict) refuseWritten(d settings.Definition, before, after SettingFacts) {
+	was, is := before.Values[d.Name], after.Values[d.Name]
+	if !before.Own {
+		was.Text, is.Text = before.SystemValues[d.Name], after.SystemValues[d.Name]
+	}
+	normal, err := d.Normalize(is.Text)
+	if err != nil || was == is {
+		return
+	}
+	switch d.Name {
+	case settings.PriorityClass:
+		v.refuseMissingClass(normal, after)
+	case settings.V1DataEngine, settings.V2DataEngine:
+		if normal == "false" {
+			v.refuseEngineOff(settings.EngineOf(d.Name), after)
+		}
+	}
+}
+
 // checkCombination looks at the value beside other settings and the cluster.
 func (v *Verdict) checkCombination(d settings.Definition, before, after SettingFacts) {
 	normal, err := d.Normalize(after.Values[d.Name].Text)
@@ -18,16 +39,10 @@ func (v *Verdict) checkCombination(d settings.Definition, before, after SettingF
 	switch d.Name {
 	case settings.StorageNetworkForRWX:
 		v.warnWithoutNetwork(normal, after)
-	case settings.PriorityClass:
-		v.refuseMissingClass(normal, after)
 	case settings.SystemManagedNodeSelector:
 		v.warnUnmatched(normal, after)
 	case settings.TaintToleration:
 		v.warnNothingTolerated(normal, after)
-	case settings.V1DataEngine, settings.V2DataEngine:
-		if normal == "false" {
-			v.refuseEngineOff(d, settings.EngineOf(d.Name), after)
-		}
 	case settings.DisableSnapshotPurge:
 		v.refuseCleanedUp(normal, after)
 	}

@@ -16,6 +16,9 @@ func (v *Verdict) checkEffect(d settings.Definition, before, after SettingFacts)
 		return
 	}
 	v.Reason = ReasonValid
+	if v.refuseWritten(d, before, after); len(v.Problems) > 0 {
+		return
+	}
 	inForce := after.Values[d.Name]
 	if !before.Own && inForce.Source == settings.SourceFairlead && inForce.Text != after.SystemValues[d.Name] {
 		if after.unheeded(d) == "" {
@@ -122,14 +125,14 @@ func (v *Verdict) warnGuarded(d settings.Definition, facts SettingFacts) {
 
 // refuseEngineOff: a data engine is not switched off under its volumes. The
 // proposal leaves this one to the webhook: no instance manager would be left to serve them.
-func (v *Verdict) refuseEngineOff(d settings.Definition, engine string, after SettingFacts) {
+func (v *Verdict) refuseEngineOff(engine string, after SettingFacts) {
 	var attached []settings.Blocker
 	for _, b := range settings.AttachedVolumes(after.Volumes) {
 		if b.Engine == engine {
 			attached = append(attached, b.Blocker)
 		}
 	}
-	if len(attached) == 0 || after.Overridden[d.Name] {
+	if len(attached) == 0 || after.overrides {
 		return
 	}
 	while, them := "1 volume of it is", "it"

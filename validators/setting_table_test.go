@@ -526,6 +526,21 @@ func TestWhatNobodyHeedsIsSaid(t *testing.T) {
 	}
 }
 
+// By a name that Longhorn has no more, while it goes by another: the two made idle
+// instance managers anew, each for its own CPU.
+func TestANameThatLonghornHasNoMoreComesToNothing(t *testing.T) {
+	facts := situation(idle)
+	facts.Own, facts.SystemValues[settings.SystemVersion] = true, "v1.10.0"
+	delete(facts.SystemValues, settings.V2GuaranteedCPU)
+	var s Setting
+	value := "2000"
+	s.Metadata.Name, s.Value = string(settings.V2GuaranteedCPU), &value
+	checkVerdict(t, ValidateSetting(s, nil, facts), ReasonNoEffect, nil, []string{
+		"accepted, but will not be applied: longhorn has no setting v2-data-engine-guaranteed-instance-manager-cpu, and goes by guaranteed-instance-manager-cpu: set that in settings.longhorn.io",
+		"longhorn v1.10.0 does not know v2-data-engine-guaranteed-instance-manager-cpu any more (until 1.10)",
+	})
+}
+
 // The table is only worth its name if it leaves nothing out.
 func TestSettingTableHasEverySetting(t *testing.T) {
 	for _, d := range settings.DangerZone() {
@@ -720,6 +735,66 @@ func TestOverrideOfADataEngine(t *testing.T) {
 		"accepted; nothing keeps it from being applied now: 3 instance managers are removed",
 		"its gate is overridden: 2 pods in use will be removed (im-v1-node-1, im-v1-node-2); volumes on them will stop or fail over",
 	})
+}
+
+// Longhorn's value is not in force while Fairlead's own holds one: then its gate is
+// not the one that is looked at, and nothing restarts.
+func TestAnOverrideBelongsInTheGroupInForce(t *testing.T) {
+	const class = "system-node-critical"
+	facts := situation(attached)
+	facts.MayOverride = true
+	facts.OwnValues[settings.PriorityClass], facts.SystemValues[settings.PriorityClass] = class, class
+	value := class
+	var s, old Setting
+	s.Metadata.Name, s.Value, old.Value = "priority-class", &value, &value
+	s.Metadata.Annotations = map[string]string{
+		settings.OverrideAnnotation:   "INC-123",
+		settings.OverriddenAnnotation: settings.Override{By: "alice", Reason: "INC-123", Value: class}.Text(),
+	}
+	const elsewhere = "overrides no gate: settings.fairlead.io priority-class is in force; annotate that, or take its value back"
+	checkVerdict(t, ValidateSetting(s, &old, facts), ReasonValid, nil, []string{elsewhere})
+
+	facts.Own = true
+	if v := ValidateSetting(s, &old, facts); v.Reason != ReasonApplies || len(v.Warnings) != 2 || !strings.HasPrefix(v.Warnings[1], "its gate is overridden") {
+		t.Errorf("in Fairlead's own: %s, %q", v.Reason, v.Warnings)
+	}
+}
+
+// Longhorn goes by its own group whatever Fairlead's says: what is refused there
+// is refused beside a value of Fairlead's too.
+func TestRefusalsAreOfTheValueThatIsWritten(t *testing.T) {
+	override := map[string]string{
+		settings.OverrideAnnotation:   "moving to v2",
+		settings.OverriddenAnnotation: settings.Override{By: "alice", Reason: "moving to v2", Value: "false"}.Text(),
+	}
+	for name, row := range map[string]struct {
+		setting       settings.Name
+		own, is, then string
+		notes         map[string]string
+		reason        string
+	}{
+		"a data engine off":                     {settings.V1DataEngine, "true", "true", "false", nil, ReasonEngineInUse},
+		"and Fairlead's own says so already":    {settings.V1DataEngine, "false", "true", "false", nil, ReasonEngineInUse},
+		"by one who breaks the glass":           {settings.V1DataEngine, "true", "true", "false", override, ReasonValid},
+		"it is off":                             {settings.V1DataEngine, "true", "false", "false", nil, ReasonValid},
+		"a data engine on":                      {settings.V1DataEngine, "false", "false", "true", nil, ReasonValid},
+		"a class that is not there":             {settings.PriorityClass, "system-node-critical", "", "fast", nil, ReasonNoSuchClass},
+		"a class that is":                       {settings.PriorityClass, "system-node-critical", "", "longhorn-critical", nil, ReasonValid},
+		"a class that is gone since, and stays": {settings.PriorityClass, "system-node-critical", "fast", "fast", nil, ReasonValid},
+	} {
+		t.Run(name, func(t *testing.T) {
+			facts := situation(attached)
+			facts.MayOverride = true
+			facts.OwnValues[row.setting], facts.SystemValues[row.setting] = row.own, row.is
+			facts.Overridden = map[settings.Name]bool{row.setting: row.own == "false"} // for Fairlead's own
+			var s Setting
+			s.Metadata.Name, s.Metadata.Annotations, s.Value = string(row.setting), row.notes, &row.then
+			v := ValidateSetting(s, &Setting{Value: &row.is}, facts)
+			if refused := len(v.Problems) > 0; v.Reason != row.reason || refused != (row.reason != ReasonValid) || refused && len(v.Warnings) > 0 {
+				t.Errorf("%s: %v, %q", v.Reason, v.Problems, v.Warnings)
+			}
+		})
+	}
 }
 
 // Attached volumes close gates: they refuse nothing but a data engine off.
