@@ -111,6 +111,7 @@ func (m *maker) addNetwork(s *SettingPlan) {
 		}
 		return
 	}
+	s.ChoosesNetwork = true
 	if m.networkErr != nil {
 		s.Applied, s.Phase, s.Message = false, PhaseInvalid, fmt.Sprintf("nothing is applied until this is corrected: %v", m.networkErr)
 		return

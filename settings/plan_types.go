@@ -87,7 +87,9 @@ type SettingPlan struct {
 	// Built: no component is waited for. One that is built with the value on a node
 	// that is down counts in no progress, and is not; other than Applied, it is about components alone.
 	Built bool
-	Phase Phase
+	// ChoosesNetwork: the roll-out of the network of shared volumes is about the setting.
+	ChoosesNetwork bool
+	Phase          Phase
 	// Message says what is waited for, or that it is applied.
 	Message  string
 	Blockers []Blocker

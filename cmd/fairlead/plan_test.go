@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -203,6 +204,31 @@ func TestNetworkOfSharedVolumes(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	golden(t, "plan-network.txt", out.String())
+}
+
+// Regression: the setting that was changed was left out where it said another text
+// than the roll-out: that it waits for volumes, of which the RWX ones are some.
+func TestTheNetworkIsMovedForAllThatChooseIt(t *testing.T) {
+	f := threeNodes()
+	f.Values = settings.Resolve(map[settings.Name]string{settings.StorageNetworkForRWX: "true"}, nil, "longhorn")
+	f.Applied[settings.EndpointNetworkForRWX] = ""
+	f.Volumes = []storage.Volume{{Name: "pvc-rwx", Shared: true, Attached: true, Engine: settings.EngineV1, Nodes: []string{"node-2"}}}
+	for i := range f.Components {
+		if f.Components[i].Kind == settings.InstanceManager {
+			f.Components[i].Built[settings.StorageAttachment] = ""
+		}
+	}
+	f.Rollout = settings.Rollout{DaemonSet: settings.DaemonSet{Name: "longhorn-csi-plugin", Found: true, Observed: true}, Volumes: f.Volumes}
+	f.Existing.Networks = settings.NetworksThere([]storage.Network{{Namespace: "kube-system", Name: "storage-net"}})
+	for _, w := range planFor(t, f, []string{"storage-network=kube-system/storage-net"}, nil).Works {
+		if w.Action == moveAction {
+			if !slices.Equal(w.Settings, []string{"storage-network", "storage-network-for-rwx-volume-enabled"}) || w.WaitsFor != "1 RWX volume attached: pvc-rwx" {
+				t.Errorf("got %+v", w)
+			}
+			return
+		}
+	}
+	t.Error("the network is not moved")
 }
 
 func TestRefusedChanges(t *testing.T) {

@@ -125,9 +125,9 @@ func (p *planner) addNetwork(profile storage.Profile) {
 		return
 	}
 	var choosing []settings.Name
-	for _, name := range []settings.Name{settings.StorageNetwork, settings.StorageNetworkForRWX, settings.EndpointNetworkForRWX} {
-		if s, _ := p.plan.Of(name); strings.Contains(s.Message, step.Message) && !s.Applied {
-			choosing = append(choosing, name)
+	for _, s := range p.plan.Settings {
+		if s.ChoosesNetwork && !s.Applied {
+			choosing = append(choosing, s.Name)
 		}
 	}
 	if len(choosing) == 0 {
