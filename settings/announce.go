@@ -19,12 +19,12 @@ func (p Plan) For(name Name) (now, later []Work) {
 }
 
 // Announce is what somebody reads who changes a setting: what restarts now, and
-// what waits for what. It is "" where nothing is to be done.
+// what waits for what. It is "" where nothing is to be done or waited for.
 func Announce(p Plan, name Name) (pending bool, text string) {
 	now, later := p.For(name)
 	switch {
 	case len(now)+len(later) == 0:
-		return false, ""
+		return announceIdle(p, name)
 	case len(later) == 0:
 		return false, "accepted; nothing keeps it from being applied now: " + restarts(now) + clientsWait(now, name)
 	}
@@ -33,7 +33,39 @@ func Announce(p Plan, name Name) (pending bool, text string) {
 		text += restarts(now) + " now; "
 		when = "the rest when these "
 	}
-	volumes, running, others := blockersOf(later)
+	waits := waitsOf(later, when)
+	then := restarts(later)
+	if strings.Contains(text, oneByOne) { // once is enough
+		then = strings.ReplaceAll(then, oneByOne, "")
+	}
+	return true, text + waits + ". Then " + then
+}
+
+// announceIdle is for a setting that nothing is done for: a share manager in use
+// ends with its volume's attachment, and comes back with the value by itself.
+// What the network of shared volumes waits for is told on its own.
+func announceIdle(p Plan, name Name) (pending bool, text string) {
+	s, _ := p.Of(name)
+	if s.Phase != PhaseWaiting || s.ChoosesNetwork || len(s.Blockers) == 0 {
+		return false, ""
+	}
+	var works []Work
+	for _, same := range [][]Blocker{s.Blockers[:volumesOf(s.Blockers)], s.Blockers[volumesOf(s.Blockers):]} {
+		if len(same) > 0 {
+			works = append(works, Work{Blockers: same})
+		}
+	}
+	return true, "accepted; " + waitsOf(works, "will be applied when these ")
+}
+
+// volumesOf counts the blockers that are volumes, which come first.
+func volumesOf(blockers []Blocker) int {
+	return len(slices.DeleteFunc(slices.Clone(blockers), func(b Blocker) bool { return b.Kind != BlockedByVolume }))
+}
+
+// waitsOf says what works of one setting wait for.
+func waitsOf(works []Work, when string) string {
+	volumes, running, others := blockersOf(works)
 	var waits []string
 	if len(volumes) > 0 {
 		waits = append(waits, when+"volumes are detached: "+Detail(volumes))
@@ -51,11 +83,7 @@ func Announce(p Plan, name Name) (pending bool, text string) {
 		}
 		waits = append(waits, text)
 	}
-	then := restarts(later)
-	if strings.Contains(text, oneByOne) { // once is enough
-		then = strings.ReplaceAll(then, oneByOne, "")
-	}
-	return true, text + strings.Join(waits, "; ") + ". Then " + then
+	return strings.Join(waits, "; ")
 }
 
 // blockersOf joins what works of one setting wait for: those that wait for

@@ -808,6 +808,43 @@ func TestAnnounce(t *testing.T) {
 			},
 			text: "accepted; nothing keeps it from being applied now: 1 instance manager restarts",
 		},
+		// Nothing is done to a share manager in use, which comes back with the value by itself.
+		"a share manager of before, and the value is set back": {
+			but: func(f *Facts) {
+				f.attach()
+				share := Component{Kind: ShareManager, Name: "share-manager-pvc-a", Node: "node-1", Ready: true, Uses: []string{"pvc-a"}}
+				share.Built = with(builtBy(f.Values, share, f.Nodes), PriorityClassName, critical)
+				f.Components = append(f.Components, share)
+				f.Applied[PriorityClass] = Underway
+				f.set(PriorityClass, "")
+			},
+			pending: true,
+			text:    "accepted; will be applied when these volumes are detached: pvc-a (node-1, pod default/web-0)",
+		},
+		"both of them": {
+			but: func(f *Facts) {
+				f.attach()
+				for _, name := range []string{"share-manager-pvc-a", "share-manager-pvc-b"} {
+					share := Component{Kind: ShareManager, Name: name, Node: "node-1", Ready: true, OptOut: name == "share-manager-pvc-b", Uses: []string{"pvc"}}
+					share.Built = with(builtBy(f.Values, share, f.Nodes), PriorityClassName, critical)
+					f.Components = append(f.Components, share)
+				}
+				f.set(PriorityClass, "")
+			},
+			pending: true,
+			text: "accepted; will be applied when these volumes are detached: pvc-a (node-1, pod default/web-0); " +
+				"also waiting: share manager share-manager-pvc-b on node-1 opts out by " + storage.OptOutAnnotation + ": remove the annotation",
+		},
+		"a share manager that is left alone": {
+			but: func(f *Facts) {
+				share := Component{Kind: ShareManager, Name: "share-manager-pvc-a", Node: "node-1", Ready: true, OptOut: true, Uses: []string{"pvc-a"}}
+				share.Built = with(builtBy(f.Values, share, f.Nodes), PriorityClassName, critical)
+				f.Components = append(f.Components, share)
+				f.set(PriorityClass, "")
+			},
+			pending: true,
+			text:    "accepted; waiting: share manager share-manager-pvc-a on node-1 opts out by " + storage.OptOutAnnotation + ": remove the annotation",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := fleet()
