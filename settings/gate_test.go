@@ -1,7 +1,9 @@
 package settings
 
 import (
+	"os"
 	"reflect"
+	"regexp"
 	"testing"
 
 	"github.com/fairlead-io/fairlead/storage"
@@ -38,5 +40,27 @@ func TestSharedVolumeGate(t *testing.T) {
 				t.Fatalf("got %+v, want %+v", got, test.want)
 			}
 		})
+	}
+}
+
+// The API documents every kind of blocker that there is.
+func TestBlockerKindsAreDocumented(t *testing.T) {
+	here, err := os.ReadFile("gate.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	api, err := os.ReadFile("../api/v1alpha1/setting_types.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	documented := regexp.MustCompile(`(?s)// Kind of the thing: .*?\.\n`).Find(api)
+	kinds := regexp.MustCompile(`BlockerKind = "(\w+)"`).FindAllSubmatch(here, -1)
+	if len(kinds) == 0 {
+		t.Fatal("no kinds are found")
+	}
+	for _, kind := range kinds {
+		if !regexp.MustCompile(`\b` + string(kind[1]) + `\b`).Match(documented) {
+			t.Errorf("%s is not in %q", kind[1], documented)
+		}
 	}
 }

@@ -103,7 +103,7 @@ const (
 // Blocker is one concrete thing that keeps a setting from being applied.
 type Blocker struct {
 	// Kind of the thing: Volume, Server, Service, Client, DaemonSet, Component,
-	// Conflict, Network, Request or Time.
+	// Conflict, Network, Node, PriorityClass, Request or Time.
 	Kind string `json:"kind"`
 	// Name of the thing.
 	Name string `json:"name"`

@@ -73,7 +73,9 @@ func systemSetting(name, value string) *longhorn.Setting {
 }
 
 func TestSettingsAreShown(t *testing.T) {
-	p := placeWith(t, nil, waitingSetting(), systemSetting("v2-data-engine", "true"))
+	waits := waitingSetting() // as it is beside Longhorn: only its own value is applied there
+	waits.Value, waits.Status.Source = nil, "longhorn"
+	p := placeWith(t, nil, waits, systemSetting("priority-class", "longhorn-critical"), systemSetting("v2-data-engine", "true"))
 	for _, test := range []struct {
 		name, output string
 		args         []string
