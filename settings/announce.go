@@ -43,10 +43,11 @@ func Announce(p Plan, name Name) (pending bool, text string) {
 
 // announceIdle is for a setting that nothing is done for: a share manager in use
 // ends with its volume's attachment, and comes back with the value by itself.
-// What the network of shared volumes waits for is told on its own.
+// What the network of shared volumes waits for is told on its own, and so is that
+// nobody heeds the setting, which is then its own blocker.
 func announceIdle(p Plan, name Name) (pending bool, text string) {
 	s, _ := p.Of(name)
-	if s.Phase != PhaseWaiting || s.ChoosesNetwork || len(s.Blockers) == 0 {
+	if s.Phase != PhaseWaiting || s.ChoosesNetwork || len(s.Blockers) == 0 || s.Blockers[0].Name == string(name) {
 		return false, ""
 	}
 	var works []Work

@@ -821,6 +821,7 @@ func TestAnnounce(t *testing.T) {
 			pending: true,
 			text:    "accepted; will be applied when these volumes are detached: pvc-a (node-1, pod default/web-0)",
 		},
+		"nobody heeds it: that is told otherwise": {but: func(f *Facts) { f.setBoth(PriorityClass, critical, "") }},
 		"both of them": {
 			but: func(f *Facts) {
 				f.attach()
