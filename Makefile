@@ -98,8 +98,11 @@ fuzz: ## Fuzz everything that parses input from outside, FUZZTIME (1m) each
 	done
 
 .PHONY: soak
-soak: ## Random runs of the model of fencing that nobody has seen yet, CHECKS (20000) of them
-	go test -timeout 60m ./fence -run '^TestFenceInvariants$$' -rapid.seed=0 -rapid.checks=$(or $(CHECKS),20000)
+SOAK = -rapid.seed=0 -rapid.checks=$(or $(CHECKS),20000)
+soak: ## Random runs of the models that nobody has seen yet, CHECKS (20000) of them
+	go test -timeout 60m ./fence -run '^TestFenceInvariants$$' $(SOAK)
+	go test -timeout 60m ./settings -run 'Invariants$$' $(SOAK)
+	go test -timeout 60m ./controllers/workloads -run '^TestWorkloadsAreRestartedOnceAndOnlyForDeadMounts$$' $(SOAK)
 
 .PHONY: bench
 bench: ## Ratios against controller-runtime's own handlers, side by side
