@@ -164,9 +164,7 @@ func (c *cluster) setReady(pod *corev1.Pod, to corev1.ConditionStatus) {
 
 // reported are the addresses that Multus gave the volume's server, IPv4 first.
 func (c *cluster) reported(volume string) ([]string, error) {
-	attachment, err := storage.ParseAttachment(netA + "@lhnet2")
-	c.must(err)
-	addresses, err := storage.ReportedAddresses(c.server(volume).Annotations, attachment)
+	addresses, err := reportedBy(c.server(volume))
 	if err != nil || len(addresses) != 2 {
 		return nil, fmt.Errorf("reported: %v, %w", addresses, err)
 	}
@@ -269,8 +267,11 @@ func (c *cluster) move(volume, to string) (time.Duration, pulse) {
 		case s := <-seen:
 			switch o := s.Object.(type) {
 			case *corev1.Pod:
-				if a := firstReported(o); appeared.IsZero() && o.Name == old.Name && o.UID != old.UID && s.Type != watch.Deleted && a != "" {
-					address, appeared = a, s.at
+				if !appeared.IsZero() || o.Name != old.Name || o.UID == old.UID || s.Type == watch.Deleted {
+					continue
+				}
+				if reported, err := reportedBy(o); err == nil && len(reported) > 0 {
+					address, appeared = reported[0].String(), s.at
 				}
 			case *discoveryv1.EndpointSlice:
 				if o.Labels[discoveryv1.LabelServiceName] != volume || len(o.Endpoints) != 1 {
@@ -287,17 +288,13 @@ func (c *cluster) move(volume, to string) (time.Duration, pulse) {
 	}
 }
 
-// firstReported is the first address that Multus gave a server.
-func firstReported(pod *corev1.Pod) string {
+// reportedBy is what Multus gave a server, IPv4 first.
+func reportedBy(server *corev1.Pod) ([]netip.Addr, error) {
 	attachment, err := storage.ParseAttachment(netA + "@lhnet2")
 	if err != nil {
-		return ""
+		return nil, err
 	}
-	addresses, err := storage.ReportedAddresses(pod.Annotations, attachment)
-	if err != nil || len(addresses) == 0 {
-		return ""
-	}
-	return addresses[0].String()
+	return storage.ReportedAddresses(server.Annotations, attachment)
 }
 
 // takeAddress has another pod take the address that has just become free on a node.
