@@ -215,15 +215,16 @@ func (c *cluster) deletedForGood(csi *sandbox.CSIAddons, d database) {
 func (c *cluster) attachedAtOnce(f *film, d database, node string, meanwhile pulse) {
 	c.t.Helper()
 	var free time.Time
+	last := ""
 	for what, is := range map[string]func(moment) bool{
 		"fenced": fencedOn(node), "detached": detachedFrom(d.volume(), node), "scheduled": scheduledTo(d, d.other(node)),
 	} {
 		if m := f.wait(c, what, 20*time.Second, is); m.at.After(free) {
-			free = m.at
+			free, last = m.at, what
 		}
 	}
 	late := f.wait(c, "attached elsewhere", 20*time.Second, attachedTo(d.volume(), d.other(node))).at.Sub(free)
-	c.t.Logf("attached %s after nothing kept it any more; %s", late.Round(time.Millisecond), meanwhile)
+	c.t.Logf("attached %s after nothing kept it any more (last: %s); %s", late.Round(time.Millisecond), last, meanwhile)
 	if late > 2*time.Second+meanwhile.slowest {
 		c.t.Errorf("it was attached only %s after nothing kept it any more", late)
 	}

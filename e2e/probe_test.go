@@ -29,8 +29,9 @@ const (
 	probePause = 50 * time.Millisecond
 	// probePatience is how long one write is waited for: what takes longer counts as that.
 	probePatience = 30 * time.Second
-	// quiet: on an idle machine it takes a few milliseconds.
-	quiet = 200 * time.Millisecond
+	// quiet: on an idle machine it takes a few milliseconds. To ask for little costs nothing
+	// but another try where something is late; what is late each time fails all the same.
+	quiet = 50 * time.Millisecond
 )
 
 // pulse is how long a bare watch took.
