@@ -114,7 +114,12 @@ func TestFencingGatesAreNarrow(t *testing.T) {
 	c.kubectl("annotate", "node", "node-11", fence.FencedBootAnnotation+"=")
 	c.taint("node-11")
 	c.inUse("node-11", "kubernetes.io/csi/"+rbdDriver+"^rbd-b-handle")
-	time.Sleep(time.Second)
+	c.eventually("it holds", 20*time.Second, func() error {
+		if err := c.tryAttach("rbd-b", rbdDriver, "node-2"); err == nil {
+			return fmt.Errorf("let pass")
+		}
+		return nil
+	})
 	refuses("a lost node without a boot", "rbd-b", rbdDriver, "node-2", byPolicy+"attachments'", "node node-11 is lost")
 	c.kubectl("delete", "node", "node-11")
 	c.kubectl("taint", "node", "node-1", fence.OutOfServiceTaint+"-")
@@ -122,8 +127,8 @@ func TestFencingGatesAreNarrow(t *testing.T) {
 	// What was on a node whose object is gone, as recorded.
 	c.must(c.SwitchOn(t.Context(), "node-1", false))
 	c.waitReady("node-1", true)
-	time.Sleep(time.Second) // the API server's own view of nodes, which policies go by
-	passes("the holder is back", "rbd-b", rbdDriver, "node-2")
+	// The API server's own view of nodes, which policies go by, comes later.
+	c.eventually("the holder is back", 20*time.Second, func() error { return c.tryAttach("rbd-b", rbdDriver, "node-2") })
 	c.writeRecord("gone", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeLost, Reason: fence.ReasonNodeDeleted, Incident: "gone-1", Volumes: heldVolumes("rbd-a")})
 	c.writeRecord("unwritten", v1alpha1.NodeFenceStatus{})
 	c.kubectl("label", "nodefence", "unwritten", fence.PhaseLabel+"=Lost", asController)
@@ -161,38 +166,56 @@ func TestFencingGatesAreNarrow(t *testing.T) {
 	t.Run("an attachment waits for a fence that is on its way", func(t *testing.T) {
 		c := &cluster{Sandbox: c.Sandbox, t: t}
 		c.must(c.Client.Create(t.Context(), csiVolume("rbd-c", rbdDriver)))
-		status := v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeFencing, Reason: fence.ReasonFencing, Incident: "soon-1", Volumes: heldVolumes("rbd-c"),
-			Fences: []v1alpha1.Fence{{Name: "f", Incident: "soon-1", Driver: rbdDriver, State: v1alpha1.FenceRequested, CIDRs: []string{"10.0.0.1/32"}, Since: metav1.Now()}}}
-		c.writeRecord("soon", status)
-		done := make(chan error, 1)
-		started := time.Now()
-		go func() { done <- c.tryAttach("rbd-c", rbdDriver, "node-2") }()
-		select {
-		case err := <-done:
-			t.Fatalf("answered after %s: %v", time.Since(started), err)
-		case <-time.After(2 * time.Second):
+		status := v1alpha1.NodeFenceStatus{Incident: "soon-1", Volumes: heldVolumes("rbd-c"),
+			Fences: []v1alpha1.Fence{{Name: "f", Incident: "soon-1", Driver: rbdDriver, CIDRs: []string{"10.0.0.1/32"}, Since: metav1.Now()}}}
+		dryRun := func() error {
+			return c.Client.Create(t.Context(), attachmentOf("rbd-c", rbdDriver, "node-2"), client.DryRunAll)
 		}
-		status.Phase, status.Reason, status.Fences[0].State = v1alpha1.NodeFenced, fence.ReasonFenced, v1alpha1.FenceFenced
-		c.writeRecord("soon", status)
-		fenced := time.Now()
-		select {
-		case err := <-done:
-			t.Logf("answered %s after the fence stood", time.Since(fenced))
-			c.must(err)
-		case <-time.After(3 * time.Second):
-			t.Fatal("no answer though the fence stands")
+		onItsWay := func() {
+			status.Phase, status.Reason, status.Fences[0].State = v1alpha1.NodeFencing, fence.ReasonFencing, v1alpha1.FenceRequested
+			c.writeRecord("soon", status)
+			c.eventually("the webhook has heard of it", 10*time.Second, func() error {
+				if err := dryRun(); err == nil || !strings.Contains(err.Error(), byWebhook) {
+					return fmt.Errorf("it says %w", err)
+				}
+				return nil
+			})
 		}
+		c.whileQuiet(func(int) (pulse, error) {
+			onItsWay()
+			probe := c.startProbe()
+			done := make(chan error, 1)
+			started := time.Now()
+			go func() { done <- c.tryAttach("rbd-c", rbdDriver, "node-2") }()
+			select {
+			case err := <-done:
+				t.Fatalf("answered after %s: %v", time.Since(started), err)
+			case <-time.After(2 * time.Second):
+			}
+			status.Phase, status.Reason, status.Fences[0].State = v1alpha1.NodeFenced, fence.ReasonFenced, v1alpha1.FenceFenced
+			c.writeRecord("soon", status)
+			fenced := time.Now()
+			err := <-done
+			took, meanwhile := time.Since(fenced), probe.end()
+			t.Logf("answered %s after the fence stood; %s", took, meanwhile)
+			if late := fenced.Sub(started); late > 5*time.Second { // nobody waits for that any more
+				meanwhile.slowest = max(meanwhile.slowest, late)
+				err = fmt.Errorf("the fence stood only after %s", late)
+			} else if err == nil && took > 3*time.Second {
+				err = fmt.Errorf("answered only %s after the fence stood", took)
+			}
+			return meanwhile, err
+		})
 		// Where it does not come, the answer does, before the API server gives up.
-		status.Phase, status.Reason, status.Fences[0].State = v1alpha1.NodeFencing, fence.ReasonFencing, v1alpha1.FenceRequested
-		c.writeRecord("soon", status)
-		started = time.Now()
+		onItsWay()
+		started := time.Now()
 		err := c.tryAttach("rbd-c", rbdDriver, "node-2")
-		if took := time.Since(started); err == nil || !strings.Contains(err.Error(), byWebhook) || took < 5*time.Second || took > 9*time.Second {
+		if took := time.Since(started); err == nil || !strings.Contains(err.Error(), byWebhook) || took < 5*time.Second {
 			t.Errorf("after %s: %v", took, err)
 		}
 		started = time.Now()
-		if err := c.Client.Create(t.Context(), attachmentOf("rbd-c", rbdDriver, "node-2"), client.DryRunAll); err == nil || time.Since(started) > time.Second {
-			t.Errorf("a dry run waits: after %s: %v", time.Since(started), err)
+		if err, took := dryRun(), time.Since(started); err == nil || took > 4*time.Second {
+			t.Errorf("a dry run waits: after %s: %v", took, err)
 		}
 	})
 	t.Run("the taint of a healthy node", func(t *testing.T) {
@@ -206,9 +229,13 @@ func TestFencingGatesAreNarrow(t *testing.T) {
 		c.kubectl("create", "clusterrole", "fence-writer", "--verb=get,update,patch", "--resource=nodefences.fairlead.io")
 		c.kubectl("create", "clusterrolebinding", "fence-writer", "--clusterrole=fence-writer", "--user=jane")
 		annotate := []string{"annotate", "nodefence", "node-2", fence.OverrideAnnotation + "=taint: it is on fire", "--as=jane", "--overwrite"}
-		if out := c.refused(annotate...); !strings.Contains(out, `jane may not override gates: that takes the verb "override-gate" on nodefences.fairlead.io (ClusterRole fairlead-fence-break-glass)`) {
-			t.Errorf("got %s", out)
-		}
+		c.eventually("she may write it, and no more", 10*time.Second, func() error {
+			const says = `jane may not override gates: that takes the verb "override-gate" on nodefences.fairlead.io (ClusterRole fairlead-fence-break-glass)`
+			if out := c.refused(annotate...); !strings.Contains(out, says) {
+				return fmt.Errorf("got %s", out)
+			}
+			return nil
+		})
 		c.kubectl("create", "clusterrolebinding", "break-glass", "--clusterrole=fairlead-fence-break-glass", "--user=jane")
 		for _, text := range []string{"because", "everything: because", "taint:"} {
 			if out := c.refused("annotate", "nodefence", "node-2", fence.OverrideAnnotation+"="+text, "--as=jane"); !strings.Contains(out, `must be "<gate>: <reason>"`) {
@@ -238,8 +265,8 @@ func TestFencingGatesAreNarrow(t *testing.T) {
 			t.Errorf("%d reviews of nodes before changes that are none of Fairlead's business, %d after", before, now)
 		}
 		c.kubectl("taint", "node", "node-2", fence.OutOfServiceTaint+"-")
-		if now := c.reviews(webhook, "nodes"); now != before+1 {
-			t.Errorf("taking the taint away: %d reviews, want %d", now, before+1)
+		if now := c.reviews(webhook, "nodes"); now <= before { // a patch that meets another write is judged anew
+			t.Errorf("taking the taint away: %d reviews, and %d before", now, before)
 		}
 	})
 	t.Run("a lost node is not forgotten", func(t *testing.T) {

@@ -61,7 +61,7 @@ func TestSelfSignedInstallation(t *testing.T) {
 			if test.namespace != "" {
 				args = append(args, "-n", test.namespace)
 			}
-			out, _ := c.Kubectl(t.Context(), "", args...) // "no" is an error to kubectl
+			out, _ := c.tryKubectl(args...) // "no" is an error to kubectl
 			lines := strings.Split(strings.TrimSpace(out), "\n")
 			if got := lines[len(lines)-1]; got != test.want {
 				t.Errorf("may %s %s %s in %q: %s, want %s", test.account, test.verb, test.resource, test.namespace, got, test.want)
@@ -69,14 +69,25 @@ func TestSelfSignedInstallation(t *testing.T) {
 		}
 	})
 	t.Run("an idle webhook stays under 40 MiB", func(t *testing.T) {
-		time.Sleep(3 * time.Second) // at rest
-		for _, r := range c.Replicas()[:2] {
-			resident := residentMiB(t, r.Pid())
-			t.Logf("%s: %.1f MiB resident", r.Name, resident)
-			if resident >= 40 {
-				t.Errorf("%s has %.1f MiB resident", r.Name, resident)
+		c := &cluster{Sandbox: c.Sandbox, t: t}
+		idle := func() error {
+			for _, r := range c.Replicas()[:2] {
+				resident := residentMiB(t, r.Pid())
+				t.Logf("%s: %.1f MiB resident", r.Name, resident)
+				if resident >= 40 {
+					return fmt.Errorf("%s has %.1f MiB resident", r.Name, resident)
+				}
 			}
+			return nil
 		}
+		// What starting up takes is given back by a quarter of a minute after it.
+		c.eventually("and stays there", 60*time.Second, func() error {
+			if err := idle(); err != nil {
+				return err
+			}
+			time.Sleep(5 * time.Second)
+			return idle()
+		})
 	})
 	t.Run("the main job is done", func(t *testing.T) {
 		c := &cluster{Sandbox: c.Sandbox, t: t}
@@ -88,10 +99,16 @@ func TestSelfSignedInstallation(t *testing.T) {
 	t.Run("the other controller takes over", func(t *testing.T) {
 		c := &cluster{Sandbox: c.Sandbox, t: t}
 		holder := c.leader()
+		had := 0
 		for _, r := range c.Replicas()[2:] {
 			if leads(t, r) {
 				c.must(r.Stop())
+				had++
 			}
+		}
+		if had > 1 { // on a starved machine the first has lost the lease before, and has ended: a kubelet would have started it again
+			_, err := c.StartReplica(t.Context(), sandbox.ControllerDeployment, "controller-again")
+			c.must(err)
 		}
 		c.eventually("another leader", 30*time.Second, func() error {
 			if now := c.leader(); now == holder || now == "" {
@@ -108,7 +125,7 @@ func (c *cluster) leader() string {
 	return c.kubectl("-n", "fairlead-system", "get", "lease", "fairlead-controller", "-o", "jsonpath={.spec.holderIdentity}")
 }
 
-// leads tells whether the replica's log says that it has the lease.
+// leads tells whether the replica's log says that it has the lease, or had it.
 func leads(t *testing.T, r *sandbox.Replica) bool {
 	t.Helper()
 	data, err := os.ReadFile(r.Log)

@@ -67,7 +67,7 @@ func (l *load) note(err error) {
 // finish wants that not one request failed, nor one mutation was lost.
 func (l *load) finish(t *testing.T, what string) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); l.sent.Load() < 100 && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(60 * time.Second); l.sent.Load() < 100 && time.Now().Before(deadline); {
 		time.Sleep(50 * time.Millisecond) // on a slow machine it takes longer to be a load
 	}
 	l.cancel()

@@ -80,7 +80,7 @@ func (c *cluster) taintedByItself(csi *sandbox.CSIAddons, d database) {
 	f := c.film(&storagev1.VolumeAttachmentList{}, &csiaddons.NetworkFenceList{})
 	c.lose(node)
 	attached := f.wait(c, "attached elsewhere", 2*time.Minute, attachedTo(d.volume(), d.other(node)))
-	fenced := f.wait(c, "fenced", time.Second, fencedOn(node))
+	fenced := f.wait(c, "fenced", 20*time.Second, fencedOn(node))
 	if attached.revision <= fenced.revision {
 		c.t.Error("it was attached before the fence stood")
 	}
@@ -151,14 +151,20 @@ func (c *cluster) deletedForGood(csi *sandbox.CSIAddons, d database) {
 	node := c.holds(d)
 	var object corev1.Node
 	c.must(c.Client.Get(c.t.Context(), client.ObjectKey{Name: node}, &object))
-	f := c.film(&storagev1.VolumeAttachmentList{}, &csiaddons.NetworkFenceList{})
+	f := c.film(&storagev1.VolumeAttachmentList{}, &corev1.PodList{}, &csiaddons.NetworkFenceList{})
+	c.must(csi.Delay("fence", 6*time.Second)) // so that the attachment is asked for before the fence stands, and waits for it
 	c.lose(node)
+	probe := c.startProbe()
 	c.taint(node)
+	c.kubectl("delete", "pod", d.pod().Name, "--force", "--grace-period=0", "--ignore-not-found") // Kubernetes looks only now and then
 	attached := f.wait(c, "attached elsewhere", 3*time.Minute, attachedTo(d.volume(), d.other(node)))
-	fenced := f.wait(c, "fenced", time.Second, fencedOn(node))
+	meanwhile := probe.end()
+	fenced := f.wait(c, "fenced", 20*time.Second, fencedOn(node))
+	c.must(csi.Heal())
 	if attached.revision <= fenced.revision {
 		c.t.Error("it was attached before the fence stood")
 	}
+	c.attachedAtOnce(f, d, node, meanwhile)
 	c.waitPhase(node, v1alpha1.NodeDrained)
 	c.kubectl("delete", "node", node)
 	says := func(reason string) {
@@ -201,6 +207,35 @@ func (c *cluster) deletedForGood(csi *sandbox.CSIAddons, d database) {
 		return nil
 	})
 	c.blockedAre(csi, 0)
+}
+
+// attachedAtOnce wants a volume attached elsewhere within about a second of when
+// nothing kept it any more: the fence of a node stands, the old attachment is gone
+// and the next pod has its node.
+func (c *cluster) attachedAtOnce(f *film, d database, node string, meanwhile pulse) {
+	c.t.Helper()
+	var free time.Time
+	last := ""
+	for what, is := range map[string]func(moment) bool{
+		"fenced": fencedOn(node), "detached": detachedFrom(d.volume(), node), "scheduled": scheduledTo(d, d.other(node)),
+	} {
+		if m := f.wait(c, what, 20*time.Second, is); m.at.After(free) {
+			free, last = m.at, what
+		}
+	}
+	late := f.wait(c, "attached elsewhere", 20*time.Second, attachedTo(d.volume(), d.other(node))).at.Sub(free)
+	c.t.Logf("attached %s after nothing kept it any more (last: %s); %s", late.Round(time.Millisecond), last, meanwhile)
+	if late > 2*time.Second+meanwhile.slowest {
+		c.t.Errorf("it was attached only %s after nothing kept it any more", late)
+	}
+}
+
+// scheduledTo fits the pod having a node.
+func scheduledTo(d database, node string) func(moment) bool {
+	return func(m moment) bool {
+		pod, ok := m.object.(*corev1.Pod)
+		return ok && client.ObjectKeyFromObject(pod) == d.pod() && pod.Spec.NodeName == node
+	}
 }
 
 // gated has a volume of a driver without attachment: there is nothing to refuse,

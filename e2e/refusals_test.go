@@ -110,5 +110,5 @@ func (c *cluster) namespaceGoesWhileDown() {
 	for _, r := range c.Replicas() {
 		c.must(r.Stop())
 	}
-	c.kubectl("delete", "namespace", namespace, "--timeout=60s")
+	c.kubectl("delete", "namespace", namespace, "--timeout=180s")
 }

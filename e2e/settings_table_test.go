@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -260,8 +261,9 @@ func (c *cluster) refuseAll(cases []settingCase) {
 }
 
 // setAll changes settings to what is accepted. What is said depends on what is
-// being restarted at that moment for those before: each first waits, by dry
-// runs, until it would be said. Only what was really said counts.
+// being restarted at that moment for those before: each is waited for until all
+// that needs no detach is restarted for it, and each first waits, by dry runs,
+// until it would be said. Only what was really said counts.
 func (c *cluster) setAll(cases []settingCase) {
 	c.t.Helper()
 	for _, is := range cases {
@@ -272,11 +274,32 @@ func (c *cluster) setAll(cases []settingCase) {
 			}
 			return nil
 		}
-		c.eventually("what a change would say", 20*time.Second, func() error { return saying("--dry-run=server") })
+		c.eventually("what a change would say", 60*time.Second, func() error { return saying("--dry-run=server") })
 		if err := saying(); err != nil {
 			c.t.Error(err)
 		}
+		if is.waits != "" {
+			c.waitIdleRestarted(is)
+		}
 	}
+}
+
+// waitIdleRestarted waits until a setting waits for volumes alone: the one instance
+// manager without engines and replicas, that of v1 on node-3, is restarted for it, if
+// it is to be. That comes a moment after the change; a dry run could come before.
+func (c *cluster) waitIdleRestarted(is settingCase) {
+	c.t.Helper()
+	c.eventually("nothing is restarted for "+is.name, 60*time.Second, func() error {
+		ours, _ := c.settingStatuses()
+		if s := ours[is.name]; s.value != is.value || s.phase == "" || s.phase == string(settings.PhaseRestarting) {
+			return fmt.Errorf("%+v", s)
+		}
+		idle := c.pods(map[string]string{"longhorn.io/component": "instance-manager", "longhorn.io/node": "node-3", "longhorn.io/data-engine": "v1"})
+		if len(idle) != 1 || idle[0].DeletionTimestamp != nil || idle[0].Status.Phase != corev1.PodRunning {
+			return fmt.Errorf("%d instance managers of v1 on node-3, or not running", len(idle))
+		}
+		return nil
+	})
 }
 
 func (c *cluster) change(group, name, value string, flags ...string) (string, error) {
@@ -302,8 +325,9 @@ func (c *cluster) each(cases []settingCase, do func(settingCase) error) {
 
 // settingStatus is what is told of a setting.
 type settingStatus struct {
-	applied       bool
-	reason, value string
+	applied bool
+	// phase is empty where nothing is told yet.
+	phase, reason, value string
 }
 
 // waitSettings waits until all are as they should be, in every place that tells.
@@ -341,7 +365,7 @@ func (c *cluster) settingStatuses() (ours, theirs map[string]settingStatus) {
 	for _, s := range ourList.Items {
 		status := settingStatus{applied: s.Status.Applied, reason: "not told yet", value: s.Status.EffectiveValue}
 		if told := meta.FindStatusCondition(s.Status.Conditions, v1alpha1.ConditionApplied); told != nil {
-			status.reason = told.Message
+			status.phase, status.reason = told.Reason, told.Message
 		}
 		ours[s.Name] = status
 	}

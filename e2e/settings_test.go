@@ -47,6 +47,7 @@ func TestVolumeAttachedWithAReplica(t *testing.T) {
 	c.must(c.Longhorn().CreateVolume(t.Context(), sandbox.Volume{Name: "pvc-1", ReplicaNodes: []string{"node-2"}}))
 	c.must(c.Longhorn().Attach(t.Context(), "pvc-1", "node-1"))
 	before := c.componentPods()
+	idle := c.instanceManagerPod("node-3", "v1").Name
 	says := c.set(system, "priority-class", "system-cluster-critical")
 	for _, want := range []string{"1 instance manager restarts now; the rest when these volumes are detached: pvc-1 (node-1)"} {
 		if !strings.Contains(says, want) {
@@ -54,7 +55,6 @@ func TestVolumeAttachedWithAReplica(t *testing.T) {
 		}
 	}
 	// The setting only applies to pods of the instance manager without engine and replica processes.
-	idle := c.instanceManagerPod("node-3", "v1").Name
 	c.eventually("the idle instance manager restarts", 30*time.Second, func() error {
 		for _, pod := range c.allComponentPods() {
 			if pod.Name == idle && string(pod.UID) != before[idle] && pod.Spec.PriorityClassName == "system-cluster-critical" {
@@ -71,11 +71,14 @@ func TestVolumeAttachedWithAReplica(t *testing.T) {
 	}
 	// The `Status.Applied` of the setting is `false`.
 	c.waitSetting(system, "priority-class", "false")
-	for _, look := range [][]string{{"get", own, "priority-class"}, {"describe", system, "priority-class"}, {"get", "events"}} {
-		if out := c.kubectl(append([]string{"-n", namespace}, look...)...); !strings.Contains(out, "1 volume attached: pvc-1") {
-			t.Errorf("kubectl %s does not say what it waits for:\n%s", strings.Join(look, " "), out)
+	c.eventually("it is told what it waits for", 60*time.Second, func() error { // it is not applied either while the idle one restarts
+		for _, look := range [][]string{{"get", own, "priority-class"}, {"describe", system, "priority-class"}, {"get", "events"}} {
+			if out := c.kubectl(append([]string{"-n", namespace}, look...)...); !strings.Contains(out, "1 volume attached: pvc-1") {
+				return fmt.Errorf("kubectl %s does not say it:\n%s", strings.Join(look, " "), out)
+			}
 		}
-	}
+		return nil
+	})
 	// Detach the volume.
 	c.must(c.Longhorn().Detach(t.Context(), "pvc-1"))
 	// The setting applies to all components managed by Longhorn.

@@ -44,11 +44,7 @@ func TestStandsDownBesideLonghorn(t *testing.T) {
 		return nil
 	})
 	time.Sleep(2 * time.Second)
-	before := c.versions()
-	time.Sleep(3 * time.Second)
-	if after := c.versions(); after != before {
-		t.Errorf("Longhorn's settings do not come to rest: %s, then %s", before, after)
-	}
+	c.comesToRest("Longhorn's settings", 3*time.Second, c.versions)
 	if n := writes.Load(); n == 0 || n > 12 {
 		t.Errorf("Longhorn had to write applied %d times", n)
 	}

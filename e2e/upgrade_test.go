@@ -158,10 +158,15 @@ func TestRepair(t *testing.T) {
 		c := &cluster{Sandbox: c.Sandbox, t: t}
 		c.nextSecond()
 		before, others := c.uids("asks-0"), c.uids("used-0")
-		c.must(lh.RequestRemount(t.Context(), "pvc-asks", time.Now()))
-		c.notRestarted(before, 3*time.Second) // not before five seconds have passed
+		requested := time.Now()
+		c.must(lh.RequestRemount(t.Context(), "pvc-asks", requested))
 		c.eventually("the workload is restarted", 20*time.Second, func() error { return c.allReplaced(before) })
 		c.waitRunning("asks-0")
+		var pod corev1.Pod
+		c.must(c.Client.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "asks-0"}, &pod))
+		if due := requested.Truncate(time.Second).Add(5 * time.Second); pod.CreationTimestamp.Time.Before(due) { // both without fractions
+			t.Errorf("the workload was restarted at %s, before %s", pod.CreationTimestamp, due)
+		}
 		c.notRestarted(c.uids("asks-0"), 2*time.Second)
 		c.notRestarted(others, 0)
 	})

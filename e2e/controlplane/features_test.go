@@ -104,7 +104,7 @@ func volumesAreAttached(t *testing.T, r *running) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 10*time.Second, "attached", func() error {
+	eventually(t, 30*time.Second, "attached", func() error {
 		attachment, err := client.Get(t.Context(), "csi-1", metav1.GetOptions{})
 		if err == nil && !attachment.Status.Attached {
 			err = errors.New("status.attached is false")
@@ -114,7 +114,7 @@ func volumesAreAttached(t *testing.T, r *running) {
 	if err := client.Delete(t.Context(), "csi-1", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 10*time.Second, "detached", func() error {
+	eventually(t, 30*time.Second, "detached", func() error {
 		list, err := client.List(t.Context(), metav1.ListOptions{})
 		if err == nil && len(list.Items) > 0 {
 			err = fmt.Errorf("%d attachments are left", len(list.Items))

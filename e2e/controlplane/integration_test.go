@@ -42,7 +42,7 @@ func TestControlPlane(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = first.command.Wait()
-	eventually(t, 5*time.Second, "gone after SIGKILL", first.nothingLeft)
+	eventually(t, 20*time.Second, "gone after SIGKILL", first.nothingLeft)
 
 	second := start(t, program, dir)
 	t.Run("started again, it knows what it knew", func(t *testing.T) { networksAfterRestart(t, second) })

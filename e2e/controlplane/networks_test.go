@@ -20,7 +20,7 @@ const dualStackNetwork = `{
 
 // soon is what "within a few hundred milliseconds" is allowed to be on a machine
 // that is busy with something else.
-const soon = 5 * time.Second
+const soon = 15 * time.Second
 
 func networks(t *testing.T, r *running) {
 	r.createPod(t, "early", "storage@lhnet1", false)

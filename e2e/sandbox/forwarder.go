@@ -15,6 +15,7 @@ import (
 // go to replicas that say they are ready, in turn; those that exist stay.
 type Forwarder struct {
 	listener net.Listener
+	ctx      context.Context // ends with Close
 	cancel   context.CancelFunc
 	done     sync.WaitGroup
 
@@ -24,8 +25,8 @@ type Forwarder struct {
 }
 
 type backend struct {
-	address, readyURL string
-	ready             bool
+	address string
+	ready   bool
 }
 
 // NewForwarder listens on a free loopback port.
@@ -35,9 +36,8 @@ func NewForwarder() (*Forwarder, error) {
 		return nil, fmt.Errorf("listening: %w", err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	f := &Forwarder{listener: listener, cancel: cancel, backends: map[*backend]struct{}{}}
+	f := &Forwarder{listener: listener, ctx: ctx, cancel: cancel, backends: map[*backend]struct{}{}}
 	f.done.Go(func() { f.accept(ctx) })
-	f.done.Go(func() { f.probe(ctx) })
 	return f, nil
 }
 
@@ -46,11 +46,14 @@ func (f *Forwarder) Port() int { return f.listener.Addr().(*net.TCPAddr).Port }
 
 // Add puts a replica behind the forwarder; remove takes it away.
 func (f *Forwarder) Add(address, readyURL string) (remove func()) {
-	b := &backend{address: address, readyURL: readyURL}
+	b := &backend{address: address}
 	f.mu.Lock()
 	f.backends[b] = struct{}{}
 	f.mu.Unlock()
+	ctx, cancel := context.WithCancel(f.ctx)
+	f.done.Go(func() { f.probe(ctx, b, readyURL) })
 	return func() {
+		cancel()
 		f.mu.Lock()
 		delete(f.backends, b)
 		f.mu.Unlock()
@@ -122,17 +125,24 @@ func (f *Forwarder) next() (string, bool) {
 // drain delay has to be longer in both worlds.
 const probeEvery = 50 * time.Millisecond
 
-func (f *Forwarder) probe(ctx context.Context) {
-	client := &http.Client{Timeout: time.Second}
-	for {
-		f.mu.Lock()
-		backends := make([]*backend, 0, len(f.backends))
-		for b := range f.backends {
-			backends = append(backends, b)
+const probeTimeout = time.Second
+
+// mostLate answers in a row take a replica off, like a kubelet's failureThreshold: one
+// says only that the machine is busy. What a replica does say counts at once, a port
+// that it has closed too: it drains for a second.
+const mostLate = 3
+
+func (f *Forwarder) probe(ctx context.Context, b *backend, readyURL string) {
+	client := &http.Client{Timeout: probeTimeout}
+	for late := 0; ; {
+		ready, err := isReady(ctx, client, readyURL)
+		var timeout net.Error
+		if errors.As(err, &timeout) && timeout.Timeout() {
+			late++
+		} else {
+			late = 0
 		}
-		f.mu.Unlock()
-		for _, b := range backends {
-			ready := isReady(ctx, client, b.readyURL)
+		if late == 0 || late >= mostLate {
 			f.mu.Lock()
 			b.ready = ready
 			f.mu.Unlock()
@@ -145,15 +155,15 @@ func (f *Forwarder) probe(ctx context.Context) {
 	}
 }
 
-func isReady(ctx context.Context, client *http.Client, url string) bool {
+func isReady(ctx context.Context, client *http.Client, url string) (bool, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
-		return false
+		return false, err
 	}
 	response, err := client.Do(request)
 	if err != nil {
-		return false
+		return false, err
 	}
 	_ = response.Body.Close()
-	return response.StatusCode == http.StatusOK
+	return response.StatusCode == http.StatusOK, nil
 }

@@ -132,7 +132,8 @@ func (r *Replica) WaitReady(ctx context.Context) error {
 		case <-r.exited:
 			return false, errReplicaExited
 		default:
-			return isReady(ctx, client, r.OpsURL+"/readyz"), nil
+			ready, _ := isReady(ctx, client, r.OpsURL+"/readyz") // not yet
+			return ready, nil
 		}
 	})
 	if err != nil {

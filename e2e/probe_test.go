@@ -1,0 +1,123 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// probe tells what the machine had time for while something was measured: it
+// writes to an object of its own again and again, and waits until a bare watch
+// shows that.
+type probe struct {
+	cluster *cluster
+	object  *corev1.ConfigMap
+	watch   watch.Interface
+	stop    chan struct{}
+	ended   chan struct{}
+	took    []time.Duration
+	err     error
+}
+
+const (
+	probePause = 50 * time.Millisecond
+	// probePatience is how long one write is waited for: what takes longer counts as that.
+	probePatience = 30 * time.Second
+	// quiet: on an idle machine it takes a few milliseconds. To ask for little costs nothing
+	// but another try where something is late; what is late each time fails all the same.
+	quiet = 50 * time.Millisecond
+)
+
+// pulse is how long a bare watch took.
+type pulse struct {
+	median, slowest time.Duration
+	samples         int
+}
+
+func (p pulse) String() string {
+	return fmt.Sprintf("a bare watch takes %s, at most %s (of %d)", p.median.Round(time.Millisecond/10), p.slowest.Round(time.Millisecond/10), p.samples)
+}
+
+func (c *cluster) startProbe() *probe {
+	c.t.Helper()
+	p := &probe{cluster: c, stop: make(chan struct{}), ended: make(chan struct{})}
+	p.object = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", GenerateName: "probe-"}}
+	c.must(c.Client.Create(c.t.Context(), p.object))
+	w, err := c.Client.Watch(c.t.Context(), &corev1.ConfigMapList{}, client.InNamespace("default"), client.MatchingFields{"metadata.name": p.object.Name})
+	c.must(err)
+	p.watch = w
+	go func() {
+		defer close(p.ended)
+		defer w.Stop()
+		for n := 0; ; n++ {
+			began := time.Now()
+			if p.err = p.once(n); p.err != nil {
+				p.took = append(p.took, probePatience)
+				return
+			}
+			p.took = append(p.took, time.Since(began))
+			select {
+			case <-p.stop:
+				return
+			case <-time.After(probePause):
+			}
+		}
+	}()
+	return p
+}
+
+func (p *probe) once(n int) error {
+	p.object.Data = map[string]string{"n": fmt.Sprint(n)}
+	if err := p.cluster.Client.Update(p.cluster.t.Context(), p.object); err != nil {
+		return err
+	}
+	patience := time.After(probePatience)
+	for {
+		select {
+		case event, ok := <-p.watch.ResultChan():
+			if !ok {
+				return errors.New("the watch has ended")
+			}
+			if seen, ok := event.Object.(*corev1.ConfigMap); ok && seen.ResourceVersion == p.object.ResourceVersion {
+				return nil
+			}
+		case <-patience:
+			return errors.New("a write was not seen")
+		}
+	}
+}
+
+// end of the measurement.
+func (p *probe) end() pulse {
+	close(p.stop)
+	<-p.ended
+	if p.err != nil {
+		p.cluster.t.Logf("the probe: %v", p.err)
+	}
+	slices.Sort(p.took)
+	return pulse{median: p.took[len(p.took)/2], slowest: p.took[len(p.took)-1], samples: len(p.took)}
+}
+
+// whileQuiet measures something, and wants that all is well. That it is not counts
+// only if the machine had time for it; else it is measured again, three times at most.
+func (c *cluster) whileQuiet(measure func(try int) (pulse, error)) {
+	c.t.Helper()
+	for try := range 3 {
+		meanwhile, err := measure(try)
+		switch {
+		case err == nil:
+			return
+		case meanwhile.slowest <= quiet:
+			c.t.Errorf("%v; %s", err, meanwhile)
+			return
+		}
+		c.t.Logf("void: %v; %s", err, meanwhile)
+	}
+	c.t.Fatal("the machine was starved: nothing could be measured")
+}
