@@ -74,7 +74,7 @@ func (r *FenceReader) addHolding(ctx context.Context, v *FenceView) error {
 		if len(names) > 0 {
 			f.Left = append(f.Left, fmt.Sprintf("pod %s/%s", pods[i].Namespace, pods[i].Name))
 		}
-		use.Attached = append(use.Attached, names...)
+		use.Claimed = append(use.Claimed, names...)
 	}
 	for _, volume := range found {
 		v.volumes = append(v.volumes, volume)

@@ -299,15 +299,18 @@ func (w *world) attachedTo(volume string) []string {
 
 // attach is the attach-detach controller asking for an attachment, through the gate.
 func (w *world) attach(t *rapid.T, v Volume, node string) {
-	on := w.attachedTo(v.Name)
-	if n, there := w.nodes[node]; !there || n.taint || !n.ready || slices.Contains(on, node) || len(on) > 0 && !v.Shared() && !v.ReadOnly() {
-		return
-	}
-	if held := w.gate(v, node); held != nil {
+	if !w.mayAsk(v, node) || w.gate(v, node) != nil {
 		return
 	}
 	w.mustNotBeWritable(t, v, node)
 	w.attachments = append(w.attachments, attachment{v.Name, node, w.nodes[node].bootID})
+}
+
+// mayAsk tells whether Kubernetes would attach a volume to a node, for all it knows.
+func (w *world) mayAsk(v Volume, node string) bool {
+	on := w.attachedTo(v.Name)
+	n, there := w.nodes[node]
+	return there && !n.taint && n.ready && !slices.Contains(on, node) && (len(on) == 0 || v.Shared() || v.ReadOnly())
 }
 
 // gate asks the gate, on live facts.

@@ -93,6 +93,9 @@ func (f Facts) lingering(step *Step) []v1alpha1.HeldVolume {
 	var list []v1alpha1.HeldVolume
 	for _, v := range ownVolumes(f.Status.Volumes) {
 		if slices.ContainsFunc(f.Holding, func(h v1alpha1.HeldVolume) bool { return h.PersistentVolume == v.PersistentVolume }) {
+			if f.lingers(v) {
+				step.lookAgain(v.Until.Sub(f.Now))
+			}
 			continue
 		}
 		if back && !v.Waiting && (f.Override.Gate == "" || f.Override.Gate == GateTaint) {
@@ -105,6 +108,11 @@ func (f Facts) lingering(step *Step) []v1alpha1.HeldVolume {
 		}
 	}
 	return list
+}
+
+// lingers tells whether what runs on the node, in the boot on record, still has time to end.
+func (f Facts) lingers(v v1alpha1.HeldVolume) bool {
+	return v.Until != nil && f.Now.Before(v.Until.Time) && f.Node.Ready && f.Status.Node.BootID == f.Node.Machine.BootID
 }
 
 // mayHaveBeenForced tells whether volumes may have been detached by force since the

@@ -16,7 +16,8 @@ import (
 // model_test.go, checked at every step:
 //
 //   - no exclusive volume can be written to from two machines, and the gate lets
-//     none go, to whatever node, while another machine writes to it
+//     none go, to whatever node, while another machine writes to it; nor do the API
+//     server's own policies, of an attachment whose mark is lost while all is recorded
 //   - what is recorded as fenced is blocked; whom Fairlead lets in has booted
 //     since, or has nothing of before mounted
 //   - a boot that its Node says is fenced writes to nothing
@@ -325,6 +326,36 @@ func (w *world) storylines() map[string]func(*rapid.T) {
 			w.heartbeat(m)
 			w.pass(time.Minute)
 			w.taint(m.node, false, false)
+		},
+		"a mark is lost": func(t *rapid.T) {
+			for _, n := range w.everyName() {
+				w.settleDown(t, n)
+			}
+			w.attachUnmarked(t, drawVolume(t), w.drawNode(t))
+		},
+		"a node comes back with what was taken by force, and a mark is lost": func(t *rapid.T) {
+			m, v := w.drawMachine(t), drawVolume(t)
+			w.use(t, v, m.node)
+			w.settleDown(t, m.node)
+			m.reaches = false
+			w.nodeController(m.node)
+			w.pass(6 * time.Minute)
+			w.settleDown(t, m.node)
+			w.detachAll(m.node)
+			if rapid.Bool().Draw(t, "its kubelet starts anew") {
+				w.startKubelet(m)
+			}
+			w.heal(m)
+			for _, n := range w.everyName() {
+				w.settleDown(t, n)
+			}
+			if rapid.Bool().Draw(t, "it is attached again, and at once detached") {
+				w.attach(t, v, m.node)
+				w.settleDown(t, m.node)
+				w.detach(v.Name, m.node)
+				w.settleDown(t, m.node)
+			}
+			w.attachUnmarked(t, v, w.drawNode(t))
 		},
 		"a node comes back without a boot": func(t *rapid.T) {
 			m := w.drawMachine(t)

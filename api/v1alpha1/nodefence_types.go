@@ -201,6 +201,11 @@ type HeldVolume struct {
 	//
 	// +optional
 	Waiting bool `json:"waiting,omitempty"`
+	// Detached: the node works, its kubelet says that it uses the volume, and Kubernetes has
+	// detached it, by force. What runs there may write to it.
+	//
+	// +optional
+	Detached bool `json:"detached,omitempty"`
 	// Until then the volume is held although the node does not show it any more: the
 	// node was lost with it and came back without a boot, and was detached by force
 	// meanwhile. What still runs there is given the time to end.

@@ -221,7 +221,7 @@ func (w *world) expect(node string, phase v1alpha1.NodeFencePhase, reason string
 	if s := record.Status; s.Phase != phase || s.Reason != reason {
 		w.Fatalf("node %s is %s (%s), want %s (%s): %s", node, s.Phase, s.Reason, phase, reason, s.Message)
 	}
-	if got := record.Labels[fence.PhaseLabel]; got != string(phase) {
+	if got := record.Labels[fence.PhaseLabel]; got != fence.PhaseLabelValue(record.Status) {
 		w.Fatalf("node %s is %s and labelled %s", node, phase, got)
 	}
 	if got := slices.Contains(record.Finalizers, fence.RecordFinalizer); got != fence.Keep(record.Status) {
