@@ -157,7 +157,7 @@ func (f Facts) lost(step *Step) {
 		s.Incident = incidentOf(f.Node.Name, *s)
 		f.Override = Override{} // it was for a loss before this one
 	}
-	s.Volumes = union(s.Volumes, f.Holding)
+	s.Volumes = slices.DeleteFunc(union(s.Volumes, f.Holding), f.letGoUnfenced)
 	if f.gone() && f.Override.givesUp(f.Node, *s) {
 		s.Volumes = f.Holding // it is forgotten once nothing of it is left
 	}
@@ -184,6 +184,14 @@ func (f Facts) lost(step *Step) {
 	default:
 		step.say(v1alpha1.NodeFencing, ReasonFencing, what+"; fencing it")
 	}
+}
+
+// letGoUnfenced: it is of a machine that is gone, a volume that nobody holds, since that is switched
+// off, and for which nothing was fenced. Were it remembered, the machine would be fenced when that is switched
+// on again, by an address that somebody else may have by then, and the volume be held where it is.
+func (f Facts) letGoUnfenced(v v1alpha1.HeldVolume) bool {
+	fenced := slices.ContainsFunc(f.Status.Fences, func(r v1alpha1.Fence) bool { return keyOfFence(r) == keyOf(v) })
+	return f.gone() && !fenced && f.Policy.mode(v.Driver) == ModeOff
 }
 
 // unconfirmed tells whether a fence of this incident does not stand, wanted or not.

@@ -24,7 +24,7 @@ const changedMessage = "the NetworkFence was changed by somebody; it is made ane
 // waits until each is confirmed. One that fails does not keep the others waiting.
 func (f Facts) fencing(step *Step) {
 	s := &step.Status
-	s.Volumes = union(s.Volumes, f.Holding)
+	s.Volumes = slices.DeleteFunc(union(s.Volumes, f.Holding), f.letGoUnfenced)
 	switch {
 	case f.Override.Gate == GateUnfence && f.sharedWith() == "":
 		f.letIn(step)

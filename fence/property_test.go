@@ -39,6 +39,7 @@ func interleave(t *rapid.T, broken fault) {
 	w := newWorld(3, rapid.IntRange(0, 3).Draw(t, "shared address") == 3)
 	w.broken = broken
 	w.noUUIDs = rapid.IntRange(0, 3).Draw(t, "no UUIDs") == 3
+	w.bySwitch = rapid.Bool().Draw(t, "by the storage's own switch")
 	w.automatic = rapid.IntRange(0, 3).Draw(t, "automatic") == 3
 	actions := map[string]func(*rapid.T){"": func(t *rapid.T) {
 		w.check(t)
@@ -216,6 +217,20 @@ func (w *world) peopleActions(t *rapid.T) map[string]func(*rapid.T) {
 	if rapid.IntRange(0, 4).Draw(t, "people switch off") == 4 {
 		actions["switch"] = func(t *rapid.T) {
 			w.setMode(drawDriver(t), drawOf(t, "mode", ModeFence, ModeFence, ModeGuard, ModeOff))
+		}
+		actions["a node goes while it is switched off"] = func(t *rapid.T) {
+			m, v := w.drawMachine(t), drawVolume(t)
+			w.use(t, v, m.node)
+			w.settleDown(t, m.node)
+			w.setMode(v.Driver, ModeOff)
+			m.reaches = false
+			w.nodeController(m.node)
+			w.deleteNode(m.node)
+			w.settleDown(t, m.node)
+			w.detachAll(m.node)
+			w.settleDown(t, m.node)
+			w.setMode(v.Driver, ModeFence)
+			w.settleDown(t, m.node)
 		}
 	}
 	if rapid.IntRange(0, 2).Draw(t, "people tamper") == 2 {
