@@ -710,7 +710,8 @@ func (w *world) view() view {
 }
 
 // sources say by which addresses the storage knows a node, as old as its object
-// is here; what the CSIAddonsNodes say of the second cluster may be gone.
+// is here; what the CSIAddonsNodes say may be gone. Of the first cluster, whose client pods
+// are on the host network, the Node says the same then.
 func (v view) sources(node string) []v1alpha1.StorageIdentity {
 	var list []v1alpha1.StorageIdentity
 	for _, driver := range slices.Sorted(maps.Keys(modelDrivers)) {
@@ -719,9 +720,13 @@ func (v view) sources(node string) []v1alpha1.StorageIdentity {
 		if !there || v.silent[node] && cluster == "b" {
 			continue
 		}
+		source := SourceCSIAddonsNode
+		if v.silent[node] {
+			source = SourceNode
+		}
 		list = append(list, v1alpha1.StorageIdentity{
 			Driver: driver, ClusterID: cluster, Class: "class-" + driver,
-			Addresses: []v1alpha1.ClientAddress{{CIDR: HostPrefix(address).String(), Source: SourceCSIAddonsNode}},
+			Addresses: []v1alpha1.ClientAddress{{CIDR: HostPrefix(address).String(), Source: source}},
 		})
 	}
 	return list

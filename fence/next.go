@@ -132,7 +132,7 @@ func (f Facts) record(s *v1alpha1.NodeFenceStatus) {
 		before = nil // of another boot, or another machine
 	}
 	volumes := union(s.Volumes, f.Holding)
-	merged := merge(before, f.Ledger, f.Now, func(k key) bool {
+	merged := merge(before, f.Ledger, f.Now, f.Policy.MaxAge, func(k key) bool {
 		return slices.ContainsFunc(volumes, func(v v1alpha1.HeldVolume) bool { return keyOf(v) == k })
 	})
 	fresh := before != nil && s.Node == f.Node.Machine && s.LastHealthy != nil && f.Now.Sub(s.LastHealthy.Time) < RefreshEvery

@@ -642,6 +642,13 @@ func (w *world) lose(t *rapid.T, m *machine, v Volume) {
 		w.startClients(m, false)
 		w.act(t, w.view(), m.node, w.now, 100)
 	}
+	if v.ClusterID == "a" && rapid.Bool().Draw(t, "its CSIAddonsNodes have been gone for long") {
+		w.silent[m.node] = true
+		for passed := time.Duration(0); passed <= modelMaxAge; passed += RefreshEvery {
+			w.pass(RefreshEvery)
+			w.act(t, w.view(), m.node, w.now, 100)
+		}
+	}
 	m.reaches = false
 	w.nodeController(m.node)
 	w.taint(m.node, true, false)
@@ -652,6 +659,7 @@ func (w *world) lose(t *rapid.T, m *machine, v Volume) {
 // way, or until that has begun.
 func (w *world) mustComeIn(t *rapid.T, m *machine, begun bool) {
 	w.reboot(m)
+	w.silent = map[string]bool{}
 	for range 3 {
 		w.goWell(t)
 	}
