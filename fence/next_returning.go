@@ -163,7 +163,7 @@ func (f Facts) sayLettingIn(step *Step) {
 
 // settledSince are reasons why a node was not let in that would be said anew if they still held.
 func settledSince(reason string) bool {
-	return slices.Contains([]string{ReasonSharedAddress, ReasonDriverFailed, ReasonNoCSIAddons, ReasonWriteFailed}, reason)
+	return slices.Contains([]string{ReasonSharedAddress, ReasonDriverFailed, ReasonNoCSIAddons, ReasonWriteFailed, ReasonUnanswered}, reason)
 }
 
 // unfencing takes each fence back: Unfenced, confirmed, deleted. Deleting alone
@@ -184,6 +184,13 @@ func (f Facts) unfencing(step *Step) {
 			step.say(v1alpha1.NodeUnfencing, ReasonSharedAddress, shared)
 		} else if i >= 0 {
 			step.warn(v1alpha1.NodeUnfencing, ReasonDriverFailed, name(left[i].Driver, left[i].ClusterID)+": "+left[i].Message)
+		} else if s.Reason == ReasonSharedAddress {
+			for i := range left {
+				left[i].Since = metav1.NewTime(f.Now.Truncate(time.Second)) // from here on csi-addons is waited for
+			}
+			f.sayLettingIn(step)
+		} else if i := slices.IndexFunc(left, f.notAnswered); i >= 0 {
+			step.warn(v1alpha1.NodeUnfencing, ReasonUnanswered, "letting the node in again: waiting for NetworkFence "+left[i].Name+": "+noAnswer)
 		} else if settledSince(s.Reason) {
 			f.sayLettingIn(step)
 		}
@@ -232,6 +239,7 @@ func (f Facts) takeBack(step *Step, r *v1alpha1.Fence, shared bool) (done bool) 
 		step.Unfence = append(step.Unfence, n)
 	case n.LetIn():
 		r.State, r.Message = v1alpha1.FenceLeaving, ""
+		r.Since = metav1.NewTime(f.Now.Truncate(time.Second))
 	case n.failed():
 		f.askAnew(step, r, n)
 	}
