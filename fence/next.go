@@ -178,6 +178,8 @@ func (f Facts) lost(step *Step) {
 		step.say(v1alpha1.NodeLost, ReasonNothingHeld, what+"; no protected volume is on it")
 	case f.Override.givesUp(f.Node, *s):
 		step.warn(v1alpha1.NodeLost, ReasonOverridden, fmt.Sprintf("%s; it is not fenced, and its volumes are not held: %s says %q", what, f.Override.By, f.Override.Reason))
+	case !f.Node.OutOfService && !f.gone() && f.Override.Gate == GateAttach:
+		step.warn(v1alpha1.NodeLost, ReasonOverridden, fmt.Sprintf("%s; its volumes may be attached elsewhere although it is not fenced: %s says %q", what, f.Override.By, f.Override.Reason))
 	case !f.Node.OutOfService && !f.gone():
 		step.warn(v1alpha1.NodeLost, reason, fmt.Sprintf(
 			"%s; its volumes are held (%s). If it does not come back, shut it down and say so: kubectl taint nodes %s %s=nodeshutdown:NoExecute", what, list(VolumeNames(s.Volumes)), f.Node.Name, OutOfServiceTaint))

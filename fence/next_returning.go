@@ -3,6 +3,7 @@ package fence
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,7 +18,6 @@ func (f Facts) comeBack(step *Step) {
 	s := &step.Status
 	s.Volumes, s.LostSince = union(f.lingering(step), f.Holding), nil
 	f.record(s)
-	step.say(v1alpha1.NodeReturned, ReasonSettling, "the node has booted anew")
 	f.mayComeIn(step)
 }
 
@@ -54,16 +54,16 @@ func (f Facts) withdraw(step *Step) {
 
 // mayComeIn says what a node that is back waits for, or lets it in.
 func (f Facts) mayComeIn(step *Step) {
-	ready := f.Now.Sub(f.Node.ReadyChanged)
+	ready, back := f.Now.Sub(f.Node.ReadyChanged), f.isBack()
 	forced := f.Override.Gate == GateUnfence
 	switch {
-	case !forced && f.Node.OutOfService && !f.Policy.Automatic && !f.Node.OwnTaint:
-		step.say(v1alpha1.NodeReturned, ReasonTainted, fmt.Sprintf("the node has booted anew; let it in with: kubectl taint nodes %s %s-", f.Node.Name, OutOfServiceTaint))
+	case !forced && f.Node.OutOfService && !f.Policy.Automatic && (!f.Node.OwnTaint || f.Node.OthersTaint):
+		step.say(v1alpha1.NodeReturned, ReasonTainted, fmt.Sprintf("%s; let it in with: kubectl taint nodes %s %s-", back, f.Node.Name, OutOfServiceTaint))
 	case !forced && ready < f.Policy.ReadyFor:
-		step.say(v1alpha1.NodeReturned, ReasonSettling, fmt.Sprintf("the node has booted anew; it is let in when it has been Ready for %s", f.Policy.ReadyFor))
+		step.say(v1alpha1.NodeReturned, ReasonSettling, fmt.Sprintf("%s; it is let in when it has been Ready for %s", back, f.Policy.ReadyFor))
 		step.lookAgain(f.Policy.ReadyFor - ready)
 	case !forced && len(f.OldAttachments) > 0:
-		step.warn(v1alpha1.NodeReturned, ReasonOldAttachments, fmt.Sprintf("attachments of before it booted are left: %s", list(f.OldAttachments)))
+		step.warn(v1alpha1.NodeReturned, ReasonOldAttachments, fmt.Sprintf("attachments of before it booted are left: %s%s", list(f.OldAttachments), f.keptByPods()))
 	case !forced && len(step.successors) > 0:
 		step.warn(v1alpha1.NodeReturned, ReasonSuccessorLost, f.successorMessage(step.successors))
 	case f.sharedWith() != "":
@@ -71,6 +71,28 @@ func (f Facts) mayComeIn(step *Step) {
 	default:
 		f.letIn(step)
 	}
+}
+
+// keptByPods: Kubernetes keeps attached what pods use that were never taken off the node.
+// They can't mount anything before it is let in.
+func (f Facts) keptByPods() string {
+	if len(f.OldPods) == 0 {
+		return ""
+	}
+	namespace, pod, _ := strings.Cut(f.OldPods[0], "/")
+	return fmt.Sprintf("; pods that were there before it booted keep them (%s): kubectl delete pod -n %s %s", list(f.OldPods), namespace, pod)
+}
+
+// isBack says how: in a boot for which nothing was fenced, or as it was.
+func (f Facts) isBack() string {
+	fenced := slices.ContainsFunc(f.Status.Fences, func(r v1alpha1.Fence) bool {
+		n, there := f.object(r.Name)
+		return there && n.Labels[BootLabel] == LabelValue(f.Node.Machine.BootID)
+	})
+	if len(f.Status.Fences) == 0 || fenced {
+		return "the node is Ready again"
+	}
+	return "the node has booted anew"
 }
 
 // sharedWith finds another node that is kept out by the same address: letting
