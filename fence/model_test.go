@@ -911,7 +911,7 @@ func normal(s v1alpha1.NodeFenceStatus) string {
 		}
 		return t.UTC().String()
 	}
-	text := fmt.Sprint(s.Phase, "|", s.Reason, "|", s.Message, "|", s.Node, "|", at(s.LastHealthy), "|", at(s.LostSince), "|", s.Incident, "|", s.Addresses, "|", s.Volumes, "|", s.VolumeCount, "|", at(s.Tainted))
+	text := fmt.Sprint(s.Phase, "|", s.Reason, "|", s.Message, "|", s.Node, "|", at(s.LastHealthy), "|", at(s.LostSince), "|", s.Incident, "|", s.Addresses, "|", s.Volumes, "|", s.VolumeCount, "|", at(s.Tainted), "|", s.Ended)
 	for _, i := range s.Identities {
 		text += fmt.Sprintf("|%s %s %s %s %v", i.Driver, i.ClusterID, i.Class, i.Problem, i.Addresses)
 	}

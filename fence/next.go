@@ -27,6 +27,7 @@ func Next(f Facts) Step {
 	default:
 		f.watch(&step)
 	}
+	step.Status.Ended = f.ended(step.Status)
 	f.sayAddressTaken(&step)
 	f.sayLostSuccessors(&step)
 	step.Status.Volumes = sorted(append(step.Status.Volumes, step.successors...))

@@ -137,15 +137,38 @@ func (f Facts) countedOn(r v1alpha1.Fence) bool {
 	})
 }
 
-// strays are NetworkFences that were made for a boot of this node that is over,
-// and that its record does not know: a leader that hung while it made one, and
+// maxEnded incidents of one boot are remembered.
+const maxEnded = 8
+
+// ended are the incidents of this boot of which nothing is fenced any more.
+func (f Facts) ended(is v1alpha1.NodeFenceStatus) []string {
+	if is.Node.BootID != f.Status.Node.BootID {
+		return nil
+	}
+	ended := slices.Clone(f.Status.Ended)
+	for _, r := range f.Status.Fences {
+		if !slices.Contains(ended, r.Incident) {
+			ended = append(ended, r.Incident)
+		}
+	}
+	ended = slices.DeleteFunc(ended, func(incident string) bool {
+		return slices.ContainsFunc(is.Fences, func(r v1alpha1.Fence) bool { return r.Incident == incident })
+	})
+	return ended[max(0, len(ended)-maxEnded):]
+}
+
+// strays are NetworkFences that were made for a boot of this node that is over, or for
+// an incident that was over without a boot, and that its record does not know: a leader that hung while it made one, and
 // went on when all was over, or a record that somebody deleted.
 func (f Facts) strays() []v1alpha1.Fence {
 	var strays []v1alpha1.Fence
 	for _, n := range f.Fences {
 		boot := n.Labels[BootLabel]
-		if n.Labels[NodeLabel] != LabelValue(f.Node.Name) || boot == "" || boot == LabelValue(f.Node.Machine.BootID) && !n.Unfenced || f.ours(n) {
+		if n.Labels[NodeLabel] != LabelValue(f.Node.Name) || boot == "" || f.ours(n) {
 			continue
+		}
+		if boot == LabelValue(f.Node.Machine.BootID) && !n.Unfenced && !slices.Contains(f.Status.Ended, n.Labels[IncidentLabel]) {
+			continue // it may keep out what is mounted still, and its record be lost
 		}
 		r := v1alpha1.Fence{
 			Name: n.Name, Incident: n.Labels[IncidentLabel], Driver: n.Driver, ClusterID: n.Parameters["clusterID"],

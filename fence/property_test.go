@@ -581,6 +581,8 @@ func (w *world) mustComeBackUnfenced(t *rapid.T, m *machine, v Volume) {
 	if len(w.fences) == 0 {
 		t.Fatalf("no fence is asked for\n%s", w)
 	}
+	hung := w.view()
+	hung.fences = map[string]networkFence{} // a leader that has recorded what to ask for, and not asked yet
 	for _, name := range slices.Sorted(maps.Keys(w.fences)) {
 		w.csiAddons(t, name, drawOf(t, "how", "fails", "status is lost", "succeeds"))
 	}
@@ -605,6 +607,15 @@ func (w *world) mustComeBackUnfenced(t *rapid.T, m *machine, v Volume) {
 	w.taint(m.node, false, false)
 	for range 4 {
 		w.goWell(t)
+	}
+	if rapid.Bool().Draw(t, "a leader that hung goes on") {
+		if w.act(t, hung, m.node, hung.now, 100); len(w.fences) == 0 {
+			t.Fatalf("it asks for nothing\n%s", w)
+		}
+		w.csiAddonsRound(t)
+		for range 4 {
+			w.goWell(t)
+		}
 	}
 	if m.bootID() != boot || !w.isQuiet() || w.blocked(m, "a") || w.blocked(m, "b") {
 		t.Fatalf("%s is not healthy, though it came back before it was fenced\n%s", m.node, w)

@@ -109,6 +109,13 @@ type NodeFenceStatus struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=256
 	Fences []Fence `json:"fences,omitempty"`
+	// Ended are the latest incidents of which all fences were taken back in this boot: one that
+	// is made for them later shuts out a node that works.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8
+	Ended []string `json:"ended,omitempty"`
 	// Tainted is when Fairlead itself gave the node its out-of-service taint.
 	//
 	// +optional
