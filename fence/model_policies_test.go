@@ -36,10 +36,12 @@ func recordHolds(s v1alpha1.NodeFenceStatus, volume Volume, sameNode bool) bool 
 		switch {
 		case v.PersistentVolume != volume.Name:
 			return false
+		case v.Successor != nil && v.Successor.LostSince != nil:
+			return true
 		case sameNode:
 			return lost && s.Successor != (v1alpha1.MachineIdentity{}) && v.Successor == nil
 		}
-		return lost || s.Reason == ReasonTaintedButReady || (v.Until != nil || v.Detached) && !v.Shared || v.Successor != nil && v.Successor.LostSince != nil
+		return lost || s.Reason == ReasonTaintedButReady || (v.Until != nil || v.Detached) && !v.Shared
 	})
 }
 

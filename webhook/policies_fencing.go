@@ -79,7 +79,7 @@ const (
 	ofSuccessor = "has(v.successor) && has(v.successor.lostSince)"
 	ofNamesake  = recordLost + " && params.?status.?successor.hasValue() && !has(v.successor)"
 	recordHolds = "params.?status.?volumes.orValue([]).exists(v, v.persistentVolume == object.spec.source.?persistentVolumeName.orValue('') && (" +
-		sameNode + " ? " + ofNamesake + " : " + recordLost + " || " + tainted + " || " + stillMounted + " || " + ofSuccessor + "))"
+		ofSuccessor + " || (" + sameNode + " ? " + ofNamesake + " : " + recordLost + " || " + tainted + " || " + stillMounted + ")))"
 )
 
 // advice is text within a literal of CEL: no quotes.
