@@ -200,8 +200,8 @@ func (w *world) newMachine(node string) *machine {
 }
 
 func (w *world) newAddresses() map[string]netip.Addr {
-	n := byte(w.id())
-	return map[string]netip.Addr{"a": netip.AddrFrom4([4]byte{10, 0, 0, n}), "b": netip.AddrFrom16([16]byte{0xfd, 15: n})}
+	n := w.id()
+	return map[string]netip.Addr{"a": netip.AddrFrom4([4]byte{10, 0, byte(n >> 8), byte(n)}), "b": netip.AddrFrom16([16]byte{0xfd, 14: byte(n >> 8), 15: byte(n)})}
 }
 
 // machineOf a node's name, now.

@@ -241,6 +241,13 @@ func (w *world) change(name string, how func(*corev1.Node)) {
 	w.must(w.Status().Update(w.Context(), &n))
 }
 
+func (w *world) node(name string) *corev1.Node {
+	w.Helper()
+	var n corev1.Node
+	w.must(w.Get(w.Context(), client.ObjectKey{Name: name}, &n))
+	return &n
+}
+
 func (w *world) lose(name string) { w.Helper(); w.change(name, w.ready(corev1.ConditionUnknown)) }
 
 func (w *world) ready(status corev1.ConditionStatus) func(*corev1.Node) {
