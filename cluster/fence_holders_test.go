@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -117,16 +118,23 @@ func TestHoldersAreReadLive(t *testing.T) {
 // counted counts live reads, by verb and kind.
 type counted struct {
 	client.Client
+	mu    *sync.Mutex
 	reads map[string]int
 }
 
+func (c counted) count(what string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.reads[what]++
+}
+
 func (c counted) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-	c.reads[fmt.Sprintf("get %T", o)]++
+	c.count(fmt.Sprintf("get %T", o))
 	return c.Client.Get(ctx, key, o, opts...)
 }
 
 func (c counted) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	c.reads[fmt.Sprintf("list %T", list)]++
+	c.count(fmt.Sprintf("list %T", list))
 	return c.Client.List(ctx, list, opts...)
 }
 
@@ -152,7 +160,7 @@ func TestManyHoldersAreReadAtOnce(t *testing.T) {
 				objects = append(objects, using(fmt.Sprint("other-", i)))
 			}
 			c := withHolders(t, objects...)
-			live := counted{c, map[string]int{}}
+			live := counted{c, &sync.Mutex{}, map[string]int{}}
 			holders, err := NewHolderReader(live, c).Holders(t.Context(), fence.Volume{Name: "pv-a", Driver: rbd, Handle: "a"})
 			if err != nil || len(holders) != test.holders {
 				t.Fatalf("got %d holders (%v)", len(holders), err)

@@ -41,7 +41,7 @@ func recordHolds(s v1alpha1.NodeFenceStatus, volume Volume, sameNode bool) bool 
 		case sameNode:
 			return lost && s.Successor != (v1alpha1.MachineIdentity{}) && v.Successor == nil
 		}
-		return lost || s.Reason == ReasonTaintedButReady || (v.Until != nil || v.Detached) && !v.Shared
+		return lost || s.Reason == ReasonTaintedButReady || (v.Until != nil || v.Detached) && (!v.Shared || s.Phase != v1alpha1.NodeHealthy)
 	})
 }
 

@@ -72,8 +72,9 @@ const (
 	bootID     = "params.?status.?nodeInfo.?bootID.orValue('')"
 	fencedBoot = bootID + " != '' && params.metadata.?annotations[?'" + fence.FencedBootAnnotation + "'].orValue('') == " + bootID
 	recordLost = "params.?status.?phase.orValue('') in ['" + string(v1alpha1.NodeLost) + "', '" + string(v1alpha1.NodeFencing) + "']"
-	// Of a node that works: its kubelet uses what was detached by force, or may do so.
-	stillMounted = "(has(v.until) || v.?detached.orValue(false)) && !v.?shared.orValue(false)"
+	// Of a node that works: its kubelet uses what was detached by force, or may do so. What is shared may have
+	// other writers, but one that is not healthy may be tainted still.
+	stillMounted = "(has(v.until) || v.?detached.orValue(false)) && (!v.?shared.orValue(false) || params.?status.?phase.orValue('') != '" + string(v1alpha1.NodeHealthy) + "')"
 	tainted      = "params.?status.?reason.orValue('') == '" + fence.ReasonTaintedButReady + "'"
 	// Another machine that has taken the name of the one on record is not that one.
 	ofSuccessor = "has(v.successor) && has(v.successor.lostSince)"
