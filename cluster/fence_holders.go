@@ -134,14 +134,30 @@ func (r *HolderReader) Attached(ctx context.Context, driver string) (bool, error
 	return d.Spec.AttachRequired == nil || *d.Spec.AttachRequired, nil
 }
 
-// atOnce is how many nodes are read at a time.
-const atOnce = 8
+const (
+	// atOnce is how many nodes are read at a time.
+	atOnce = 8
+	// each, and no more, of a volume's holders are read one by one. Where a shared volume
+	// is on hundreds of nodes, two requests for each would take longer than an admission may.
+	each = 16
+	// share of all nodes, as one in so many, that is worth reading all of them at once.
+	share = 8
+)
 
 // Holders are the nodes that have or had a volume, each as it is now.
 func (r *HolderReader) Holders(ctx context.Context, v fence.Volume) ([]fence.Holder, error) {
 	names, err := r.holderNames(ctx, v)
 	if err != nil {
 		return nil, err
+	}
+	if len(names) > each {
+		var known corev1.NodeList
+		if err := r.candidates.List(ctx, &known, client.UnsafeDisableDeepCopy); err != nil {
+			return nil, fmt.Errorf("counting nodes: %w", err)
+		}
+		if len(names)*share >= len(known.Items) {
+			return r.listed(ctx, v, names)
+		}
 	}
 	holders := make([]fence.Holder, len(names))
 	group, ctx := errgroup.WithContext(ctx)
@@ -223,21 +239,52 @@ func (r *HolderReader) HolderOf(ctx context.Context, v fence.Volume, name string
 }
 
 func (r *HolderReader) holder(ctx context.Context, name, volume string) (fence.Holder, error) {
+	node, record := &corev1.Node{}, &v1alpha1.NodeFence{}
+	if there, err := get(ctx, r.live, name, node); err != nil {
+		return fence.Holder{}, err
+	} else if !there {
+		node = nil
+	}
+	if there, err := get(ctx, r.live, name, record); err != nil {
+		return fence.Holder{}, err
+	} else if !there {
+		record = nil
+	}
+	return holderOf(name, volume, node, record), nil
+}
+
+// listed reads all nodes and records at once, and returns those of some names.
+func (r *HolderReader) listed(ctx context.Context, v fence.Volume, names []string) ([]fence.Holder, error) {
+	var nodes corev1.NodeList
+	if err := r.live.List(ctx, &nodes); err != nil {
+		return nil, fmt.Errorf("reading the nodes that may hold volume %s: %w", v.Name, err)
+	}
+	var records v1alpha1.NodeFenceList
+	if err := r.live.List(ctx, &records); err != nil {
+		return nil, fmt.Errorf("reading the NodeFences that may hold volume %s: %w", v.Name, err)
+	}
+	nodeOf, recordOf := map[string]*corev1.Node{}, map[string]*v1alpha1.NodeFence{}
+	for i := range nodes.Items {
+		nodeOf[nodes.Items[i].Name] = &nodes.Items[i]
+	}
+	for i := range records.Items {
+		recordOf[records.Items[i].Name] = &records.Items[i]
+	}
+	var holders []fence.Holder
+	for _, name := range names {
+		holders = append(holders, holderOf(name, fence.UniqueName(v.Driver, v.Handle), nodeOf[name], recordOf[name]))
+	}
+	return holders, nil
+}
+
+// holderOf what was read of a node, by the unique name of a volume; nil is not there.
+func holderOf(name, volume string, node *corev1.Node, record *v1alpha1.NodeFence) fence.Holder {
 	h := fence.Holder{Node: fence.Node{Name: name}}
-	var node corev1.Node
-	switch err := r.live.Get(ctx, client.ObjectKey{Name: name}, &node); {
-	case err == nil:
-		h.Node = FenceNode(&node)
-		h.InUse = slices.Contains(node.Status.VolumesInUse, corev1.UniqueVolumeName(volume))
-	case !apierrors.IsNotFound(err):
-		return h, fmt.Errorf("reading node %s: %w", name, err)
+	if node != nil {
+		h.Node, h.InUse = FenceNode(node), slices.Contains(node.Status.VolumesInUse, corev1.UniqueVolumeName(volume))
 	}
-	var record v1alpha1.NodeFence
-	switch err := r.live.Get(ctx, client.ObjectKey{Name: name}, &record); {
-	case err == nil:
+	if record != nil {
 		h.Status, h.Override = record.Status, fence.ReadOverride(record.Annotations, record.Status)
-	case !apierrors.IsNotFound(err):
-		return h, fmt.Errorf("reading NodeFence %s: %w", name, err)
 	}
-	return h, nil
+	return h
 }

@@ -1,7 +1,11 @@
 package cluster
 
 import (
+	"context"
+	"fmt"
+	"maps"
 	"slices"
+	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -108,6 +112,69 @@ func TestHoldersAreReadLive(t *testing.T) {
 	}
 	if h := holders[1]; !h.Node.Exists || !h.Node.Ready || !h.Node.OutOfService || h.Status.Phase != v1alpha1.NodeLost || h.Override != override {
 		t.Errorf("got %+v", h)
+	}
+}
+
+// counted counts live reads, by verb and kind.
+type counted struct {
+	client.Client
+	mu    *sync.Mutex
+	reads map[string]int
+}
+
+func (c counted) count(what string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.reads[what]++
+}
+
+func (c counted) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+	c.count(fmt.Sprintf("get %T", o))
+	return c.Client.Get(ctx, key, o, opts...)
+}
+
+func (c counted) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	c.count(fmt.Sprintf("list %T", list))
+	return c.Client.List(ctx, list, opts...)
+}
+
+// A shared volume of a DaemonSet is on every node: each attachment would else take two
+// requests for each that has it.
+func TestManyHoldersAreReadAtOnce(t *testing.T) {
+	const unique = "kubernetes.io/csi/" + rbd + "^a"
+	for name, test := range map[string]struct {
+		holders, others int
+		want            map[string]int
+	}{
+		"few":                   {each, 0, map[string]int{"get *v1.Node": each, "get *v1alpha1.NodeFence": each, "list *v1alpha1.NodeFenceList": 1}},
+		"many":                  {each + 1, 4, map[string]int{"list *v1.NodeList": 1, "list *v1alpha1.NodeFenceList": 2}},
+		"many, and few of them": {each + 1, each * share, map[string]int{"get *v1.Node": each + 1, "get *v1alpha1.NodeFence": each + 1, "list *v1alpha1.NodeFenceList": 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			gone := remembering("gone", "Lost", "pv-a")
+			objects := []client.Object{gone}
+			for i := range test.holders - 1 {
+				objects = append(objects, using(fmt.Sprint("node-", i), unique))
+			}
+			for i := range test.others {
+				objects = append(objects, using(fmt.Sprint("other-", i)))
+			}
+			c := withHolders(t, objects...)
+			live := counted{c, &sync.Mutex{}, map[string]int{}}
+			holders, err := NewHolderReader(live, c).Holders(t.Context(), fence.Volume{Name: "pv-a", Driver: rbd, Handle: "a"})
+			if err != nil || len(holders) != test.holders {
+				t.Fatalf("got %d holders (%v)", len(holders), err)
+			}
+			if !maps.Equal(live.reads, test.want) {
+				t.Errorf("read %v, want %v", live.reads, test.want)
+			}
+			for _, h := range holders {
+				lost := h.Node.Name == "gone"
+				if h.Node.Exists == lost || h.InUse == lost || (h.Status.Phase == v1alpha1.NodeLost) != lost {
+					t.Errorf("%s is %+v", h.Node.Name, h)
+				}
+			}
+		})
 	}
 }
 

@@ -44,11 +44,13 @@ func (r *FenceReader) attachedTo(ctx context.Context, node string) ([]attachedVo
 func (r *FenceReader) addHolding(ctx context.Context, v *FenceView) error {
 	f := &v.Facts
 	found := map[string]fence.Volume{}
+	asked := firstAsked(f.Status.Fences)
+	older := func(created time.Time) bool { return f.Node.Ready && !asked.IsZero() && !created.After(asked) }
 	var use fence.Use
 	for _, a := range v.attached {
 		what := fmt.Sprintf("VolumeAttachment %s of %s", a.name, a.volume)
 		f.Left = append(f.Left, what)
-		if asked := firstAsked(f.Status.Fences); f.Node.Ready && !asked.IsZero() && !a.created.After(asked) {
+		if older(a.created) {
 			f.OldAttachments = append(f.OldAttachments, what)
 		}
 		use.Attached = append(use.Attached, a.volume)
@@ -72,9 +74,13 @@ func (r *FenceReader) addHolding(ctx context.Context, v *FenceView) error {
 			return err
 		}
 		if len(names) > 0 {
-			f.Left = append(f.Left, fmt.Sprintf("pod %s/%s", pods[i].Namespace, pods[i].Name))
+			pod := pods[i].Namespace + "/" + pods[i].Name
+			f.Left = append(f.Left, "pod "+pod)
+			if older(pods[i].CreationTimestamp.Time) {
+				f.OldPods = append(f.OldPods, pod)
+			}
 		}
-		use.Attached = append(use.Attached, names...)
+		use.Claimed = append(use.Claimed, names...)
 	}
 	for _, volume := range found {
 		v.volumes = append(v.volumes, volume)

@@ -273,8 +273,14 @@ func TestAttachmentsFromBeforeTheNodeWasFenced(t *testing.T) {
 		fencedNodeObject("node-1", "192.168.1.1"), fencedPV("old", rbdDriver, "one"), fencedPV("new", rbdDriver, "one"),
 		attachedAt("old", rbdDriver, "node-1", asked), attachedAt("new", rbdDriver, "node-1", asked.Add(time.Second)),
 	}
-	if got := (fenceWorld{objects: append(objects, record)}).facts(t, "node-1").Facts.OldAttachments; !slices.Equal(got, []string{"VolumeAttachment va-old-node-1 of old"}) {
-		t.Errorf("got %q", got)
+	for name, created := range map[string]time.Time{"old": asked, "new": asked.Add(time.Second)} {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "app-" + name, CreationTimestamp: metav1.NewTime(created)}, Spec: corev1.PodSpec{NodeName: "node-1"}}
+		pod.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "claim-" + name}}}}
+		objects = append(objects, pod)
+	}
+	got := (fenceWorld{objects: append(objects, record)}).facts(t, "node-1").Facts
+	if !slices.Equal(got.OldAttachments, []string{"VolumeAttachment va-old-node-1 of old"}) || !slices.Equal(got.OldPods, []string{"default/app-old"}) {
+		t.Errorf("got %q and %q", got.OldAttachments, got.OldPods)
 	}
 	if got := (fenceWorld{objects: objects}).facts(t, "node-1").Facts.OldAttachments; len(got) != 0 {
 		t.Errorf("old although nothing was fenced: %q", got)

@@ -13,9 +13,10 @@ import (
 	config "github.com/fairlead-io/fairlead/api/config/v1alpha1"
 )
 
-// FenceNodeChanged tells whether anything changed that fencing reads of a node.
+// FenceNodeChanged tells whether anything changed that fencing reads of a node. One that
+// is cordoned is drained, mostly.
 func FenceNodeChanged(was, is *corev1.Node) bool {
-	return !reflect.DeepEqual(FenceNode(was), FenceNode(is)) || !slices.Equal(volumesInUse(was), volumesInUse(is))
+	return was.Spec.Unschedulable != is.Spec.Unschedulable || !reflect.DeepEqual(FenceNode(was), FenceNode(is)) || !slices.Equal(volumesInUse(was), volumesInUse(is))
 }
 
 // NodesByID are the nodes that a driver calls so: all that say so, or else the one

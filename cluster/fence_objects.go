@@ -27,6 +27,7 @@ func FenceNode(n *corev1.Node) fence.Node {
 		if t.Key == fence.OutOfServiceTaint {
 			node.OutOfService = true
 			node.OwnTaint = node.OwnTaint || t.Value == fence.OwnTaintValue
+			node.OthersTaint = node.OthersTaint || t.Value != fence.OwnTaintValue
 		}
 	}
 	for _, a := range n.Status.Addresses {

@@ -70,7 +70,7 @@ func (r *FenceReader) watched(ctx context.Context, v *FenceView, id identityKey)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	maps.DeleteFunc(w.remembered, func(k ledgerKey, _ remembered) bool { return k.node == key.node && k.boot != key.boot })
+	maps.DeleteFunc(w.remembered, func(_ ledgerKey, r remembered) bool { return v.Facts.Now.Sub(r.at) >= sourced })
 	w.remembered[key] = remembered{v.Facts.Now, cidrs, problem}
 	return cidrs, problem, nil
 }

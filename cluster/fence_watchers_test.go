@@ -217,3 +217,24 @@ func TestWatchersOfAnotherClusterAreNoSource(t *testing.T) {
 		t.Fatalf("got %q, asked %q", got, runner.asked)
 	}
 }
+
+// Autoscaled nodes never get a name twice.
+func TestWhatWatchersSaidOfNodesThatAreGoneIsForgotten(t *testing.T) {
+	longAgo := fenceNoon.Add(-time.Hour)
+	w := NewWatchers(map[string]Runner{"rook-ceph": &scripted{answers: map[string]string{"=i-a": openFrom("192.168.20.1"), "=i-b": openFrom("192.168.20.2")}}}, time.Now)
+	r := fenceWorld{profile: config.FencingProfile{Watchers: config.WatchersSource}, objects: []client.Object{
+		fencedNodeObject("node-1", "192.168.1.1"), fencedClient("csi-1", "node-1", onNetwork("10.244.1.7")),
+		fencedNodeObject("node-2", "192.168.1.2"), fencedClient("csi-2", "node-2", onNetwork("10.244.1.8")),
+		fencedPV("a", rbdDriver, "rook-ceph", image("i-a")), attachedAt("a", rbdDriver, "node-1", longAgo),
+		fencedPV("b", rbdDriver, "rook-ceph", image("i-b")), attachedAt("b", rbdDriver, "node-2", longAgo),
+	}}.reader(t).WithWatchers(w)
+	for _, look := range []struct {
+		node string
+		at   time.Time
+		want int
+	}{{"node-1", fenceNoon, 1}, {"node-2", fenceNoon.Add(time.Minute), 2}, {"node-2", fenceNoon.Add(time.Hour), 1}} {
+		if _, err := r.Facts(t.Context(), look.node, look.at); err != nil || len(w.remembered) != look.want {
+			t.Fatalf("at %s, remembered are %v (%v)", look.at, w.remembered, err)
+		}
+	}
+}

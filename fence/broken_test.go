@@ -18,6 +18,23 @@ type fault struct {
 	gate           func(v Volume, node string, holders []Holder, p Policy) *Held
 	facts          func(w *world, v view, f *Facts)
 	believesCaches bool
+	// What the API server's policies find records by, and hold by them.
+	labelled func(v1alpha1.NodeFenceStatus) string
+	holds    func(s v1alpha1.NodeFenceStatus, v Volume, sameNode bool) bool
+}
+
+func (f fault) label(s v1alpha1.NodeFenceStatus) string {
+	if f.labelled != nil {
+		return f.labelled(s)
+	}
+	return PhaseLabelValue(s)
+}
+
+func (f fault) recordHolds(s v1alpha1.NodeFenceStatus, v Volume, sameNode bool) bool {
+	if f.holds != nil {
+		return f.holds(s, v, sameNode)
+	}
+	return recordHolds(s, v, sameNode)
 }
 
 // faults are the pieces that invariant 10 rests on, and what their loss must lead to.
@@ -59,6 +76,26 @@ var faults = map[string]struct {
 	}}, "invariant 10"},
 	"what lets in again is left there": {fault{facts: func(_ *world, _ view, f *Facts) {
 		f.Fences = slices.DeleteFunc(f.Fences, func(n NetworkFence) bool { return !f.ours(n) && n.Unfenced })
+	}}, "invariant 10"},
+	"policies find no record of a node that is back": {fault{labelled: func(s v1alpha1.NodeFenceStatus) string { return string(s.Phase) }}, "invariant 10"},
+	"policies hold nothing that is still mounted": {fault{holds: func(s v1alpha1.NodeFenceStatus, v Volume, sameNode bool) bool {
+		return (s.Phase == v1alpha1.NodeLost || s.Phase == v1alpha1.NodeFencing) && recordHolds(s, v, sameNode)
+	}}, "invariant 10"},
+	"what is attached again is forgotten to linger": {fault{facts: func(_ *world, _ view, f *Facts) {
+		for i, v := range f.Status.Volumes {
+			if slices.ContainsFunc(f.Holding, func(h v1alpha1.HeldVolume) bool { return h.PersistentVolume == v.PersistentVolume }) {
+				f.Status.Volumes = slices.Clone(f.Status.Volumes)
+				f.Status.Volumes[i].Until = nil
+			}
+		}
+	}}, "invariant 10"},
+	"policies hold what lingers, and not what is in use": {fault{facts: func(_ *world, _ view, f *Facts) {
+		for i := range f.Holding {
+			f.Holding[i].Detached = false
+		}
+	}}, "invariant 10"},
+	"policies know machines by their names alone": {fault{holds: func(s v1alpha1.NodeFenceStatus, v Volume, sameNode bool) bool {
+		return !sameNode && recordHolds(s, v, sameNode)
 	}}, "invariant 10"},
 	"caches are believed": {fault{believesCaches: true}, "invariant 10"},
 }

@@ -40,7 +40,7 @@ func TestMergeKeepsEarlierAddresses(t *testing.T) {
 		"another storage, of it": {list(earlier(identity(other, "b", "10.0.0.2/32"), "10.0.0.1/32")), nil, "10.0.0.2/32 CSIAddonsNode 12:00"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			merged := merge(test.before, test.now, noon.Add(time.Minute), func(k key) bool { return k == key{rbd, "a"} })
+			merged := merge(test.before, test.now, noon.Add(time.Minute), DefaultMaxAge, func(k key) bool { return k == key{rbd, "a"} })
 			want := merged[0].Driver + "/" + merged[0].ClusterID + " " + test.want
 			if got := textOfLedger(merged); got != want {
 				t.Fatalf("got  %s\nwant %s", got, want)

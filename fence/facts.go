@@ -26,8 +26,9 @@ type Node struct {
 	// Ready is the node's condition, and ReadyChanged when it last changed.
 	Ready        bool
 	ReadyChanged time.Time
-	// OutOfService: the node has the taint; OwnTaint: Fairlead gave it.
-	OutOfService, OwnTaint bool
+	// OutOfService: the node has the taint; OwnTaint: Fairlead gave it; OthersTaint:
+	// somebody else did, or gave one of another effect beside it.
+	OutOfService, OwnTaint, OthersTaint bool
 	// FencedBoot is what its annotation FencedBootAnnotation says.
 	FencedBoot string
 	// Addresses of the node, internal and external ones.
@@ -85,6 +86,8 @@ type Facts struct {
 	Left []string
 	// OldAttachments are the attachments of Left that are older than the fences on record.
 	OldAttachments []string
+	// OldPods are the pods of Left, as namespace/name, that are too.
+	OldPods []string
 	// Ledger is what the sources say of the node now. Only read while it is Ready.
 	Ledger []v1alpha1.StorageIdentity
 	// Fences are all NetworkFences of the cluster, Fairlead's and others'.

@@ -43,8 +43,9 @@ func (v Volume) Held() v1alpha1.HeldVolume {
 
 // Use is what shows that a volume is on a node.
 type Use struct {
-	// Attached names PersistentVolumes: of the node's VolumeAttachments, and of its pods' claims.
-	Attached []string
+	// Attached names the PersistentVolumes of the node's VolumeAttachments, and Claimed
+	// those of its pods' claims.
+	Attached, Claimed []string
 	// AttachedNames are the unique names in the node's status.volumesAttached, and
 	// InUse those in its status.volumesInUse.
 	AttachedNames, InUse []string
@@ -62,9 +63,10 @@ func Holding(use Use, volumes []Volume, protected func(driver string) bool) []v1
 		}
 		unique := UniqueName(v.Driver, v.Handle)
 		attached := slices.Contains(use.Attached, v.Name) || slices.Contains(use.AttachedNames, unique)
-		if attached || slices.Contains(use.InUse, unique) {
+		claimed, inUse := slices.Contains(use.Claimed, v.Name), slices.Contains(use.InUse, unique)
+		if attached || claimed || inUse {
 			h := v.Held()
-			h.Waiting = !attached
+			h.Waiting, h.Detached = !attached && !claimed, !attached && inUse
 			held = append(held, h)
 		}
 	}
@@ -84,6 +86,10 @@ func (f Facts) remembered() []v1alpha1.HeldVolume {
 			v.Waiting = v.Waiting && f.Status.Volumes[was].Waiting
 		} else {
 			v.Waiting = v.Waiting && f.watched()
+		}
+		v.Detached = v.Detached && !v.Waiting && f.Node.Ready
+		if was >= 0 && f.lingers(f.Status.Volumes[was]) {
+			v.Until = f.Status.Volumes[was].Until // it is attached to the node again, and may be taken away at once
 		}
 	}
 	return now

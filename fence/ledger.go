@@ -23,23 +23,35 @@ var sources = []string{SourceCSIAddonsNode, SourceMultus, SourceNode, SourceWatc
 // merge takes what the sources say now in place of what they said before, in one
 // boot of one machine. An identity that nobody reports any more stays as old as it
 // is, since a CSIAddonsNode goes before anybody notices that its node is lost; nor
-// does a less sure source take the place of a surer one that has fallen silent.
+// does a less sure source take the place of a surer one that has just fallen silent. It does
+// before what the surer one said is too old to fence by, half of maxAge; and what that said is then
+// kept as earlier addresses. Where no source is left to take its place, the identity says so.
+// What to fence with is as it is now, whoever says the addresses.
 //
 // What is mounted stays mounted by the address that the client had then, for the
 // kernel at least, whatever address the client's pod gets when it starts anew. So an
 // address that is reported no more is kept as an earlier one while the node holds
 // volumes of the identity.
-func merge(before, now []v1alpha1.StorageIdentity, at time.Time, holds func(key) bool) []v1alpha1.StorageIdentity {
+func merge(before, now []v1alpha1.StorageIdentity, at time.Time, maxAge time.Duration, holds func(key) bool) []v1alpha1.StorageIdentity {
 	var merged []v1alpha1.StorageIdentity
 	for _, i := range now {
 		i = *i.DeepCopy()
 		for n := range i.Addresses {
 			i.Addresses[n].LastSeen = metav1.NewTime(at.Truncate(time.Second))
 		}
-		if old, known := (key{i.Driver, i.ClusterID}).in(before); known && rank(old) < rank(i) {
-			i = old
-		} else if known {
+		old, known := (key{i.Driver, i.ClusterID}).in(before)
+		silent := at.Sub(latest(old).LastSeen.Time)
+		switch {
+		case !known:
+		case rank(old) >= rank(i), len(i.Addresses) > 0 && silent > maxAge/2:
 			i.Addresses = append(i.Addresses, gone(old, i)...)
+		default:
+			kept := *old.DeepCopy()
+			kept.Class, kept.Secret = i.Class, i.Secret
+			if silent > maxAge && len(i.Addresses) == 0 {
+				kept.Problem = latest(old).Source + silentSince + i.Problem
+			}
+			i = kept
 		}
 		merged = append(merged, i)
 	}
@@ -55,6 +67,17 @@ func merge(before, now []v1alpha1.StorageIdentity, at time.Time, holds func(key)
 		return strings.Compare(a.Driver+"\x00"+a.ClusterID, b.Driver+"\x00"+b.ClusterID)
 	})
 	return merged
+}
+
+// silentSince is between the source of addresses that are too old and why there are no others.
+const silentSince = ", by which its addresses were known, has said nothing for longer than fencing.maxAge; "
+
+// latest address of an identity: an earlier one is as old as it is.
+func latest(i v1alpha1.StorageIdentity) v1alpha1.ClientAddress {
+	if len(i.Addresses) == 0 {
+		return v1alpha1.ClientAddress{}
+	}
+	return slices.MaxFunc(i.Addresses, func(a, b v1alpha1.ClientAddress) int { return a.LastSeen.Compare(b.LastSeen.Time) })
 }
 
 // gone are the addresses of old that now has no more, the latest first.
@@ -77,20 +100,22 @@ const (
 )
 
 // boundEarlier drops earlier addresses where nothing can be mounted by them any more,
-// and says so where not all may be on record.
+// and says so where not all may be on record. What a surer source than the present one
+// said stays: it may be how the storage knows the node still.
 func boundEarlier(i *v1alpha1.StorageIdentity, holds func(key) bool) {
-	most := 0
-	if holds(key{i.Driver, i.ClusterID}) {
-		most = maxEarlier
-	}
-	earlier := 0
+	held, earlier := holds(key{i.Driver, i.ClusterID}), 0
+	present := rank(*i)
 	i.Addresses = slices.DeleteFunc(slices.Clone(i.Addresses), func(a v1alpha1.ClientAddress) bool {
-		if a.Earlier {
-			earlier++
+		if !a.Earlier {
+			return false
 		}
-		return a.Earlier && earlier > most
+		if !held && slices.Index(sources, a.Source) >= present {
+			return true
+		}
+		earlier++
+		return earlier > maxEarlier
 	})
-	if most > 0 && earlier >= most {
+	if earlier >= maxEarlier {
 		i.Problem = tooMany
 	} else if i.Problem == tooMany {
 		i.Problem = ""

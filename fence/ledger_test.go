@@ -57,7 +57,7 @@ func TestMergeOfLedgers(t *testing.T) {
 		"what is read is not changed": {nil, []v1alpha1.StorageIdentity{one}, rbd + "/a 10.0.0.1/32 CSIAddonsNode 12:01"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := textOfLedger(merge(test.before, test.now, later, func(key) bool { return false })); got != test.want {
+			if got := textOfLedger(merge(test.before, test.now, later, DefaultMaxAge, func(key) bool { return false })); got != test.want {
 				t.Fatalf("got  %s\nwant %s", got, test.want)
 			}
 		})
@@ -145,5 +145,51 @@ func TestSameLedger(t *testing.T) {
 	}
 	if sameLedger(same, nil) || !sameLedger(nil, nil) {
 		t.Error("none is not one")
+	}
+}
+
+// A surer source may fall silent for the whole boot: the sidecar can't be reached, or the
+// class was deleted. Before its word is too old to fence by, a less sure one takes its place.
+func TestASilentSourceGivesWayToALessSureOne(t *testing.T) {
+	one, two := identity(rbd, "a", "10.0.0.1/32"), identity(rbd, "a", "10.0.0.2/32")
+	none := v1alpha1.StorageIdentity{Driver: rbd, ClusterID: "a", Problem: "no client pod is there"}
+	list := func(i v1alpha1.StorageIdentity) []v1alpha1.StorageIdentity { return []v1alpha1.StorageIdentity{i} }
+	for name, test := range map[string]struct {
+		now   v1alpha1.StorageIdentity
+		after time.Duration
+		want  string
+	}{
+		"for a moment":                 {from(SourceNode, one), DefaultMaxAge / 2, "10.0.0.1/32 CSIAddonsNode 12:00"},
+		"for longer":                   {from(SourceNode, one), 8 * time.Minute, "10.0.0.1/32 Node 12:08"},
+		"and says something else":      {from(SourceNode, two), 8 * time.Minute, "10.0.0.2/32 Node 12:08 10.0.0.1/32 CSIAddonsNode 12:00 earlier"},
+		"and nobody says anything":     {none, 8 * time.Minute, "10.0.0.1/32 CSIAddonsNode 12:00"},
+		"and nobody does for too long": {none, 16 * time.Minute, "10.0.0.1/32 CSIAddonsNode 12:00 CSIAddonsNode, by which its addresses were known, has said nothing for longer than fencing.maxAge; no client pod is there"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, held := range []bool{true, false} {
+				merged := merge(list(one), list(test.now), noon.Add(test.after), DefaultMaxAge, func(key) bool { return held })
+				if got, want := textOfLedger(merged), rbd+"/a "+test.want; got != want {
+					t.Fatalf("held %t: got\n%s\nwant\n%s", held, got, want)
+				}
+			}
+		})
+	}
+	// It speaks again: then it is believed again.
+	merged := merge(list(from(SourceNode, two)), list(one), noon.Add(time.Minute), DefaultMaxAge, func(key) bool { return false })
+	if got, want := textOfLedger(merged), rbd+"/a 10.0.0.1/32 CSIAddonsNode 12:01"; got != want {
+		t.Fatalf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// A fence made with a class that is there no more is never answered.
+func TestWhatToFenceWithIsAsItIsNow(t *testing.T) {
+	before, now := identity(rbd, "a", "10.0.0.1/32"), from(SourceNode, identity(rbd, "a", "10.0.0.1/32"))
+	now.Class, now.Secret = "", &v1alpha1.SecretReference{Name: "s", Namespace: "n"}
+	merged := merge([]v1alpha1.StorageIdentity{before}, []v1alpha1.StorageIdentity{now}, noon.Add(time.Minute), DefaultMaxAge, func(key) bool { return true })
+	if i := merged[0]; i.Class != "" || i.Secret == nil || i.Addresses[0].Source != SourceCSIAddonsNode {
+		t.Fatalf("got %+v", i)
+	}
+	if before.Class == "" {
+		t.Fatal("what is read is not changed")
 	}
 }

@@ -137,7 +137,9 @@ type world struct {
 	nodesGate bool // the webhook for nodes is up; it is fail-open
 	automatic bool
 	modes     map[string]Mode
-	driverUp  map[string]bool
+	// bySwitch: what is off is so by the storage's own switch; the configuration protects it still.
+	bySwitch bool
+	driverUp map[string]bool
 
 	views []view
 	// broken is a piece of Fairlead that does not work.
@@ -155,6 +157,8 @@ type world struct {
 	looked map[string]int
 	// targets of NetworkFences, by name: the boot each was made for.
 	targets map[string]string
+	// given up: machines, by boot and driver, that were gone and unfenced while that was switched off.
+	givenUp map[string]bool
 	// stood: NetworkFences, by name, and incidents, for which volumes may have been let
 	// go: Fairlead has recorded that it stands, or an operator has opened the gate.
 	stood map[string]bool
@@ -172,7 +176,7 @@ func newWorld(nodes int, sharedAddress bool) *world {
 		now: time.Unix(1_000_000, 0), blocks: map[string]map[string]block{"a": {}, "b": {}},
 		nodes: map[string]worldNode{}, records: map[string]record{}, fences: map[string]networkFence{}, silent: map[string]bool{},
 		nodesGate: true, modes: map[string]Mode{}, driverUp: map[string]bool{},
-		forgiven: map[string]bool{}, noticed: map[string]bool{}, looked: map[string]int{}, step: 1, tampered: map[string]string{}, targets: map[string]string{}, stood: map[string]bool{},
+		forgiven: map[string]bool{}, noticed: map[string]bool{}, looked: map[string]int{}, step: 1, tampered: map[string]string{}, targets: map[string]string{}, stood: map[string]bool{}, givenUp: map[string]bool{},
 	}
 	for driver := range modelDrivers {
 		w.modes[driver], w.driverUp[driver] = ModeFence, true
@@ -196,8 +200,8 @@ func (w *world) newMachine(node string) *machine {
 }
 
 func (w *world) newAddresses() map[string]netip.Addr {
-	n := byte(w.id())
-	return map[string]netip.Addr{"a": netip.AddrFrom4([4]byte{10, 0, 0, n}), "b": netip.AddrFrom16([16]byte{0xfd, 15: n})}
+	n := w.id()
+	return map[string]netip.Addr{"a": netip.AddrFrom4([4]byte{10, 0, byte(n >> 8), byte(n)}), "b": netip.AddrFrom16([16]byte{0xfd, 14: byte(n >> 8), 15: byte(n)})}
 }
 
 // machineOf a node's name, now.
@@ -257,6 +261,9 @@ func (w *world) heartbeat(m *machine) {
 		n.ready, n.changed = !m.unready, w.now
 	}
 	n.said = true
+	for driver := range modelDrivers {
+		delete(w.givenUp, m.bootID()+driver) // it is there
+	}
 	n.uuid, n.bootID, n.address = m.uuid, m.bootID(), m.address["a"]
 	if w.noUUIDs {
 		n.uuid = ""
@@ -299,15 +306,18 @@ func (w *world) attachedTo(volume string) []string {
 
 // attach is the attach-detach controller asking for an attachment, through the gate.
 func (w *world) attach(t *rapid.T, v Volume, node string) {
-	on := w.attachedTo(v.Name)
-	if n, there := w.nodes[node]; !there || n.taint || !n.ready || slices.Contains(on, node) || len(on) > 0 && !v.Shared() && !v.ReadOnly() {
-		return
-	}
-	if held := w.gate(v, node); held != nil {
+	if !w.mayAsk(v, node) || w.gate(v, node) != nil {
 		return
 	}
 	w.mustNotBeWritable(t, v, node)
 	w.attachments = append(w.attachments, attachment{v.Name, node, w.nodes[node].bootID})
+}
+
+// mayAsk tells whether Kubernetes would attach a volume to a node, for all it knows.
+func (w *world) mayAsk(v Volume, node string) bool {
+	on := w.attachedTo(v.Name)
+	n, there := w.nodes[node]
+	return there && !n.taint && n.ready && !slices.Contains(on, node) && (len(on) == 0 || v.Shared() || v.ReadOnly())
 }
 
 // gate asks the gate, on live facts.
@@ -700,7 +710,8 @@ func (w *world) view() view {
 }
 
 // sources say by which addresses the storage knows a node, as old as its object
-// is here; what the CSIAddonsNodes say of the second cluster may be gone.
+// is here; what the CSIAddonsNodes say may be gone. Of the first cluster, whose client pods
+// are on the host network, the Node says the same then.
 func (v view) sources(node string) []v1alpha1.StorageIdentity {
 	var list []v1alpha1.StorageIdentity
 	for _, driver := range slices.Sorted(maps.Keys(modelDrivers)) {
@@ -709,9 +720,13 @@ func (v view) sources(node string) []v1alpha1.StorageIdentity {
 		if !there || v.silent[node] && cluster == "b" {
 			continue
 		}
+		source := SourceCSIAddonsNode
+		if v.silent[node] {
+			source = SourceNode
+		}
 		list = append(list, v1alpha1.StorageIdentity{
 			Driver: driver, ClusterID: cluster, Class: "class-" + driver,
-			Addresses: []v1alpha1.ClientAddress{{CIDR: HostPrefix(address).String(), Source: SourceCSIAddonsNode}},
+			Addresses: []v1alpha1.ClientAddress{{CIDR: HostPrefix(address).String(), Source: source}},
 		})
 	}
 	return list
@@ -746,7 +761,7 @@ func (w *world) facts(v view, name string, now time.Time) Facts {
 			}
 		}
 	}
-	f.Holding = Holding(use, worldVolumes, func(driver string) bool { return f.Policy.mode(driver) != ModeOff })
+	f.Holding = Holding(use, worldVolumes, func(driver string) bool { return w.bySwitch || f.Policy.mode(driver) != ModeOff })
 	for _, fence := range slices.Sorted(maps.Keys(v.fences)) {
 		f.Fences = append(f.Fences, v.fences[fence].NetworkFence)
 	}
@@ -798,6 +813,9 @@ func (w *world) act(t *rapid.T, v view, name string, now time.Time, writes int) 
 			f = w.facts(v, name, now)
 			step = Next(f)
 		}
+	}
+	for _, h := range f.Holding {
+		delete(w.givenUp, f.Status.Node.BootID+h.Driver) // it may be its own still
 	}
 	boot := FencedBoot(f.Node, step.Status)
 	if f.Node.FencedBoot != "" && boot == "" && writes > 0 {
@@ -863,6 +881,7 @@ func (w *world) act(t *rapid.T, v view, name string, now time.Time, writes int) 
 	}
 	if v.step == w.step && writes >= 0 {
 		w.seen(name)
+		w.seenOff(f, name)
 	}
 	return marks || step.Forget || step.RemoveTaint || len(step.Create)+len(step.Unfence)+len(step.Delete) > 0
 }
@@ -892,7 +911,7 @@ func normal(s v1alpha1.NodeFenceStatus) string {
 		}
 		return t.UTC().String()
 	}
-	text := fmt.Sprint(s.Phase, "|", s.Reason, "|", s.Message, "|", s.Node, "|", at(s.LastHealthy), "|", at(s.LostSince), "|", s.Incident, "|", s.Addresses, "|", s.Volumes, "|", s.VolumeCount, "|", at(s.Tainted))
+	text := fmt.Sprint(s.Phase, "|", s.Reason, "|", s.Message, "|", s.Node, "|", at(s.LastHealthy), "|", at(s.LostSince), "|", s.Incident, "|", s.Addresses, "|", s.Volumes, "|", s.VolumeCount, "|", at(s.Tainted), "|", s.Ended)
 	for _, i := range s.Identities {
 		text += fmt.Sprintf("|%s %s %s %s %v", i.Driver, i.ClusterID, i.Class, i.Problem, i.Addresses)
 	}
@@ -987,6 +1006,17 @@ func (w *world) seen(name string) {
 			if blocked || w.tampered[at] == r.Name && alone || by.Unfenced && slices.Contains(by.CIDRs, cidr) {
 				delete(w.tampered, at)
 			}
+		}
+	}
+}
+
+// seenOff: Fairlead has had the chance to give up a machine that is gone and was never to be fenced.
+func (w *world) seenOff(f Facts, name string) {
+	for driver, mode := range w.modes {
+		uses := func(v v1alpha1.HeldVolume) bool { return v.Driver == driver }
+		asked := slices.ContainsFunc(f.Status.Fences, func(r v1alpha1.Fence) bool { return r.Driver == driver })
+		if mode == ModeOff && f.gone() && !asked && !slices.ContainsFunc(f.Holding, uses) && f.Status.Node.BootID != "" {
+			w.givenUp[f.Status.Node.BootID+driver] = true
 		}
 	}
 }
@@ -1097,6 +1127,9 @@ func (w *world) mustNotBeWell(t *rapid.T, f Facts, n NetworkFence) {
 	}
 	if f.Node.Ready && f.Node.Machine.BootID == f.Status.Node.BootID && !f.replaced() {
 		t.Fatalf("%s is to shut out %s, which is Ready and runs as before\n%s", n.Name, f.Node.Name, w)
+	}
+	if w.givenUp[f.Status.Node.BootID+w.driverOf(n)] {
+		t.Fatalf("%s is to shut out a machine that was gone before this was switched on\n%s", n.Name, w)
 	}
 	if mode := w.modes[w.driverOf(n)]; mode != ModeFence {
 		t.Fatalf("%s is asked for, and the driver's mode is %s\n%s", n.Name, mode, w)

@@ -26,7 +26,7 @@ const (
 const (
 	NodeLabel     = "fairlead.io/node"
 	IncidentLabel = "fairlead.io/incident"
-	// BootLabel is the boot of the node in which it was made: while that runs, it is not taken back.
+	// BootLabel is the boot of the node in which it was made: while that runs, it is taken back only for an incident that is over.
 	BootLabel = "fairlead.io/boot"
 )
 

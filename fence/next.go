@@ -27,6 +27,7 @@ func Next(f Facts) Step {
 	default:
 		f.watch(&step)
 	}
+	step.Status.Ended = f.ended(step.Status)
 	f.sayAddressTaken(&step)
 	f.sayLostSuccessors(&step)
 	step.Status.Volumes = sorted(append(step.Status.Volumes, step.successors...))
@@ -93,6 +94,9 @@ func (f Facts) lingering(step *Step) []v1alpha1.HeldVolume {
 	var list []v1alpha1.HeldVolume
 	for _, v := range ownVolumes(f.Status.Volumes) {
 		if slices.ContainsFunc(f.Holding, func(h v1alpha1.HeldVolume) bool { return h.PersistentVolume == v.PersistentVolume }) {
+			if f.lingers(v) {
+				step.lookAgain(v.Until.Sub(f.Now))
+			}
 			continue
 		}
 		if back && !v.Waiting && (f.Override.Gate == "" || f.Override.Gate == GateTaint) {
@@ -105,6 +109,11 @@ func (f Facts) lingering(step *Step) []v1alpha1.HeldVolume {
 		}
 	}
 	return list
+}
+
+// lingers tells whether what runs on the node, in the boot on record, still has time to end.
+func (f Facts) lingers(v v1alpha1.HeldVolume) bool {
+	return v.Until != nil && f.Now.Before(v.Until.Time) && f.Node.Ready && f.Status.Node.BootID == f.Node.Machine.BootID
 }
 
 // mayHaveBeenForced tells whether volumes may have been detached by force since the
@@ -124,7 +133,7 @@ func (f Facts) record(s *v1alpha1.NodeFenceStatus) {
 		before = nil // of another boot, or another machine
 	}
 	volumes := union(s.Volumes, f.Holding)
-	merged := merge(before, f.Ledger, f.Now, func(k key) bool {
+	merged := merge(before, f.Ledger, f.Now, f.Policy.MaxAge, func(k key) bool {
 		return slices.ContainsFunc(volumes, func(v v1alpha1.HeldVolume) bool { return keyOf(v) == k })
 	})
 	fresh := before != nil && s.Node == f.Node.Machine && s.LastHealthy != nil && f.Now.Sub(s.LastHealthy.Time) < RefreshEvery
@@ -149,7 +158,7 @@ func (f Facts) lost(step *Step) {
 		s.Incident = incidentOf(f.Node.Name, *s)
 		f.Override = Override{} // it was for a loss before this one
 	}
-	s.Volumes = union(s.Volumes, f.Holding)
+	s.Volumes = slices.DeleteFunc(union(s.Volumes, f.Holding), f.letGoUnfenced)
 	if f.gone() && f.Override.givesUp(f.Node, *s) {
 		s.Volumes = f.Holding // it is forgotten once nothing of it is left
 	}
@@ -170,12 +179,22 @@ func (f Facts) lost(step *Step) {
 		step.say(v1alpha1.NodeLost, ReasonNothingHeld, what+"; no protected volume is on it")
 	case f.Override.givesUp(f.Node, *s):
 		step.warn(v1alpha1.NodeLost, ReasonOverridden, fmt.Sprintf("%s; it is not fenced, and its volumes are not held: %s says %q", what, f.Override.By, f.Override.Reason))
+	case !f.Node.OutOfService && !f.gone() && f.Override.Gate == GateAttach:
+		step.warn(v1alpha1.NodeLost, ReasonOverridden, fmt.Sprintf("%s; its volumes may be attached elsewhere although it is not fenced: %s says %q", what, f.Override.By, f.Override.Reason))
 	case !f.Node.OutOfService && !f.gone():
 		step.warn(v1alpha1.NodeLost, reason, fmt.Sprintf(
 			"%s; its volumes are held (%s). If it does not come back, shut it down and say so: kubectl taint nodes %s %s=nodeshutdown:NoExecute", what, list(VolumeNames(s.Volumes)), f.Node.Name, OutOfServiceTaint))
 	default:
 		step.say(v1alpha1.NodeFencing, ReasonFencing, what+"; fencing it")
 	}
+}
+
+// letGoUnfenced: it is of a machine that is gone, a volume that nobody holds, since that is switched
+// off, and for which nothing was fenced. Were it remembered, the machine would be fenced when that is switched
+// on again, by an address that somebody else may have by then, and the volume be held where it is.
+func (f Facts) letGoUnfenced(v v1alpha1.HeldVolume) bool {
+	fenced := slices.ContainsFunc(f.Status.Fences, func(r v1alpha1.Fence) bool { return keyOfFence(r) == keyOf(v) })
+	return f.gone() && !fenced && f.Policy.mode(v.Driver) == ModeOff
 }
 
 // unconfirmed tells whether a fence of this incident does not stand, wanted or not.

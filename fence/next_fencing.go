@@ -24,7 +24,7 @@ const changedMessage = "the NetworkFence was changed by somebody; it is made ane
 // waits until each is confirmed. One that fails does not keep the others waiting.
 func (f Facts) fencing(step *Step) {
 	s := &step.Status
-	s.Volumes = union(s.Volumes, f.Holding)
+	s.Volumes = slices.DeleteFunc(union(s.Volumes, f.Holding), f.letGoUnfenced)
 	switch {
 	case f.Override.Gate == GateUnfence && f.sharedWith() == "":
 		f.letIn(step)
@@ -39,8 +39,8 @@ func (f Facts) fencing(step *Step) {
 		f.watch(step) // nothing was asked for yet, and now it is not lost, or not to be fenced
 		return
 	}
-	settled := f.settle(step)
-	refused := append(f.ask(step, settled), f.follow(step)...)
+	unsettled := f.settle(step)
+	refused := append(f.ask(step, len(unsettled) == 0), f.follow(step)...)
 	withdrawn := f.takeBackWithdrawn(step)
 
 	waiting := f.waiting(s)
@@ -61,7 +61,7 @@ func (f Facts) fencing(step *Step) {
 		step.Refused = step.After == 0
 		step.lookAgain(refusedAgain)
 	case len(waiting) > 0:
-		f.sayWaiting(step, waiting)
+		f.sayWaiting(step, waiting, unsettled)
 	case len(withdrawn) > 0:
 		f.sayWithdrawn(step, withdrawn)
 	case f.Node.Ready && !f.replaced():
@@ -81,7 +81,18 @@ func (f Facts) asked() bool {
 	return slices.ContainsFunc(f.Status.Fences, func(r v1alpha1.Fence) bool { return r.Incident == f.Status.Incident })
 }
 
-func (f Facts) sayWaiting(step *Step, waiting []v1alpha1.Fence) {
+// noAnswer is what to look at where csi-addons does nothing.
+const noAnswer = "csi-addons has not answered; is its controller manager running, and is the driver's leader connected?"
+
+// notAnswered tells whether a NetworkFence is there and csi-addons has long done nothing for it.
+func (f Facts) notAnswered(r v1alpha1.Fence) bool {
+	n, there := f.object(r.Name)
+	return there && !n.failed() && f.Now.Sub(r.Since.Time) > unanswered
+}
+
+// sayWaiting says what a node waits for that is to be fenced; unsettled are NetworkFences
+// of before, which keep others from being asked for.
+func (f Facts) sayWaiting(step *Step, waiting, unsettled []v1alpha1.Fence) {
 	for _, w := range waiting {
 		if w.Message == changedMessage {
 			step.warn(v1alpha1.NodeFencing, ReasonFencing, name(w.Driver, w.ClusterID)+": "+w.Message)
@@ -92,19 +103,27 @@ func (f Facts) sayWaiting(step *Step, waiting []v1alpha1.Fence) {
 			return
 		}
 	}
-	var names []string
-	slow := false
-	for _, w := range waiting {
-		names = append(names, w.Name)
-		slow = slow || f.Now.Sub(w.Since.Time) > unanswered
-	}
-	message := "waiting for NetworkFence " + list(names)
-	if slow {
-		message += ": csi-addons has not answered; is its controller manager running, and is the driver's leader connected?"
-	}
-	step.say(v1alpha1.NodeFencing, ReasonFencing, message)
-	step.Warning = slow
 	step.lookAgain(unanswered + time.Second)
+	message := "waiting for NetworkFence " + list(fenceNames(waiting))
+	if len(unsettled) > 0 {
+		message += ": NetworkFence " + list(fenceNames(unsettled)) + " of before would let the node in again, and has to be gone first"
+	}
+	switch {
+	case slices.ContainsFunc(waiting, f.notAnswered):
+		step.warn(v1alpha1.NodeFencing, ReasonUnanswered, message+": "+noAnswer)
+	case slices.ContainsFunc(unsettled, f.notAnswered):
+		step.warn(v1alpha1.NodeFencing, ReasonFencing, message+": "+noAnswer)
+	default:
+		step.say(v1alpha1.NodeFencing, ReasonFencing, message)
+	}
+}
+
+func fenceNames(fences []v1alpha1.Fence) []string {
+	var names []string
+	for _, r := range fences {
+		names = append(names, r.Name)
+	}
+	return names
 }
 
 // ask records a fence for each identity that has none in this incident.
@@ -137,17 +156,16 @@ func (f Facts) ask(step *Step, settled bool) []Refusal {
 
 // settle ends what an incident before this one, or what was withdrawn in this one and
 // is wanted again, has left half done: an object that is Unfenced lets its addresses in again whenever csi-addons looks at it,
-// so it must be gone before the same addresses are fenced.
-func (f Facts) settle(step *Step) bool {
+// so it must be gone before the same addresses are fenced. What has to go yet is returned.
+func (f Facts) settle(step *Step) (unsettled []v1alpha1.Fence) {
 	s := &step.Status
-	settled := true
 	for i := range s.Fences {
 		r := &s.Fences[i]
 		if f.withdrawn(*r) || r.State != v1alpha1.FenceUnfencing && r.State != v1alpha1.FenceLeaving {
 			continue
 		}
 		if n, there := f.object(r.Name); there {
-			settled = false
+			unsettled = append(unsettled, *r)
 			if !n.Deleting {
 				step.Delete = append(step.Delete, n)
 			}
@@ -155,7 +173,7 @@ func (f Facts) settle(step *Step) bool {
 		}
 		r.State = v1alpha1.FenceRequested // it may be let in or not: it is told to once more at the end
 	}
-	return settled
+	return unsettled
 }
 
 // follow compares the fences of this incident with their objects. What speaks

@@ -3,6 +3,7 @@ package fence
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,7 +18,6 @@ func (f Facts) comeBack(step *Step) {
 	s := &step.Status
 	s.Volumes, s.LostSince = union(f.lingering(step), f.Holding), nil
 	f.record(s)
-	step.say(v1alpha1.NodeReturned, ReasonSettling, "the node has booted anew")
 	f.mayComeIn(step)
 }
 
@@ -54,16 +54,16 @@ func (f Facts) withdraw(step *Step) {
 
 // mayComeIn says what a node that is back waits for, or lets it in.
 func (f Facts) mayComeIn(step *Step) {
-	ready := f.Now.Sub(f.Node.ReadyChanged)
+	ready, back := f.Now.Sub(f.Node.ReadyChanged), f.isBack()
 	forced := f.Override.Gate == GateUnfence
 	switch {
-	case !forced && f.Node.OutOfService && !f.Policy.Automatic && !f.Node.OwnTaint:
-		step.say(v1alpha1.NodeReturned, ReasonTainted, fmt.Sprintf("the node has booted anew; let it in with: kubectl taint nodes %s %s-", f.Node.Name, OutOfServiceTaint))
+	case !forced && f.Node.OutOfService && !f.Policy.Automatic && (!f.Node.OwnTaint || f.Node.OthersTaint):
+		step.say(v1alpha1.NodeReturned, ReasonTainted, fmt.Sprintf("%s; let it in with: kubectl taint nodes %s %s-", back, f.Node.Name, OutOfServiceTaint))
 	case !forced && ready < f.Policy.ReadyFor:
-		step.say(v1alpha1.NodeReturned, ReasonSettling, fmt.Sprintf("the node has booted anew; it is let in when it has been Ready for %s", f.Policy.ReadyFor))
+		step.say(v1alpha1.NodeReturned, ReasonSettling, fmt.Sprintf("%s; it is let in when it has been Ready for %s", back, f.Policy.ReadyFor))
 		step.lookAgain(f.Policy.ReadyFor - ready)
 	case !forced && len(f.OldAttachments) > 0:
-		step.warn(v1alpha1.NodeReturned, ReasonOldAttachments, fmt.Sprintf("attachments of before it booted are left: %s", list(f.OldAttachments)))
+		step.warn(v1alpha1.NodeReturned, ReasonOldAttachments, fmt.Sprintf("attachments of before it booted are left: %s%s", list(f.OldAttachments), f.keptByPods()))
 	case !forced && len(step.successors) > 0:
 		step.warn(v1alpha1.NodeReturned, ReasonSuccessorLost, f.successorMessage(step.successors))
 	case f.sharedWith() != "":
@@ -71,6 +71,28 @@ func (f Facts) mayComeIn(step *Step) {
 	default:
 		f.letIn(step)
 	}
+}
+
+// keptByPods: Kubernetes keeps attached what pods use that were never taken off the node.
+// They can't mount anything before it is let in.
+func (f Facts) keptByPods() string {
+	if len(f.OldPods) == 0 {
+		return ""
+	}
+	namespace, pod, _ := strings.Cut(f.OldPods[0], "/")
+	return fmt.Sprintf("; pods that were there before it booted keep them (%s): kubectl delete pod -n %s %s", list(f.OldPods), namespace, pod)
+}
+
+// isBack says how: in a boot for which nothing was fenced, or as it was.
+func (f Facts) isBack() string {
+	fenced := slices.ContainsFunc(f.Status.Fences, func(r v1alpha1.Fence) bool {
+		n, there := f.object(r.Name)
+		return there && n.Labels[BootLabel] == LabelValue(f.Node.Machine.BootID)
+	})
+	if len(f.Status.Fences) == 0 || fenced {
+		return "the node is Ready again"
+	}
+	return "the node has booted anew"
 }
 
 // sharedWith finds another node that is kept out by the same address: letting
@@ -115,15 +137,38 @@ func (f Facts) countedOn(r v1alpha1.Fence) bool {
 	})
 }
 
-// strays are NetworkFences that were made for a boot of this node that is over,
-// and that its record does not know: a leader that hung while it made one, and
+// maxEnded incidents of one boot are remembered.
+const maxEnded = 8
+
+// ended are the incidents of this boot of which nothing is fenced any more.
+func (f Facts) ended(is v1alpha1.NodeFenceStatus) []string {
+	if is.Node.BootID != f.Status.Node.BootID {
+		return nil
+	}
+	ended := slices.Clone(f.Status.Ended)
+	for _, r := range f.Status.Fences {
+		if !slices.Contains(ended, r.Incident) {
+			ended = append(ended, r.Incident)
+		}
+	}
+	ended = slices.DeleteFunc(ended, func(incident string) bool {
+		return slices.ContainsFunc(is.Fences, func(r v1alpha1.Fence) bool { return r.Incident == incident })
+	})
+	return ended[max(0, len(ended)-maxEnded):]
+}
+
+// strays are NetworkFences that were made for a boot of this node that is over, or for
+// an incident that was over without a boot, and that its record does not know: a leader that hung while it made one, and
 // went on when all was over, or a record that somebody deleted.
 func (f Facts) strays() []v1alpha1.Fence {
 	var strays []v1alpha1.Fence
 	for _, n := range f.Fences {
 		boot := n.Labels[BootLabel]
-		if n.Labels[NodeLabel] != LabelValue(f.Node.Name) || boot == "" || boot == LabelValue(f.Node.Machine.BootID) && !n.Unfenced || f.ours(n) {
+		if n.Labels[NodeLabel] != LabelValue(f.Node.Name) || boot == "" || f.ours(n) {
 			continue
+		}
+		if boot == LabelValue(f.Node.Machine.BootID) && !n.Unfenced && !slices.Contains(f.Status.Ended, n.Labels[IncidentLabel]) {
+			continue // it may keep out what is mounted still, and its record be lost
 		}
 		r := v1alpha1.Fence{
 			Name: n.Name, Incident: n.Labels[IncidentLabel], Driver: n.Driver, ClusterID: n.Parameters["clusterID"],
@@ -163,7 +208,7 @@ func (f Facts) sayLettingIn(step *Step) {
 
 // settledSince are reasons why a node was not let in that would be said anew if they still held.
 func settledSince(reason string) bool {
-	return slices.Contains([]string{ReasonSharedAddress, ReasonDriverFailed, ReasonNoCSIAddons, ReasonWriteFailed}, reason)
+	return slices.Contains([]string{ReasonSharedAddress, ReasonDriverFailed, ReasonNoCSIAddons, ReasonWriteFailed, ReasonUnanswered}, reason)
 }
 
 // unfencing takes each fence back: Unfenced, confirmed, deleted. Deleting alone
@@ -184,6 +229,13 @@ func (f Facts) unfencing(step *Step) {
 			step.say(v1alpha1.NodeUnfencing, ReasonSharedAddress, shared)
 		} else if i >= 0 {
 			step.warn(v1alpha1.NodeUnfencing, ReasonDriverFailed, name(left[i].Driver, left[i].ClusterID)+": "+left[i].Message)
+		} else if s.Reason == ReasonSharedAddress {
+			for i := range left {
+				left[i].Since = metav1.NewTime(f.Now.Truncate(time.Second)) // from here on csi-addons is waited for
+			}
+			f.sayLettingIn(step)
+		} else if i := slices.IndexFunc(left, f.notAnswered); i >= 0 {
+			step.warn(v1alpha1.NodeUnfencing, ReasonUnanswered, "letting the node in again: waiting for NetworkFence "+left[i].Name+": "+noAnswer)
 		} else if settledSince(s.Reason) {
 			f.sayLettingIn(step)
 		}
@@ -232,6 +284,7 @@ func (f Facts) takeBack(step *Step, r *v1alpha1.Fence, shared bool) (done bool) 
 		step.Unfence = append(step.Unfence, n)
 	case n.LetIn():
 		r.State, r.Message = v1alpha1.FenceLeaving, ""
+		r.Since = metav1.NewTime(f.Now.Truncate(time.Second))
 	case n.failed():
 		f.askAnew(step, r, n)
 	}

@@ -246,9 +246,51 @@ func TestNoAnswerIsSaid(t *testing.T) {
 	}
 	s.pass(31 * time.Second)
 	s.look()
-	s.want(v1alpha1.NodeFencing, ReasonFencing, "waiting for NetworkFence "+name+": csi-addons has not answered; is its controller manager running, and is the driver's leader connected?")
+	s.want(v1alpha1.NodeFencing, ReasonUnanswered, "waiting for NetworkFence "+name+": csi-addons has not answered; is its controller manager running, and is the driver's leader connected?")
 	if !s.step.Warning {
 		t.Fatal("no warning")
+	}
+}
+
+// A node that is Ready and untainted gets pods, and each mount fails.
+func TestNoAnswerIsSaidOfANodeThatIsToBeLetIn(t *testing.T) {
+	s := fenced(t)
+	s.boot("boot-2")
+	s.Node.OutOfService = false
+	s.look()
+	s.pass(DefaultReadyFor)
+	s.look()
+	const comesIn = "letting the node in again"
+	s.want(v1alpha1.NodeUnfencing, ReasonUnfencing, comesIn)
+	s.pass(unanswered)
+	s.look()
+	s.want(v1alpha1.NodeUnfencing, ReasonUnfencing, comesIn)
+	s.pass(time.Second)
+	s.look()
+	s.want(v1alpha1.NodeUnfencing, ReasonUnanswered, comesIn+": waiting for NetworkFence "+s.Fences[0].Name+": "+noAnswer)
+	if !s.step.Warning {
+		t.Fatal("no warning")
+	}
+	// It does what it is asked for, and does not let the object go.
+	s.change(s.Fences[0].Name, func(n *NetworkFence) { n.Result, n.Message = resultSucceeded, unfencedMessage })
+	s.look()
+	s.want(v1alpha1.NodeUnfencing, ReasonUnfencing, comesIn)
+	s.wantObjects("Deleting [10.0.0.1/32] fence-" + rbd)
+	s.pass(unanswered + time.Second)
+	s.look()
+	s.want(v1alpha1.NodeUnfencing, ReasonUnanswered, comesIn+": waiting for NetworkFence "+s.Fences[0].Name+": "+noAnswer)
+	// Lost anew, it waits for that object too.
+	old := s.Fences[0].Name
+	s.lose()
+	s.Node.OutOfService = true
+	s.look()
+	s.want(v1alpha1.NodeFencing, ReasonFencing, "waiting for NetworkFence (not asked for yet): NetworkFence "+old+" of before would let the node in again, and has to be gone first: "+noAnswer)
+	s.csi()
+	s.look()
+	s.csi()
+	s.look()
+	if s.Status.Phase != v1alpha1.NodeDrained {
+		t.Fatalf("it is %s: %s", s.Status.Phase, s.Status.Message)
 	}
 }
 

@@ -91,6 +91,9 @@ func (f Facts) sayWithdrawn(step *Step, whose []string) {
 	if i := slices.IndexFunc(step.Status.Fences, func(r v1alpha1.Fence) bool { return f.withdrawn(r) && r.Message != "" }); problem == "" && i >= 0 {
 		problem = keyOfFence(step.Status.Fences[i]).String() + ": " + step.Status.Fences[i].Message
 	}
+	if i := slices.IndexFunc(step.Status.Fences, func(r v1alpha1.Fence) bool { return f.withdrawn(r) && f.notAnswered(r) }); problem == "" && i >= 0 {
+		problem = noAnswer
+	}
 	if problem != "" {
 		problem = " (" + problem + ")"
 	}

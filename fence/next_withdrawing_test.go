@@ -69,6 +69,42 @@ func TestAReadyNodeIsNotFencedByWhatWasRecorded(t *testing.T) {
 	}
 }
 
+// A leader that hung all the while has recorded nothing since, and asks for it now.
+func TestWhatAHungLeaderAsksForWhenAllIsOverIsTakenBack(t *testing.T) {
+	s := askedOnly(t)
+	late := s.Fences[0]
+	s.back()
+	s.Node.OutOfService = false
+	s.look()
+	s.takesBack()
+	s.want(v1alpha1.NodeHealthy, ReasonReady, "")
+	s.Fences = []NetworkFence{late}
+	s.csi()
+	s.look()
+	s.want(v1alpha1.NodeUnfencing, ReasonUnfencing, "a NetworkFence of an incident that is over shuts the node out: letting it in again")
+	s.takesBack()
+	s.want(v1alpha1.NodeHealthy, ReasonReady, "")
+	// Where the record was lost, nobody knows what was let go of for it.
+	s.Status.Ended, s.Fences = nil, []NetworkFence{late}
+	s.csi()
+	s.look()
+	s.wantObjects(fencedOf1)
+	// It is remembered for this boot, and not for ever.
+	s.Fences = nil
+	for n := range 2 * maxEnded {
+		s.Status.Ended = append(s.Status.Ended, string(rune('a'+n)))
+	}
+	s.look()
+	if got := s.Status.Ended; len(got) != maxEnded || got[maxEnded-1] != string(rune('a'+2*maxEnded-1)) {
+		t.Fatalf("remembered are %q", got)
+	}
+	s.boot("boot-2")
+	s.look()
+	if len(s.Status.Ended) > 0 {
+		t.Fatalf("after a boot, remembered are %q", s.Status.Ended)
+	}
+}
+
 // The taint was the operator's matter, not what runs on the node.
 func TestAnOverriddenTaintLeavesTimeToEnd(t *testing.T) {
 	for name, asked := range map[string]bool{"lost": false, "asked for": true} {
@@ -115,6 +151,10 @@ func TestWhatIsNotTakenBackIsSaid(t *testing.T) {
 	s := askedOnly(t)
 	s.back()
 	s.look()
+	s.want(v1alpha1.NodeFencing, ReasonTaintedButReady, backTainted)
+	s.pass(unanswered + time.Second)
+	s.look()
+	s.want(v1alpha1.NodeFencing, ReasonTaintedButReady, backTainted+" ("+noAnswer+")")
 	s.csiFails("no leader")
 	s.look()
 	s.want(v1alpha1.NodeFencing, ReasonTaintedButReady, backTainted+" ("+rbd+" of a: no leader)")

@@ -164,7 +164,7 @@ func TestAFenceThatLetVolumesGoIsShared(t *testing.T) {
 // Lost anew after it had come back: what is blocked still is let in when it is given up.
 func TestAGivenUpNodeWithFencesOfBeforeIsLetIn(t *testing.T) {
 	f := Facts{
-		Now:  noon,
+		Now: noon, Policy: allFenced(),
 		Node: Node{Name: "node-1"},
 		Status: v1alpha1.NodeFenceStatus{
 			Phase: v1alpha1.NodeLost, Incident: "new", LostSince: at(noon.Add(-time.Minute)), LastHealthy: at(noon.Add(-time.Hour)),

@@ -16,7 +16,8 @@ import (
 // model_test.go, checked at every step:
 //
 //   - no exclusive volume can be written to from two machines, and the gate lets
-//     none go, to whatever node, while another machine writes to it
+//     none go, to whatever node, while another machine writes to it; nor do the API
+//     server's own policies, of an attachment whose mark is lost while all is recorded
 //   - what is recorded as fenced is blocked; whom Fairlead lets in has booted
 //     since, or has nothing of before mounted
 //   - a boot that its Node says is fenced writes to nothing
@@ -38,6 +39,7 @@ func interleave(t *rapid.T, broken fault) {
 	w := newWorld(3, rapid.IntRange(0, 3).Draw(t, "shared address") == 3)
 	w.broken = broken
 	w.noUUIDs = rapid.IntRange(0, 3).Draw(t, "no UUIDs") == 3
+	w.bySwitch = rapid.Bool().Draw(t, "by the storage's own switch")
 	w.automatic = rapid.IntRange(0, 3).Draw(t, "automatic") == 3
 	actions := map[string]func(*rapid.T){"": func(t *rapid.T) {
 		w.check(t)
@@ -216,6 +218,20 @@ func (w *world) peopleActions(t *rapid.T) map[string]func(*rapid.T) {
 		actions["switch"] = func(t *rapid.T) {
 			w.setMode(drawDriver(t), drawOf(t, "mode", ModeFence, ModeFence, ModeGuard, ModeOff))
 		}
+		actions["a node goes while it is switched off"] = func(t *rapid.T) {
+			m, v := w.drawMachine(t), drawVolume(t)
+			w.use(t, v, m.node)
+			w.settleDown(t, m.node)
+			w.setMode(v.Driver, ModeOff)
+			m.reaches = false
+			w.nodeController(m.node)
+			w.deleteNode(m.node)
+			w.settleDown(t, m.node)
+			w.detachAll(m.node)
+			w.settleDown(t, m.node)
+			w.setMode(v.Driver, ModeFence)
+			w.settleDown(t, m.node)
+		}
 	}
 	if rapid.IntRange(0, 2).Draw(t, "people tamper") == 2 {
 		meddle := func(t *rapid.T) {
@@ -325,6 +341,36 @@ func (w *world) storylines() map[string]func(*rapid.T) {
 			w.heartbeat(m)
 			w.pass(time.Minute)
 			w.taint(m.node, false, false)
+		},
+		"a mark is lost": func(t *rapid.T) {
+			for _, n := range w.everyName() {
+				w.settleDown(t, n)
+			}
+			w.attachUnmarked(t, drawVolume(t), w.drawNode(t))
+		},
+		"a node comes back with what was taken by force, and a mark is lost": func(t *rapid.T) {
+			m, v := w.drawMachine(t), drawVolume(t)
+			w.use(t, v, m.node)
+			w.settleDown(t, m.node)
+			m.reaches = false
+			w.nodeController(m.node)
+			w.pass(6 * time.Minute)
+			w.settleDown(t, m.node)
+			w.detachAll(m.node)
+			if rapid.Bool().Draw(t, "its kubelet starts anew") {
+				w.startKubelet(m)
+			}
+			w.heal(m)
+			for _, n := range w.everyName() {
+				w.settleDown(t, n)
+			}
+			if rapid.Bool().Draw(t, "it is attached again, and at once detached") {
+				w.attach(t, v, m.node)
+				w.settleDown(t, m.node)
+				w.detach(v.Name, m.node)
+				w.settleDown(t, m.node)
+			}
+			w.attachUnmarked(t, v, w.drawNode(t))
 		},
 		"a node comes back without a boot": func(t *rapid.T) {
 			m := w.drawMachine(t)
@@ -535,6 +581,8 @@ func (w *world) mustComeBackUnfenced(t *rapid.T, m *machine, v Volume) {
 	if len(w.fences) == 0 {
 		t.Fatalf("no fence is asked for\n%s", w)
 	}
+	hung := w.view()
+	hung.fences = map[string]networkFence{} // a leader that has recorded what to ask for, and not asked yet
 	for _, name := range slices.Sorted(maps.Keys(w.fences)) {
 		w.csiAddons(t, name, drawOf(t, "how", "fails", "status is lost", "succeeds"))
 	}
@@ -559,6 +607,15 @@ func (w *world) mustComeBackUnfenced(t *rapid.T, m *machine, v Volume) {
 	w.taint(m.node, false, false)
 	for range 4 {
 		w.goWell(t)
+	}
+	if rapid.Bool().Draw(t, "a leader that hung goes on") {
+		if w.act(t, hung, m.node, hung.now, 100); len(w.fences) == 0 {
+			t.Fatalf("it asks for nothing\n%s", w)
+		}
+		w.csiAddonsRound(t)
+		for range 4 {
+			w.goWell(t)
+		}
 	}
 	if m.bootID() != boot || !w.isQuiet() || w.blocked(m, "a") || w.blocked(m, "b") {
 		t.Fatalf("%s is not healthy, though it came back before it was fenced\n%s", m.node, w)
@@ -596,6 +653,13 @@ func (w *world) lose(t *rapid.T, m *machine, v Volume) {
 		w.startClients(m, false)
 		w.act(t, w.view(), m.node, w.now, 100)
 	}
+	if v.ClusterID == "a" && rapid.Bool().Draw(t, "its CSIAddonsNodes have been gone for long") {
+		w.silent[m.node] = true
+		for passed := time.Duration(0); passed <= modelMaxAge; passed += RefreshEvery {
+			w.pass(RefreshEvery)
+			w.act(t, w.view(), m.node, w.now, 100)
+		}
+	}
 	m.reaches = false
 	w.nodeController(m.node)
 	w.taint(m.node, true, false)
@@ -606,6 +670,7 @@ func (w *world) lose(t *rapid.T, m *machine, v Volume) {
 // way, or until that has begun.
 func (w *world) mustComeIn(t *rapid.T, m *machine, begun bool) {
 	w.reboot(m)
+	w.silent = map[string]bool{}
 	for range 3 {
 		w.goWell(t)
 	}

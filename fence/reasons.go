@@ -30,6 +30,7 @@ const (
 	ReasonContradicted     = "Contradicted"     // refused: the storage system sees the node elsewhere
 	ReasonNoCredentials    = "NoCredentials"    // refused: neither class nor secret
 	ReasonLeftoverUnfenced = "LeftoverUnfenced" // refused: another object would let the address in again
+	ReasonUnanswered       = "Unanswered"       // csi-addons does nothing of what it is asked for
 	ReasonDriverFailed     = "DriverFailed"     // the CSI driver said no
 	ReasonNoCSIAddons      = "NoCSIAddons"      // there is nobody to fence: csi-addons is not installed
 	ReasonWriteFailed      = "WriteFailed"      // the API server did not take what Fairlead wrote

@@ -1,17 +1,33 @@
 package fence
 
-import "github.com/fairlead-io/fairlead/api/v1alpha1"
+import (
+	"slices"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+)
 
 // What is on a NodeFence beside its status.
 const (
-	// PhaseLabel has the phase, so that the few nodes in an incident can be listed.
-	// It says Healthy of no node in an incident: it is written before the status of
+	// PhaseLabel has the phase, so that the few nodes in an incident can be listed, and
+	// PhaseLabelValue beside. It says Healthy of no node in an incident: it is written before the status of
 	// a node that gets lost, and after that of one that is healthy again.
 	PhaseLabel = "fairlead.io/phase"
 	// RecordFinalizer keeps the record while it is the only memory of what a lost
 	// node held, and of what was fenced for it.
 	RecordFinalizer = "fairlead.io/node-fence"
 )
+
+// PhaseLabelValue is the value of PhaseLabel: the phase, but of a node that is healthy
+// again and may still write to what was detached from it by force, ReasonStillMounted.
+func PhaseLabelValue(s v1alpha1.NodeFenceStatus) string {
+	if s.Phase == v1alpha1.NodeHealthy && (mayHaveBeenForced(s) || slices.ContainsFunc(s.Volumes, stillHeld)) {
+		return ReasonStillMounted
+	}
+	return string(s.Phase)
+}
+
+// stillHeld: a volume is held on account of a node that works.
+func stillHeld(v v1alpha1.HeldVolume) bool { return (v.Until != nil || v.Detached) && !v.Shared }
 
 // Keep tells whether a record must not be deleted: it could not be made anew.
 func Keep(s v1alpha1.NodeFenceStatus) bool {

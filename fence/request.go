@@ -1,6 +1,7 @@
 package fence
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"time"
@@ -18,11 +19,11 @@ func (f Facts) request(k key) (v1alpha1.Fence, *Refusal) {
 	if !known {
 		return none, refuse(ReasonNoIdentity, "%s: no address of the node was recorded while it was healthy; fence it by hand and let its volumes go: see %s=%q", k, OverrideAnnotation, GateAttach+": <why>")
 	}
-	if identity.Problem != "" {
-		return none, refuse(ReasonNoIdentity, "%s: %s", k, identity.Problem)
-	}
 	if r := f.stale(k, identity); r != nil {
 		return none, r
+	}
+	if identity.Problem != "" {
+		return none, refuse(ReasonNoIdentity, "%s: %s", k, identity.Problem)
 	}
 	if len(identity.Addresses) == 0 {
 		return none, refuse(ReasonBadAddress, "%s: the list of addresses is empty", k)
@@ -67,10 +68,14 @@ func (f Facts) stale(k key, identity v1alpha1.StorageIdentity) *Refusal {
 	if len(identity.Addresses) == 0 {
 		return nil
 	}
-	// An earlier address is as old as it is: that it was kept since says the latest one.
-	latest := slices.MaxFunc(identity.Addresses, func(a, b v1alpha1.ClientAddress) int { return a.LastSeen.Compare(b.LastSeen.Time) })
-	if age := lost.Sub(latest.LastSeen.Time); age > f.Policy.MaxAge {
-		return refuse(ReasonStaleLedger, "%s: its address %s was last seen %s before the node was lost (%s at most): was Fairlead down? Fence it by hand, and let its volumes go", k, latest.CIDR, age.Round(time.Second), f.Policy.MaxAge)
+	// That an earlier address was kept since says the latest one.
+	last := latest(identity)
+	if age := lost.Sub(last.LastSeen.Time); age > f.Policy.MaxAge {
+		why := "nobody looked at the node, so Fairlead was down"
+		if seen := f.Status.LastHealthy; seen != nil && lost.Sub(seen.Time) <= f.Policy.MaxAge {
+			why = fmt.Sprintf("its source, %s, had fallen silent, and no other knew one", last.Source)
+		}
+		return refuse(ReasonStaleLedger, "%s: its address %s was last seen %s before the node was lost (%s at most): %s. Fence it by hand, and let its volumes go", k, last.CIDR, age.Round(time.Second), f.Policy.MaxAge, why)
 	}
 	return nil
 }

@@ -121,7 +121,8 @@ func (f Facts) keptBySuccessors(step *Step) []v1alpha1.HeldVolume {
 		if f.Override.letsGo(*v.Successor) && (f.Node.Exists || !shown) {
 			continue // what is shown while nobody has the name would come up again, as lost only now
 		}
-		if f.replaced() && f.Node.is(*v.Successor) && shown {
+		lingers := v.Until != nil && f.Now.Before(v.Until.Time)
+		if f.replaced() && f.Node.is(*v.Successor) && shown && !lingers {
 			continue // as it is shown
 		}
 		v = *v.DeepCopy()

@@ -33,8 +33,9 @@ type Policy struct {
 // measured, 40 ms of the API server's time with 500 nodes. What Fairlead has
 // marked costs nothing.
 //
-// The second holds what was on nodes whose objects are gone, as far as Fairlead
-// has recorded it. It fails open: the API server can't look up its kind for some
+// The second holds what was on nodes whose objects are gone, and what nodes that are back
+// may still write to, as far as Fairlead has recorded it: the same as
+// fence.PhaseLabelValue and fence.Attach. It fails open: the API server can't look up its kind for some
 // seconds after that is defined, and would refuse every attachment of the cluster
 // until then, those of other drivers too, since it looks up parameters before
 // match conditions.
@@ -51,12 +52,13 @@ func FencingPolicies(storages []fence.Storage) []Policy {
 		unwatched(UnwatchedVolumes, storages, admissionregistrationv1.Ignore,
 			admissionregistrationv1.ParamKind{APIVersion: v1alpha1.GroupVersion.String(), Kind: "NodeFence"},
 			&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
-				{Key: fence.PhaseLabel, Operator: metav1.LabelSelectorOpIn, Values: []string{string(v1alpha1.NodeLost), string(v1alpha1.NodeFencing)}},
+				{Key: fence.PhaseLabel, Operator: metav1.LabelSelectorOpExists},
+				{Key: fence.PhaseLabel, Operator: metav1.LabelSelectorOpNotIn, Values: []string{string(v1alpha1.NodeHealthy)}},
 			}},
 			admissionregistrationv1.Validation{
-				Expression: fmt.Sprintf("%s || !(params.?status.?phase.orValue('') in %s) || !%s", sameNode, quoted(v1alpha1.NodeLost, v1alpha1.NodeFencing), holdsVolume),
+				Expression: "!" + recordHolds,
 				MessageExpression: "'Fairlead is not answering, and volume ' + object.spec.source.persistentVolumeName + ' was last on node ' + params.metadata.name + " +
-					"', which is lost and not fenced: attached elsewhere now, it could have two writers. " + advice(UnwatchedVolumes) + "'",
+					"(" + recordLost + " ? ', which is lost and not fenced' : ', which may still write to it') + ': attached elsewhere now, it could have two writers. " + advice(UnwatchedVolumes) + "'",
 				Reason: ptr.To(metav1.StatusReasonForbidden),
 			}),
 	}
@@ -64,12 +66,21 @@ func FencingPolicies(storages []fence.Storage) []Policy {
 
 // In CEL: what is read of the attachment, and of the node or NodeFence that is held against it.
 const (
-	sameNode    = "params.metadata.name == object.spec.nodeName"
-	ready       = "params.?status.?conditions.orValue([]).exists(c, c.type == 'Ready' && c.status == 'True')"
-	hasVolumes  = "params.?status.?volumesInUse.orValue([]).exists(v, v.startsWith('kubernetes.io/csi/' + object.spec.attacher + '^'))"
-	bootID      = "params.?status.?nodeInfo.?bootID.orValue('')"
-	fencedBoot  = bootID + " != '' && params.metadata.?annotations[?'" + fence.FencedBootAnnotation + "'].orValue('') == " + bootID
-	holdsVolume = "params.?status.?volumes.orValue([]).exists(v, v.persistentVolume == object.spec.source.?persistentVolumeName.orValue(''))"
+	sameNode   = "params.metadata.name == object.spec.nodeName"
+	ready      = "params.?status.?conditions.orValue([]).exists(c, c.type == 'Ready' && c.status == 'True')"
+	hasVolumes = "params.?status.?volumesInUse.orValue([]).exists(v, v.startsWith('kubernetes.io/csi/' + object.spec.attacher + '^'))"
+	bootID     = "params.?status.?nodeInfo.?bootID.orValue('')"
+	fencedBoot = bootID + " != '' && params.metadata.?annotations[?'" + fence.FencedBootAnnotation + "'].orValue('') == " + bootID
+	recordLost = "params.?status.?phase.orValue('') in ['" + string(v1alpha1.NodeLost) + "', '" + string(v1alpha1.NodeFencing) + "']"
+	// Of a node that works: its kubelet uses what was detached by force, or may do so. What is shared may have
+	// other writers, but one that is not healthy may be tainted still.
+	stillMounted = "(has(v.until) || v.?detached.orValue(false)) && (!v.?shared.orValue(false) || params.?status.?phase.orValue('') != '" + string(v1alpha1.NodeHealthy) + "')"
+	tainted      = "params.?status.?reason.orValue('') == '" + fence.ReasonTaintedButReady + "'"
+	// Another machine that has taken the name of the one on record is not that one.
+	ofSuccessor = "has(v.successor) && has(v.successor.lostSince)"
+	ofNamesake  = recordLost + " && params.?status.?successor.hasValue() && !has(v.successor)"
+	recordHolds = "params.?status.?volumes.orValue([]).exists(v, v.persistentVolume == object.spec.source.?persistentVolumeName.orValue('') && (" +
+		ofSuccessor + " || (" + sameNode + " ? " + ofNamesake + " : " + recordLost + " || " + tainted + " || " + stillMounted + ")))"
 )
 
 // advice is text within a literal of CEL: no quotes.

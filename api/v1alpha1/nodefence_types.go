@@ -109,6 +109,13 @@ type NodeFenceStatus struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=256
 	Fences []Fence `json:"fences,omitempty"`
+	// Ended are the latest incidents of which all fences were taken back in this boot: one that
+	// is made for them later shuts out a node that works.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8
+	Ended []string `json:"ended,omitempty"`
 	// Tainted is when Fairlead itself gave the node its out-of-service taint.
 	//
 	// +optional
@@ -201,6 +208,11 @@ type HeldVolume struct {
 	//
 	// +optional
 	Waiting bool `json:"waiting,omitempty"`
+	// Detached: the node works, its kubelet says that it uses the volume, and Kubernetes has
+	// detached it, by force. What runs there may write to it.
+	//
+	// +optional
+	Detached bool `json:"detached,omitempty"`
 	// Until then the volume is held although the node does not show it any more: the
 	// node was lost with it and came back without a boot, and was detached by force
 	// meanwhile. What still runs there is given the time to end.

@@ -329,6 +329,11 @@ func (in *NodeFenceStatus) DeepCopyInto(out *NodeFenceStatus) {
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
 	}
+	if in.Ended != nil {
+		in, out := &in.Ended, &out.Ended
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.Tainted != nil {
 		in, out := &in.Tainted, &out.Tainted
 		*out = (*in).DeepCopy()

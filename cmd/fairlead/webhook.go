@@ -90,7 +90,8 @@ func (o *webhookOptions) run(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	// The API server keeps its own peace (priority and fairness): admission waits for no limit of ours.
+	// The API server keeps its own peace (priority and fairness): admission waits for no limit of ours,
+	// as long as it reads few objects one by one (cluster.HolderReader).
 	restConfig.QPS, restConfig.Burst = 400, 800
 	source, err := o.certificates(restConfig)
 	if err != nil {

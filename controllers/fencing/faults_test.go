@@ -240,6 +240,9 @@ func TestADeletedRecordStaysWhileAFenceStands(t *testing.T) {
 	if len(kept) != 1 {
 		t.Fatalf("told %d times: %q", len(kept), w.notes)
 	}
+	if n := sizeOf(&w.r.kept); n != 1 {
+		t.Fatalf("remembered are %d", n)
+	}
 	w.detach("pvc-a", "node-1")
 	w.boot("node-1")
 	w.untaint("node-1")
@@ -251,6 +254,9 @@ func TestADeletedRecordStaysWhileAFenceStands(t *testing.T) {
 	s := w.expect("node-1", v1alpha1.NodeHealthy, fence.ReasonReady)
 	if len(w.fences()) != 0 || len(s.Fences) != 0 || w.record("node-1").DeletionTimestamp != nil {
 		t.Fatalf("left: %v, %+v", w.cidrs(), s)
+	}
+	if n := sizeOf(&w.r.kept); n != 0 {
+		t.Fatalf("remembered are %d", n)
 	}
 }
 

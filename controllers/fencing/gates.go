@@ -32,7 +32,7 @@ type Gates struct {
 	Events  events.EventRecorder
 	Log     *slog.Logger
 
-	// told is why each pod waits, by UID, as it was last said.
+	// told is why each pod waits, by namespace and name, as it was last said.
 	told sync.Map
 }
 
@@ -44,13 +44,14 @@ func (g *Gates) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resul
 	var pod corev1.Pod
 	err := g.API.Get(ctx, request.NamespacedName, &pod)
 	if apierrors.IsNotFound(err) {
+		g.told.Delete(request.NamespacedName)
 		return ctrl.Result{}, nil
 	}
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("reading pod %s: %w", request, err)
 	}
 	if gateOf(&pod) < 0 {
-		g.told.Delete(pod.UID)
+		g.told.Delete(request.NamespacedName)
 		return ctrl.Result{}, nil
 	}
 	held, err := g.held(ctx, &pod)
@@ -155,15 +156,22 @@ func (g *Gates) lift(ctx context.Context, pod *corev1.Pod) error {
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("letting pod %s/%s be scheduled: %w", pod.Namespace, pod.Name, err)
 	}
-	g.told.Delete(pod.UID)
+	g.told.Delete(client.ObjectKeyFromObject(pod))
 	g.Log.Info("let a pod be scheduled", "namespace", pod.Namespace, "pod", pod.Name)
 	g.Events.Eventf(pod, nil, corev1.EventTypeNormal, "FenceGateLifted", "Lift", "its volumes are held by no lost node any more")
 	return nil
 }
 
+// toldPod is what was said to a pod; the next one of its name has heard nothing.
+type toldPod struct {
+	uid     types.UID
+	message string
+}
+
 // tell says on the pod why it waits, each reason once.
 func (g *Gates) tell(pod *corev1.Pod, held *fence.Held) {
-	if was, _ := g.told.Swap(pod.UID, held.Message); was == held.Message {
+	says := toldPod{pod.UID, held.Message}
+	if was, _ := g.told.Swap(client.ObjectKeyFromObject(pod), says); was == says {
 		return
 	}
 	g.Log.Info("a pod waits for a fence", "namespace", pod.Namespace, "pod", pod.Name, "node", held.Node, "reason", held.Reason, "message", held.Message)

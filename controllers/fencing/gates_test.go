@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -144,5 +145,39 @@ func TestANamespacesPodsAreListedOncePerLook(t *testing.T) {
 	}
 	if gates, _ := w.gates(g); len(gates) != 1 || lists != 1 {
 		t.Fatalf("gates %v, listed %d times", gates, lists)
+	}
+}
+
+// sizeOf what is remembered.
+func sizeOf(m *sync.Map) (n int) {
+	m.Range(func(any, any) bool { n++; return true })
+	return n
+}
+
+// A pod that is deleted while it waits is not remembered, and the next one of its name is told anew.
+func TestWhatAPodWasToldIsForgottenWithIt(t *testing.T) {
+	w := newWorld(t, gatedUser("claim-pvc-a"), claim("claim-pvc-a", "pvc-a"))
+	w.gone("node-1")
+	w.look("node-1")
+	g := w.newGates()
+	w.gates(g)
+	told := func() (n int) {
+		for _, note := range w.notes {
+			if strings.HasPrefix(note, "*v1.Pod Warning Fencing:") {
+				n++
+			}
+		}
+		return n
+	}
+	w.must(w.Delete(t.Context(), gatedUser()))
+	next := gatedUser("claim-pvc-a")
+	next.UID = "uid-next"
+	w.must(w.Create(t.Context(), next))
+	if w.gates(g); told() != 2 || sizeOf(&g.told) != 1 {
+		t.Fatalf("told %d times, remembered are %d", told(), sizeOf(&g.told))
+	}
+	w.must(w.Delete(t.Context(), next))
+	if _, err := g.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(next)}); err != nil || sizeOf(&g.told) != 0 {
+		t.Fatalf("remembered are %d (%v)", sizeOf(&g.told), err)
 	}
 }

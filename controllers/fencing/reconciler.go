@@ -330,6 +330,9 @@ func (d decision) after() time.Duration {
 	if d.Leaving {
 		after = min(after, leaving)
 	}
+	if d.draining() {
+		after = min(after, lookForPods)
+	}
 	if d.After > 0 {
 		after = min(after, d.After)
 	}

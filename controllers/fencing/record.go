@@ -29,7 +29,7 @@ func (r *Reconciler) write(ctx context.Context, d decision) error {
 			return fmt.Errorf("creating NodeFence %s: %w", record.Name, err)
 		}
 	}
-	if fence.Keep(d.Status) {
+	if fence.Keep(d.Status) || !fence.Keep(record.Status) && fence.PhaseLabelValue(d.Status) != string(v1alpha1.NodeHealthy) {
 		if err := r.writeMeta(ctx, record, d.Status); err != nil {
 			return err
 		}
@@ -69,7 +69,7 @@ func metaDiffers(record *v1alpha1.NodeFence, status v1alpha1.NodeFenceStatus) bo
 
 // metaOf is the label, and all finalizers, that the record is to have with a status.
 func metaOf(record *v1alpha1.NodeFence, status v1alpha1.NodeFenceStatus) (labels map[string]string, finalizers []string) {
-	labels = map[string]string{fence.PhaseLabel: string(status.Phase)}
+	labels = map[string]string{fence.PhaseLabel: fence.PhaseLabelValue(status)}
 	finalizers = slices.Clone(record.Finalizers)
 	has := slices.Contains(finalizers, fence.RecordFinalizer)
 	switch {

@@ -43,7 +43,11 @@ func (r *Reconciler) tell(record *v1alpha1.NodeFence, d decision) {
 
 // tellKept says, once, that a record which somebody has deleted stays for now.
 func (r *Reconciler) tellKept(d decision) {
-	if d.Record == nil || d.Record.DeletionTimestamp == nil || !fence.Keep(d.Status) {
+	if d.Record == nil {
+		return
+	}
+	if d.Record.DeletionTimestamp == nil || !fence.Keep(d.Status) {
+		r.kept.Delete(d.Record.UID)
 		return
 	}
 	if _, told := r.kept.LoadOrStore(d.Record.UID, true); told {

@@ -59,6 +59,14 @@ func placed() predicate.Predicate {
 	}
 }
 
+// draining: a healthy node is cordoned and has volumes on record of which nothing but pods tells. That
+// they have ended is no event, and whoever cordoned it may be about to delete its object.
+func (d decision) draining() bool {
+	return d.Node != nil && d.Node.Spec.Unschedulable && slices.ContainsFunc(d.Status.Volumes, func(v v1alpha1.HeldVolume) bool {
+		return slices.Contains(d.Unattached, v.Driver)
+	})
+}
+
 // facts are read of one node.
 func (r *Reconciler) facts(ctx context.Context, from *cluster.FenceReader, node string) (*cluster.FenceView, error) {
 	view, err := from.Facts(ctx, node, r.Clock.Now())

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/cluster"
 	"github.com/fairlead-io/fairlead/fence"
 )
 
@@ -72,6 +73,30 @@ func TestAVolumeThatNoPodUsesAnyMoreIsForgotten(t *testing.T) {
 	w.look("node-1")
 	if w.recorded("pvc-a") {
 		t.Fatalf("on record are %+v", w.record("node-1").Status.Volumes)
+	}
+}
+
+// Whoever drains a node may delete its object next: what its pods had is let go of as soon as may be.
+func TestANodeThatIsDrainedIsLookedAtOften(t *testing.T) {
+	w, pod := usesFiles(t)
+	if after := w.look("node-1").RequeueAfter; after != refresh {
+		t.Fatalf("looked at again after %s", after)
+	}
+	before := w.node("node-1")
+	w.change("node-1", func(n *corev1.Node) { n.Spec.Unschedulable = true })
+	if !cluster.FenceNodeChanged(before, w.node("node-1")) {
+		t.Error("that it is cordoned is no event")
+	}
+	if after := w.look("node-1").RequeueAfter; after != lookForPods {
+		t.Errorf("cordoned, it is looked at again after %s", after)
+	}
+	w.must(w.Delete(t.Context(), pod))
+	for range leaving/lookForPods + 1 {
+		w.look("node-1")
+		w.step(lookForPods)
+	}
+	if after := w.look("node-1").RequeueAfter; w.recorded("files") || after != refresh {
+		t.Errorf("on record are %+v; looked at again after %s", w.record("node-1").Status.Volumes, after)
 	}
 }
 

@@ -221,7 +221,7 @@ func (w *world) expect(node string, phase v1alpha1.NodeFencePhase, reason string
 	if s := record.Status; s.Phase != phase || s.Reason != reason {
 		w.Fatalf("node %s is %s (%s), want %s (%s): %s", node, s.Phase, s.Reason, phase, reason, s.Message)
 	}
-	if got := record.Labels[fence.PhaseLabel]; got != string(phase) {
+	if got := record.Labels[fence.PhaseLabel]; got != fence.PhaseLabelValue(record.Status) {
 		w.Fatalf("node %s is %s and labelled %s", node, phase, got)
 	}
 	if got := slices.Contains(record.Finalizers, fence.RecordFinalizer); got != fence.Keep(record.Status) {
@@ -239,6 +239,13 @@ func (w *world) change(name string, how func(*corev1.Node)) {
 	w.must(w.Update(w.Context(), &n))
 	n.Status = status
 	w.must(w.Status().Update(w.Context(), &n))
+}
+
+func (w *world) node(name string) *corev1.Node {
+	w.Helper()
+	var n corev1.Node
+	w.must(w.Get(w.Context(), client.ObjectKey{Name: name}, &n))
+	return &n
 }
 
 func (w *world) lose(name string) { w.Helper(); w.change(name, w.ready(corev1.ConditionUnknown)) }

@@ -427,3 +427,30 @@ func TestOffSetsNothingUp(t *testing.T) {
 }
 
 var _ client.Client = through{}
+
+// Autoscaled nodes never get a name twice.
+func TestANodeThatIsGoneIsNotRememberedAsTainted(t *testing.T) {
+	f := newFixture(t)
+	f.lose("node-1", 10*time.Minute)
+	f.reconcile()
+	f.sync()
+	f.pass(time.Minute)
+	f.reconcile()
+	if f.mustTaint("node-1"); len(f.r.given) != 1 {
+		t.Fatalf("remembered are %v", f.r.given)
+	}
+	f.must(f.Delete(t.Context(), f.node("node-1", nil)))
+	f.sync()
+	f.pass(time.Minute)
+	f.reconcile()
+	if len(f.r.given) != 1 {
+		t.Fatal("its record is there: it may come back, or its record be late")
+	}
+	f.must(f.Delete(t.Context(), f.record("node-1", nil)))
+	f.sync()
+	f.pass(time.Minute)
+	f.reconcile()
+	if len(f.r.given) != 0 {
+		t.Fatalf("remembered are %v", f.r.given)
+	}
+}

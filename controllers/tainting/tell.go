@@ -48,6 +48,8 @@ func (r *Reconciler) report(view *view, verdicts []fence.Verdict) {
 		r.event(view, v, corev1.EventTypeWarning, "NotTainted", "Judge", "not tainted automatically ("+v.Reason+"): "+v.Message)
 	}
 	maps.DeleteFunc(r.told, func(node string, _ told) bool { return !lost[node] })
+	// A record may come late while the node is lost, not when there is neither.
+	maps.DeleteFunc(r.given, func(node, _ string) bool { return view.nodes[node] == nil && view.records[node] == nil })
 }
 
 // failed makes visible that nodes are not tainted, since something went wrong: a right

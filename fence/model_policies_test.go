@@ -1,0 +1,55 @@
+package fence
+
+import (
+	"slices"
+
+	"pgregory.net/rapid"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+)
+
+// unmarked asks the API server's own policies, as webhook.FencingPolicies has them in
+// CEL, for an attachment that Fairlead has not marked. They read Nodes and NodeFences,
+// and no PersistentVolume.
+func (w *world) unmarked(v Volume, node string) (refused bool) {
+	for name, n := range w.nodes {
+		marked := n.bootID != "" && n.fencedBoot == n.bootID && n.taint
+		if name != node && !(n.ready && !n.taint) && !marked && slices.ContainsFunc(n.inUse, func(u string) bool {
+			driver, _, _ := ParseUniqueName(u)
+			return driver == v.Driver
+		}) {
+			return true
+		}
+	}
+	for name, r := range w.records {
+		if w.broken.label(r.status) != string(v1alpha1.NodeHealthy) && w.broken.recordHolds(r.status, v, name == node) {
+			return true
+		}
+	}
+	return false
+}
+
+// recordHolds is the expression of webhook.UnwatchedVolumes.
+func recordHolds(s v1alpha1.NodeFenceStatus, volume Volume, sameNode bool) bool {
+	lost := s.Phase == v1alpha1.NodeLost || s.Phase == v1alpha1.NodeFencing
+	return slices.ContainsFunc(s.Volumes, func(v v1alpha1.HeldVolume) bool {
+		switch {
+		case v.PersistentVolume != volume.Name:
+			return false
+		case v.Successor != nil && v.Successor.LostSince != nil:
+			return true
+		case sameNode:
+			return lost && s.Successor != (v1alpha1.MachineIdentity{}) && v.Successor == nil
+		}
+		return lost || s.Reason == ReasonTaintedButReady || (v.Until != nil || v.Detached) && (!v.Shared || s.Phase != v1alpha1.NodeHealthy)
+	})
+}
+
+// attachUnmarked is the attach-detach controller asking for an attachment while the
+// webhook that marks it does not answer.
+func (w *world) attachUnmarked(t *rapid.T, v Volume, node string) {
+	if w.mayAsk(v, node) && !w.unmarked(v, node) {
+		w.mustNotBeWritable(t, v, node)
+		w.attachments = append(w.attachments, attachment{v.Name, node, w.nodes[node].bootID})
+	}
+}

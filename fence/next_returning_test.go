@@ -1,0 +1,71 @@
+package fence
+
+import (
+	"testing"
+	"time"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+)
+
+// A pod that tolerates the taint, or one that only keeps others away, is never taken off
+// the node: Kubernetes keeps its volume attached, and it can't mount it before the node is let in.
+func TestPodsThatKeepOldAttachmentsAreNamed(t *testing.T) {
+	s := fenced(t)
+	s.boot("boot-2")
+	s.Node.OutOfService = false
+	s.pass(DefaultReadyFor)
+	s.OldAttachments = []string{"VolumeAttachment va-1 of pv-1"}
+	s.look()
+	const left = "attachments of before it booted are left: VolumeAttachment va-1 of pv-1"
+	s.want(v1alpha1.NodeReturned, ReasonOldAttachments, left)
+	s.OldPods = []string{"default/agent-x", "apps/agent-y"}
+	s.look()
+	s.want(v1alpha1.NodeReturned, ReasonOldAttachments, left+"; pods that were there before it booted keep them (default/agent-x, apps/agent-y): kubectl delete pod -n default agent-x")
+}
+
+// Another machine of its name was lost, and is back; nothing of it was fenced.
+func TestANodeThatIsOnlyReadyAgainIsNotSaidToHaveBooted(t *testing.T) {
+	s := askedOnly(t)
+	s.Status.Fences = append(s.Status.Fences, v1alpha1.Fence{Name: "of-before", Incident: "before", Driver: other, ClusterID: "b", CIDRs: []string{"10.0.0.9/32"}, State: v1alpha1.FenceFenced})
+	s.back()
+	s.Node.OutOfService = false
+	s.look()
+	s.want(v1alpha1.NodeReturned, ReasonSettling, "the node is Ready again; it is let in when it has been Ready for 1m0s")
+	s = fenced(t)
+	s.boot("boot-2")
+	s.look()
+	s.want(v1alpha1.NodeReturned, ReasonTainted, "the node has booted anew; let it in with: kubectl taint nodes node-1 node.kubernetes.io/out-of-service-")
+}
+
+// The gate is open, whether or not somebody has given it the taint.
+func TestAnOverriddenLossThatIsNotTaintedIsSaidToBe(t *testing.T) {
+	s := lostStory(t)
+	s.look()
+	s.override(GateAttach)
+	s.look()
+	s.want(v1alpha1.NodeLost, ReasonOverridden, `the node is not Ready; its volumes may be attached elsewhere although it is not fenced: alice says "it is off"`)
+	s.wantHeld(false)
+	if !s.step.Warning {
+		t.Fatal("no warning")
+	}
+	s.Node.OutOfService = true
+	s.pass(time.Second)
+	s.look()
+	if s.Status.Phase != v1alpha1.NodeFencing {
+		t.Fatalf("tainted, it is %s: %s", s.Status.Phase, s.Status.Message)
+	}
+	s.wantObjects(fencedOf1)
+}
+
+// Fairlead has given it, and an operator another of a different effect: his is waited for.
+func TestAnOperatorsTaintBesideFairleadsIsWaitedFor(t *testing.T) {
+	s := fenced(t)
+	s.boot("boot-2")
+	s.Node.OwnTaint, s.Node.OthersTaint = true, true
+	s.pass(DefaultReadyFor)
+	s.look()
+	s.want(v1alpha1.NodeReturned, ReasonTainted, "the node has booted anew; let it in with: kubectl taint nodes node-1 node.kubernetes.io/out-of-service-")
+	s.Node.OthersTaint = false
+	s.look()
+	s.want(v1alpha1.NodeUnfencing, ReasonUnfencing, "letting the node in again")
+}

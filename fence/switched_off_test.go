@@ -1,0 +1,47 @@
+package fence
+
+import (
+	"testing"
+	"time"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+)
+
+// Weeks later somebody else may have its address, and its volumes be anywhere.
+func TestAMachineThatWentWhileItWasSwitchedOffIsForgotten(t *testing.T) {
+	s := lostStory(t)
+	off := with(s.Policy, StoragePolicy{Mode: ModeFence, SwitchedOff: true})
+	on := s.Policy
+	s.Policy = off
+	s.look()
+	s.want(v1alpha1.NodeLost, ReasonNothingHeld, "the node is not Ready; no protected volume is on it")
+	s.Policy = on
+	s.look()
+	s.wantHeld(true) // its object is there: it may come back with what it had
+	s.Policy = off
+	s.look()
+	s.Node, s.Holding = Node{Name: "node-1"}, nil
+	s.look()
+	if len(s.Status.Volumes) > 0 || !s.step.Forget {
+		t.Fatalf("it is remembered with %v", s.Status.Volumes)
+	}
+	s.Policy = on
+	s.pass(30 * 24 * time.Hour)
+	s.look()
+	s.wantObjects()
+	if !s.step.Forget {
+		t.Fatalf("it is %s (%s)", s.Status.Phase, s.Status.Reason)
+	}
+}
+
+// What is fenced for a volume is taken back by what is on record of it.
+func TestWhatWasFencedIsRememberedWhileItIsSwitchedOff(t *testing.T) {
+	s := fenced(t)
+	s.Policy = with(s.Policy, StoragePolicy{Mode: ModeFence, SwitchedOff: true})
+	s.Node, s.Holding = Node{Name: "node-1"}, nil
+	s.look()
+	if len(s.Status.Volumes) != 1 || len(s.Status.Fences) != 1 || s.step.Forget {
+		t.Fatalf("on record are %v and %v", s.Status.Volumes, s.Status.Fences)
+	}
+	s.wantObjects(fencedOf1)
+}
