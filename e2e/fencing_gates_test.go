@@ -140,6 +140,40 @@ func TestFencingGatesAreNarrow(t *testing.T) {
 	})
 	refuses("on record of a node that is gone, without Fairlead", "rbd-a", rbdDriver, "node-2", byPolicy+"volumes'", "volume rbd-a was last on node gone, which is lost and not fenced")
 	passes("on no record, without Fairlead", "rbd-b", rbdDriver, "node-2")
+	// What a node that is back may still write to, though it is healthy.
+	for name, how := range map[string]func(*v1alpha1.HeldVolume){
+		"detached": func(v *v1alpha1.HeldVolume) { v.Detached = true },
+		"until":    func(v *v1alpha1.HeldVolume) { v.Until = ptr.To(metav1.Now()) },
+		"shared":   func(v *v1alpha1.HeldVolume) { v.Detached, v.Shared = true, true },
+		"attached": func(*v1alpha1.HeldVolume) {},
+	} {
+		v := heldVolumes("fs-a")
+		how(&v[0])
+		c.writeRecord("back", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeHealthy, Reason: fence.ReasonReady, Volumes: v})
+		time.Sleep(time.Second)
+		if name == "shared" || name == "attached" {
+			passes(name+" on a node that is back, without Fairlead", "fs-a", cephfsDriver, "node-2")
+			continue
+		}
+		refuses(name+" on a node that is back, without Fairlead", "fs-a", cephfsDriver, "node-2", byPolicy+"volumes'", "volume fs-a was last on node back, which may still write to it: attached elsewhere now")
+		passes(name+" on a node that is back, to the node itself", "fs-a", cephfsDriver, "back")
+	}
+	// Another machine has the name of one that is to be fenced.
+	taken := v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeFencing, Reason: fence.ReasonFencing, Incident: "taken-1", Volumes: heldVolumes("fs-a"), Successor: v1alpha1.MachineIdentity{UID: "new"}}
+	c.writeRecord("taken", taken)
+	time.Sleep(time.Second)
+	refuses("to another machine of the holder's name, without Fairlead", "fs-a", cephfsDriver, "taken", byPolicy+"volumes'", "volume fs-a was last on node taken, which is lost and not fenced")
+	taken.Volumes[0].Successor = &v1alpha1.Successor{MachineIdentity: taken.Successor}
+	c.writeRecord("taken", taken)
+	time.Sleep(time.Second)
+	passes("to the machine that has it, without Fairlead", "fs-a", cephfsDriver, "taken")
+	taken.Phase, taken.Volumes[0].Successor.LostSince = v1alpha1.NodeDrained, ptr.To(metav1.Now())
+	c.writeRecord("taken", taken)
+	time.Sleep(time.Second)
+	refuses("on record of a lost namesake of who is fenced, without Fairlead", "fs-a", cephfsDriver, "node-2", byPolicy+"volumes'")
+	refuses("to a third machine of that name, without Fairlead", "fs-a", cephfsDriver, "taken", byPolicy+"volumes'")
+	c.kubectl("delete", "nodefence", "back", "taken", "--wait=false", asController)
+
 	inline := attachmentOf("inline", rbdDriver, "node-2")
 	inline.Spec.Source = storagev1.VolumeAttachmentSource{InlineVolumeSpec: &csiVolume("inline", rbdDriver).Spec}
 	inline.Spec.Source.InlineVolumeSpec.Capacity = nil
@@ -404,7 +438,7 @@ func (c *cluster) writeRecord(node string, status v1alpha1.NodeFenceStatus) {
 		c.must(c.create(n))
 	}
 	if status.Phase != "" {
-		c.kubectl("label", "--overwrite", "nodefence", node, fence.PhaseLabel+"="+string(status.Phase), asController)
+		c.kubectl("label", "--overwrite", "nodefence", node, fence.PhaseLabel+"="+fence.PhaseLabelValue(status), asController)
 		c.must(c.Client.Get(c.t.Context(), client.ObjectKeyFromObject(n), n))
 	}
 	n.Status = status
