@@ -24,8 +24,8 @@ func (f Facts) sayAddressTaken(step *Step) {
 				continue
 			}
 			if who := f.hasNow(prefix.Addr()); who != "" {
-				step.warn(s.Phase, ReasonAddressInUse, fmt.Sprintf("its address %s is blocked, and is or was one of %s, which the storage refuses with it; when you know that the old machine never comes back: kubectl annotate nodefence %s '%s=%s: <why>'",
-					prefix.Addr(), who, f.Node.Name, OverrideAnnotation, GateUnfence))
+				step.warn(s.Phase, ReasonAddressInUse, fmt.Sprintf("its address %s is blocked, and is or was one of %s, which the storage refuses with it; when you know that the old machine never comes back: %s",
+					prefix.Addr(), who, OverrideCommand(f.Node.Name, GateUnfence)))
 				return
 			}
 		}

@@ -10,7 +10,7 @@ import (
 // A machine is gone and stays fenced, and its address goes to another, which nobody told.
 func TestTheAddressOfAGoneMachineIsGivenToAnother(t *testing.T) {
 	taken := func(who string) string {
-		return "its address 10.0.0.1 is blocked, and is or was one of " + who + ", which the storage refuses with it; when you know that the old machine never comes back: kubectl annotate nodefence node-1 'fairlead.io/override-gate=unfence: <why>'"
+		return "its address 10.0.0.1 is blocked, and is or was one of " + who + ", which the storage refuses with it; when you know that the old machine never comes back: kubectl annotate --overwrite nodefence node-1 'fairlead.io/override-gate=unfence: <why>'"
 	}
 	node7 := Other{Node: Node{Name: "node-7", Exists: true, Ready: true, Addresses: []netip.Addr{addr("10.0.0.1")}}}
 	s := fenced(t)

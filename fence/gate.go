@@ -166,8 +166,8 @@ func AddTaint(n Node, o Override) *Refusal {
 	if !n.Ready || o.Gate == GateTaint {
 		return nil
 	}
-	return refuse(ReasonTaintedButReady, "node %s is Ready: with this taint Kubernetes takes its volumes away while they are written to. Shut it down first, and wait until it is not Ready; or, if you must: kubectl annotate nodefence %s '%s=%s: <why>'",
-		n.Name, n.Name, OverrideAnnotation, GateTaint)
+	return refuse(ReasonTaintedButReady, "node %s is Ready: with this taint Kubernetes takes its volumes away while they are written to. Shut it down first, and wait until it is not Ready; or, if you must: %s",
+		n.Name, OverrideCommand(n.Name, GateTaint))
 }
 
 // RemoveTaint decides whether the out-of-service taint may go: not from a node
@@ -180,8 +180,8 @@ func RemoveTaint(n Node, s v1alpha1.NodeFenceStatus, o Override) *Refusal {
 	}
 	switch s.Phase {
 	case v1alpha1.NodeFencing, v1alpha1.NodeFenced, v1alpha1.NodeDrained:
-		return refuse(ReasonNotRebooted, "node %s is being fenced or is fenced, and has not booted since (boot %q): reboot it first; or, if you must: kubectl annotate nodefence %s '%s=%s: <why>'",
-			n.Name, s.Node.BootID, n.Name, OverrideAnnotation, GateTaint)
+		return refuse(ReasonNotRebooted, "node %s is being fenced or is fenced, and has not booted since (boot %q): reboot it first; or, if you must: %s",
+			n.Name, s.Node.BootID, OverrideCommand(n.Name, GateTaint))
 	}
 	return nil
 }

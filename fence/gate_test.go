@@ -137,7 +137,7 @@ func TestAttach(t *testing.T) {
 
 func TestAddTaint(t *testing.T) {
 	n := readyNamed("node-1", "boot-1")
-	want := "node node-1 is Ready: with this taint Kubernetes takes its volumes away while they are written to. Shut it down first, and wait until it is not Ready; or, if you must: kubectl annotate nodefence node-1 'fairlead.io/override-gate=taint: <why>'"
+	want := "node node-1 is Ready: with this taint Kubernetes takes its volumes away while they are written to. Shut it down first, and wait until it is not Ready; or, if you must: kubectl annotate --overwrite nodefence node-1 'fairlead.io/override-gate=taint: <why>'"
 	if r := AddTaint(n, Override{}); r == nil || r.Reason != ReasonTaintedButReady || r.Message != want {
 		t.Errorf("got %+v", r)
 	}
@@ -182,7 +182,7 @@ func TestRemoveTaint(t *testing.T) {
 			if (r == nil) != test.may {
 				t.Fatalf("got %+v", r)
 			}
-			want := `node node-1 is being fenced or is fenced, and has not booted since (boot "boot-1"): reboot it first; or, if you must: kubectl annotate nodefence node-1 'fairlead.io/override-gate=taint: <why>'`
+			want := `node node-1 is being fenced or is fenced, and has not booted since (boot "boot-1"): reboot it first; or, if you must: kubectl annotate --overwrite nodefence node-1 'fairlead.io/override-gate=taint: <why>'`
 			if r != nil && (r.Reason != ReasonNotRebooted || r.Message != want) {
 				t.Fatalf("got %+v", r)
 			}

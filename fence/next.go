@@ -244,7 +244,7 @@ func (f Facts) how() (reason, what string) {
 }
 
 func (f Facts) deletedMessage() string {
-	return fmt.Sprintf("the node is gone and stays fenced; when you know that it never comes back: kubectl annotate nodefence %s '%s=%s: <why>'", f.Node.Name, OverrideAnnotation, GateUnfence)
+	return "the node is gone and stays fenced; when you know that it never comes back: " + OverrideCommand(f.Node.Name, GateUnfence)
 }
 
 // protected are the volumes of the machine on record, of storage systems that are not switched off.

@@ -138,7 +138,7 @@ func (f Facts) ask(step *Step, settled bool) []Refusal {
 			continue
 		}
 		if f.Policy.mode(k.driver) == ModeGuard {
-			refused = append(refused, *refuse(ReasonGuardOnly, "%s: Fairlead is configured to guard only: fence the node by hand, then: kubectl annotate nodefence %s '%s=%s: <how>'", k, f.Node.Name, OverrideAnnotation, GateAttach))
+			refused = append(refused, *refuse(ReasonGuardOnly, "%s: Fairlead is configured to guard only: fence the node by hand, then: %s", k, OverrideCommand(f.Node.Name, GateAttach)))
 			continue
 		}
 		fence, r := f.request(k)

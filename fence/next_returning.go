@@ -113,7 +113,7 @@ func (f Facts) sharedWith() string {
 			}
 			for _, mine := range f.Status.Fences {
 				if i := slices.IndexFunc(mine.CIDRs, func(c string) bool { return slices.Contains(theirs.CIDRs, c) }); i >= 0 {
-					return fmt.Sprintf("its address %s also keeps out node %s, which may not be let in yet; if that is known to be off: kubectl annotate nodefence %s '%s=%s: <why>'", mine.CIDRs[i], o.Node.Name, o.Node.Name, OverrideAnnotation, GateUnfence)
+					return fmt.Sprintf("its address %s also keeps out node %s, which may not be let in yet; if that is known to be off: %s", mine.CIDRs[i], o.Node.Name, OverrideCommand(o.Node.Name, GateUnfence))
 				}
 			}
 		}

@@ -10,7 +10,7 @@ import (
 
 const (
 	tellsHowToTaint = "; its volumes are held (pv-1). If it does not come back, shut it down and say so: kubectl taint nodes node-1 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
-	stayingFenced   = "the node is gone and stays fenced; when you know that it never comes back: kubectl annotate nodefence node-1 'fairlead.io/override-gate=unfence: <why>'"
+	stayingFenced   = "the node is gone and stays fenced; when you know that it never comes back: kubectl annotate --overwrite nodefence node-1 'fairlead.io/override-gate=unfence: <why>'"
 	fencedOf1       = "Fenced [10.0.0.1/32] fence-" + rbd
 	unfencedOf1     = "Unfenced [10.0.0.1/32] fence-" + rbd
 	deletingOf1     = "Deleting [10.0.0.1/32] fence-" + rbd
@@ -652,7 +652,7 @@ func TestAVolumeThatIsFoundLate(t *testing.T) {
 func TestOneAddressOfTwoNodes(t *testing.T) {
 	theirs := v1alpha1.Fence{Name: "fairlead-node-2", Incident: "x", Driver: cephFS, ClusterID: "a", CIDRs: []string{"10.0.0.1/32"}, State: v1alpha1.FenceFenced}
 	node2 := Other{Node: Node{Name: "node-2", Exists: true, OutOfService: true}, Status: v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeDrained, Fences: []v1alpha1.Fence{theirs}}}
-	waits := "its address 10.0.0.1/32 also keeps out node node-2, which may not be let in yet; if that is known to be off: kubectl annotate nodefence node-2 'fairlead.io/override-gate=unfence: <why>'"
+	waits := "its address 10.0.0.1/32 also keeps out node node-2, which may not be let in yet; if that is known to be off: kubectl annotate --overwrite nodefence node-2 'fairlead.io/override-gate=unfence: <why>'"
 	back := func() *story {
 		s := fenced(t)
 		s.boot("boot-2")

@@ -370,7 +370,7 @@ func TestTwoNodesThatAreTakenBackDoNotWaitForEachOther(t *testing.T) {
 	node2 := Other{Node: Node{Name: "node-2", Exists: true, OutOfService: true}, Status: v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeFencing, Incident: "x", Fences: []v1alpha1.Fence{theirs}}}
 	s.Others = []Other{node2}
 	s.look()
-	s.want(v1alpha1.NodeFencing, ReasonTaintedButReady, backTainted+" (its address 10.0.0.1/32 also keeps out node node-2, which may not be let in yet; if that is known to be off: kubectl annotate nodefence node-2 'fairlead.io/override-gate=unfence: <why>')")
+	s.want(v1alpha1.NodeFencing, ReasonTaintedButReady, backTainted+" (its address 10.0.0.1/32 also keeps out node node-2, which may not be let in yet; if that is known to be off: kubectl annotate --overwrite nodefence node-2 'fairlead.io/override-gate=unfence: <why>')")
 	s.wantObjects(deletingOf1, "Fenced [10.0.0.1/32] ") // or it would be done yet, to a node that works
 	if len(s.unfenced) > 0 || s.Status.Fences[0].State != v1alpha1.FenceUnfencing {
 		t.Fatalf("unfenced %v, record %+v", s.unfenced, s.Status.Fences)

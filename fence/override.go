@@ -2,6 +2,7 @@ package fence
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -50,6 +51,12 @@ type Override struct {
 // One whose object is gone, or whose name another machine has, does not come back as what it was.
 func (o Override) givesUp(n Node, s v1alpha1.NodeFenceStatus) bool {
 	return o.Gate == GateUnfence && (!n.Exists || n.replaces(s) || !n.Ready && !n.ReadyChanged.After(o.At))
+}
+
+// OverrideCommand asks for a gate of a node, by hand. What was asked for in an incident that is
+// over is still there: nobody takes it away.
+func OverrideCommand(node, gate string) string {
+	return fmt.Sprintf("kubectl annotate --overwrite nodefence %s '%s=%s: <why>'", node, OverrideAnnotation, gate)
 }
 
 // ParseOverride reads a request: "<gate>: <reason>".

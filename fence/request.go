@@ -17,7 +17,7 @@ func (f Facts) request(k key) (v1alpha1.Fence, *Refusal) {
 	var none v1alpha1.Fence
 	identity, known := k.in(f.Status.Identities)
 	if !known {
-		return none, refuse(ReasonNoIdentity, "%s: no address of the node was recorded while it was healthy; fence it by hand and let its volumes go: see %s=%q", k, OverrideAnnotation, GateAttach+": <why>")
+		return none, refuse(ReasonNoIdentity, "%s: no address of the node was recorded while it was healthy; fence it by hand and let its volumes go: %s", k, OverrideCommand(f.Node.Name, GateAttach))
 	}
 	if r := f.stale(k, identity); r != nil {
 		return none, r

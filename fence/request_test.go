@@ -20,9 +20,9 @@ func TestARequestIsRefused(t *testing.T) {
 		want   string // of the message, after "not fenced: "
 	}{
 		"nothing was recorded": {func(s *story) { s.Status.Identities = nil }, ReasonNoIdentity,
-			k + `no address of the node was recorded while it was healthy; fence it by hand and let its volumes go: see fairlead.io/override-gate="attach: <why>"`},
+			k + `no address of the node was recorded while it was healthy; fence it by hand and let its volumes go: kubectl annotate --overwrite nodefence node-1 'fairlead.io/override-gate=attach: <why>'`},
 		"another storage was recorded": {func(s *story) { s.Status.Identities[0].ClusterID = "b" }, ReasonNoIdentity,
-			k + `no address of the node was recorded while it was healthy; fence it by hand and let its volumes go: see fairlead.io/override-gate="attach: <why>"`},
+			k + `no address of the node was recorded while it was healthy; fence it by hand and let its volumes go: kubectl annotate --overwrite nodefence node-1 'fairlead.io/override-gate=attach: <why>'`},
 		"a problem was recorded": {func(s *story) { s.Status.Identities[0].Problem = "the plugin is on no network" }, ReasonNoIdentity,
 			k + "the plugin is on no network"},
 		"an empty list": {func(s *story) { s.Status.Identities[0].Addresses = nil }, ReasonBadAddress,
@@ -146,7 +146,7 @@ func TestARequestIsRefused(t *testing.T) {
 			s.Node.Machine.SystemUUID, s.Node.Machine.BootID = "machine-2", "boot-2"
 		}, "", ""},
 		"guard only": {func(s *story) { s.Policy = with(s.Policy, StoragePolicy{Mode: ModeGuard}) }, ReasonGuardOnly,
-			k + "Fairlead is configured to guard only: fence the node by hand, then: kubectl annotate nodefence node-1 'fairlead.io/override-gate=attach: <how>'"},
+			k + "Fairlead is configured to guard only: fence the node by hand, then: kubectl annotate --overwrite nodefence node-1 'fairlead.io/override-gate=attach: <why>'"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := lostStory(t)

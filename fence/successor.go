@@ -167,8 +167,8 @@ func (f Facts) sayLostSuccessors(step *Step) {
 }
 
 func (f Facts) successorMessage(lost []v1alpha1.HeldVolume) string {
-	return fmt.Sprintf("another machine that has had the node's name since is lost too, and can not be fenced, since the addresses on record are not its own; its volumes are held (%s). When it is off for certain: kubectl annotate --overwrite nodefence %s '%s=%s: <why>'",
-		list(VolumeNames(lost)), f.Node.Name, OverrideAnnotation, GateAttach)
+	return fmt.Sprintf("another machine that has had the node's name since is lost too, and can not be fenced, since the addresses on record are not its own; its volumes are held (%s). When it is off for certain: %s",
+		list(VolumeNames(lost)), OverrideCommand(f.Node.Name, GateAttach))
 }
 
 // inherit hands the record on when what it was of is given up: to a machine that had
@@ -211,8 +211,8 @@ func (h Holder) successorKeeps(volume Volume, node string) *Held {
 				return h.stillMounted(volume, node)
 			}
 		default:
-			return &Held{Node: h.Node.Name, Refusal: *refuse(ReasonSuccessorLost, "volume %s was last on a machine that had the name %s after the one on record; it is lost, and the fence of the other is not its own: %s now, it could have two writers. When it is off for certain: kubectl annotate --overwrite nodefence %s '%s=%s: <why>'. Kubernetes tries again by itself; see: kubectl describe nodefence %s",
-				volume.Name, h.Node.Name, used(node), h.Node.Name, OverrideAnnotation, GateAttach, h.Node.Name)}
+			return &Held{Node: h.Node.Name, Refusal: *refuse(ReasonSuccessorLost, "volume %s was last on a machine that had the name %s after the one on record; it is lost, and the fence of the other is not its own: %s now, it could have two writers. When it is off for certain: %s. Kubernetes tries again by itself; see: kubectl describe nodefence %s",
+				volume.Name, h.Node.Name, used(node), OverrideCommand(h.Node.Name, GateAttach), h.Node.Name)}
 		}
 	}
 	return nil

@@ -110,8 +110,8 @@ func refuseOthersMeta(v *Verdict, n, before NodeFence, facts NodeFenceFacts) {
 		v.refuse(ReasonNotTheirs, field.Forbidden(metadata.Child("finalizers"), fence.RecordFinalizer+" "+standing(n.Metadata.Name, before.Status)))
 	case changed && !forgets:
 		v.refuse(ReasonNotTheirs, field.Forbidden(metadata.Child("finalizers"), fmt.Sprintf(
-			"%s comes and goes by Fairlead's controller: it keeps the only record of what the node held and of what is fenced, and goes when nothing of that is left. If the node never comes back: kubectl annotate nodefence %s '%s=%s: <why>'",
-			fence.RecordFinalizer, n.Metadata.Name, fence.OverrideAnnotation, fence.GateUnfence)))
+			"%s comes and goes by Fairlead's controller: it keeps the only record of what the node held and of what is fenced, and goes when nothing of that is left. If the node never comes back: %s",
+			fence.RecordFinalizer, fence.OverrideCommand(n.Metadata.Name, fence.GateUnfence))))
 	}
 }
 
@@ -156,7 +156,7 @@ func ValidateNodeFenceDeletion(n NodeFence) Verdict {
 		return v
 	}
 	v.refuse(ReasonNotForgotten, field.Forbidden(field.NewPath("status", "phase"), fmt.Sprintf(
-		"node %s is %s: this is the only record of the volumes that it held and of what is fenced. Wait until it is %s; Fairlead deletes the record of a node that is gone by itself, once nothing is held or fenced any more. If you must: kubectl annotate nodefence %s '%s=%s: <why>'",
-		n.Metadata.Name, s.Phase, v1alpha1.NodeHealthy, n.Metadata.Name, fence.OverrideAnnotation, fence.GateUnfence)))
+		"node %s is %s: this is the only record of the volumes that it held and of what is fenced. Wait until it is %s; Fairlead deletes the record of a node that is gone by itself, once nothing is held or fenced any more. If you must: %s",
+		n.Metadata.Name, s.Phase, v1alpha1.NodeHealthy, fence.OverrideCommand(n.Metadata.Name, fence.GateUnfence))))
 	return v
 }

@@ -112,7 +112,7 @@ func TestLabelAndFinalizerAreTheControllers(t *testing.T) {
 		"the label comes":                          {is: made("Healthy"), was: NodeFence{}, refused: "is written by Fairlead's controller"},
 		"the label goes":                           {is: unlabelled, was: made("Fenced"), refused: "is written by Fairlead's controller"},
 		"the finalizer is taken":                   {is: made("Fenced"), was: made("Fenced", record), refused: "metadata.finalizers: Forbidden: fairlead.io/node-fence comes and goes by Fairlead's controller"},
-		"the finalizer is given":                   {is: made("Fenced", record), was: made("Fenced"), refused: "comes and goes by Fairlead's controller"},
+		"the finalizer is given":                   {is: made("Fenced", record), was: made("Fenced"), refused: "kubectl annotate --overwrite nodefence "},
 		"the finalizer is taken, with an override": {is: given, was: unfence},
 		"the finalizer is taken while fences stand, with an override": {is: done, was: stands,
 			refused: "stays until what is fenced is taken back (NetworkFence fairlead-node-1-a, fairlead-node-1-b)"},

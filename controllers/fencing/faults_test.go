@@ -322,6 +322,9 @@ func TestWithoutCSIAddonsItIsSaidAndLookedForAgain(t *testing.T) {
 	if len(s.Volumes) != 1 || result.RequeueAfter == 0 || result.RequeueAfter > lookForCSIAddons {
 		t.Fatalf("got %+v, %v", s, result)
 	}
+	if !strings.HasSuffix(s.Message, fence.OverrideCommand("node-1", fence.GateAttach)) {
+		t.Errorf("the message is %q", s.Message)
+	}
 	w.funcs.List = nil
 	w.look("node-1")
 	w.expect("node-1", v1alpha1.NodeFencing, fence.ReasonFencing)

@@ -237,8 +237,8 @@ func (d *decision) withoutCSIAddons() {
 	}
 	d.Create, d.Unfence, d.Delete = nil, nil, nil
 	d.Status.Reason, d.Warning, d.After = fence.ReasonNoCSIAddons, true, lookForCSIAddons
-	d.Status.Message = "the cluster has no NetworkFences, so nobody can be asked to fence: install csi-addons; or fence the node by hand and let its volumes go: kubectl annotate nodefence " +
-		d.Facts.Node.Name + " '" + fence.OverrideAnnotation + "=" + fence.GateAttach + ": <how>'"
+	d.Status.Message = "the cluster has no NetworkFences, so nobody can be asked to fence: install csi-addons; or fence the node by hand and let its volumes go: " +
+		fence.OverrideCommand(d.Facts.Node.Name, fence.GateAttach)
 }
 
 // sayUndone says on the record why what was decided is not done: the API server, a
