@@ -46,7 +46,7 @@ func FencingPolicies(storages []fence.Storage) []Policy {
 			admissionregistrationv1.Validation{
 				Expression: fmt.Sprintf("%s || (%s && !%s) || (%s && %s) || !%s", sameNode, ready, outOfService("params"), fencedBoot, outOfService("params"), hasVolumes),
 				MessageExpression: "'Fairlead is not answering, and node ' + params.metadata.name + ' is lost with volumes of ' + object.spec.attacher + " +
-					"': attached elsewhere now, one of them could have two writers. " + advice(UnwatchedAttachments) + "'",
+					"': attached elsewhere now, one of them could have two writers. " + advice + "'",
 				Reason: ptr.To(metav1.StatusReasonForbidden),
 			}),
 		unwatched(UnwatchedVolumes, storages, admissionregistrationv1.Ignore,
@@ -58,7 +58,7 @@ func FencingPolicies(storages []fence.Storage) []Policy {
 			admissionregistrationv1.Validation{
 				Expression: "!" + recordHolds,
 				MessageExpression: "'Fairlead is not answering, and volume ' + object.spec.source.persistentVolumeName + ' was last on node ' + params.metadata.name + " +
-					"(" + recordLost + " ? ', which is lost and not fenced' : ', which may still write to it') + ': attached elsewhere now, it could have two writers. " + advice(UnwatchedVolumes) + "'",
+					"(" + recordLost + " ? ', which is lost and not fenced' : ', which may still write to it') + ': attached elsewhere now, it could have two writers. " + advice + "'",
 				Reason: ptr.To(metav1.StatusReasonForbidden),
 			}),
 	}
@@ -83,11 +83,10 @@ const (
 		ofSuccessor + " || (" + sameNode + " ? " + ofNamesake + " : " + recordLost + " || " + tainted + " || " + stillMounted + ")))"
 )
 
-// advice is text within a literal of CEL: no quotes.
-func advice(policy string) string {
-	return fmt.Sprintf("Bring Fairlead back (kubectl -n %s get pods) or the node; if Fairlead can not come back and you know that the node is off: "+
-		"kubectl delete validatingadmissionpolicybinding %s. Kubernetes tries again by itself", Namespace, policy)
-}
+// advice is text within a literal of CEL: no quotes. It names both bindings: where one policy holds an
+// attachment, the other mostly does too.
+const advice = "Bring Fairlead back (kubectl -n " + Namespace + " get pods) or the node; if Fairlead can not come back and you know that the node is off: " +
+	"kubectl delete validatingadmissionpolicybinding " + UnwatchedAttachments + " " + UnwatchedVolumes + ". Kubernetes tries again by itself"
 
 func unwatched(name string, storages []fence.Storage, failure admissionregistrationv1.FailurePolicyType, params admissionregistrationv1.ParamKind, selector *metav1.LabelSelector, validation admissionregistrationv1.Validation) Policy {
 	rule := ofCluster(created("storage.k8s.io", "v1", "volumeattachments"))

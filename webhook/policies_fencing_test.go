@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -45,5 +46,15 @@ func TestThePolicyFindsEveryRecordThatHoldsAVolume(t *testing.T) {
 	}
 	if selector.Matches(k8slabels.Set{}) {
 		t.Error("what Fairlead has not labelled is no record of its own")
+	}
+}
+
+// One binding alone would leave the other's refusal, and the runbook names both.
+func TestThePoliciesAdviseToDeleteBothBindings(t *testing.T) {
+	for _, p := range FencingPolicies(fence.Storages()) {
+		says := p.Policy.Spec.Validations[0].MessageExpression
+		if want := "kubectl delete validatingadmissionpolicybinding " + UnwatchedAttachments + " " + UnwatchedVolumes + "."; !strings.Contains(says, want) {
+			t.Errorf("%s does not say %q: %s", p.Policy.Name, want, says)
+		}
 	}
 }
