@@ -35,7 +35,7 @@ func demoOnOwnCluster(ctx context.Context) error {
 	if err := fits(ctx, t); err != nil {
 		return err
 	}
-	fmt.Print("Install Fairlead there from manifests/overlays/cert-manager? It adds a namespace, two CRDs and webhooks,\n" +
+	fmt.Print("Install Fairlead there from manifests/overlays/cert-manager? It adds a namespace, three CRDs and webhooks,\n" +
 		"and changes no setting of your storage system. Type yes to go on: ")
 	answer, err := bufio.NewReader(os.Stdin).ReadString('\n')
 	if err != nil || strings.TrimSpace(answer) != "yes" {
@@ -49,7 +49,7 @@ func demoOnOwnCluster(ctx context.Context) error {
 		t.run(ctx, "-n=fairlead-system", "rollout", "status", "deployment/fairlead-"+deployment, "--timeout=3m")
 	}
 	if t.err != nil {
-		return fmt.Errorf("%w\nuntil it runs, changes of the three settings are refused there; to remove it: kubectl delete -k manifests/overlays/cert-manager", t.err)
+		return fmt.Errorf("%w\nuntil it runs, changes of the settings of the danger zone are refused there; to remove it: kubectl delete -k manifests/overlays/cert-manager", t.err)
 	}
 	return dryRuns(ctx, t)
 }
