@@ -105,7 +105,7 @@ func tour(ctx context.Context, t *tourist, s *sandbox.Sandbox) error {
 	t.run(ctx, ns, "patch", "settings.longhorn.io", "storage-network", "--type=merge", `-p={"value":"kube-system/storage-net"}`)
 
 	t.say("So is the switch for RWX volumes; nothing is hurt: it waits for the volume in use, and says so")
-	t.run(ctx, ns, "patch", "settings.fairlead.io", "storage-network-for-rwx-volume-enabled", "--type=merge", `-p={"value":"true"}`)
+	t.run(ctx, ns, "patch", "settings.longhorn.io", "storage-network-for-rwx-volume-enabled", "--type=merge", `-p={"value":"true"}`)
 	if err := t.until(ctx, "the controller has seen it", func(ctx context.Context) (bool, error) {
 		out, err := s.Kubectl(ctx, "", ns, "get", "settings.fairlead.io", "storage-network-for-rwx-volume-enabled", "-o=jsonpath={.status.effectiveValue}/{.status.applied}")
 		return out == "true/false", err
