@@ -797,6 +797,50 @@ func TestRefusalsAreOfTheValueThatIsWritten(t *testing.T) {
 	}
 }
 
+// Who gives a value up writes none, and who says what is in force already changes
+// none: what was not refused when it came is not refused then, whatever is gone since.
+func TestOnlyAValueThatIsWrittenIsRefused(t *testing.T) {
+	for name, row := range map[string]struct {
+		setting   settings.Name
+		own, then string // withdrawn is none
+		system    string
+		reason    string
+	}{
+		"null, and Longhorn's class is gone too":       {settings.PriorityClass, "fast", withdrawn, "fast", ReasonPending},
+		"null, disputed, and Longhorn's class is gone": {settings.PriorityClass, "longhorn-critical", withdrawn, "fast", ReasonPending},
+		"null, disputed, and Longhorn's engine is off": {settings.V1DataEngine, "true", withdrawn, "false", ReasonPending},
+		"null, disputed, and Longhorn does both":       {settings.DisableSnapshotPurge, "false", withdrawn, "true", ReasonValid},
+		"the same text from the other source":          {settings.PriorityClass, withdrawn, "fast", "fast", ReasonPending},
+		"the same engine off":                          {settings.V1DataEngine, withdrawn, "False", "false", ReasonPending},
+		"another, and that class is not there":         {settings.PriorityClass, withdrawn, "slow", "fast", ReasonNoSuchClass},
+		"another, and Longhorn's engine is on":         {settings.V1DataEngine, withdrawn, "false", "true", ReasonEngineInUse},
+	} {
+		t.Run(name, func(t *testing.T) {
+			facts := situation(attached)
+			facts.Own, facts.SystemValues[row.setting] = true, row.system
+			if row.own != withdrawn {
+				facts.OwnValues[row.setting] = row.own
+			}
+			var s, old Setting
+			s.Metadata.Name = string(row.setting)
+			if row.then != withdrawn {
+				s.Value = &row.then
+			}
+			old.Value = &row.own
+			check := func(how string, v Verdict) {
+				refused := row.reason == ReasonNoSuchClass || row.reason == ReasonEngineInUse
+				if v.Reason != row.reason || len(v.Problems) > 0 != refused {
+					t.Errorf("%s: %s: %v, %q", how, v.Reason, v.Problems, v.Warnings)
+				}
+			}
+			check("changed", ValidateSetting(s, &old, facts))
+			if row.then == withdrawn {
+				check("deleted", ValidateSettingDeletion(s.Metadata.Name, facts))
+			}
+		})
+	}
+}
+
 // Attached volumes close gates: they refuse nothing but a data engine off.
 func TestVolumesRefuseOnlyADataEngineOff(t *testing.T) {
 	for _, row := range settingTable {
