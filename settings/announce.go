@@ -14,18 +14,24 @@ func (f Facts) With(values Values) Facts {
 
 // For is the part of the plan that is done for one setting.
 func (p Plan) For(name Name) (now, later []Work) {
-	other := func(w Work) bool { return !slices.Contains(w.Settings, name) }
-	return slices.DeleteFunc(slices.Clone(p.Now), other), slices.DeleteFunc(slices.Clone(p.Later), other)
+	return worksFor(p.Now, name), worksFor(p.Later, name)
+}
+
+func worksFor(works []Work, name Name) []Work {
+	return slices.DeleteFunc(slices.Clone(works), func(w Work) bool { return !slices.Contains(w.Settings, name) })
 }
 
 // Announce is what somebody reads who changes a setting: what restarts now, and
-// what waits for what. It is "" where nothing is to be done or waited for.
+// what waits for what. It is "" where nothing is to be done or waited for, as far
+// as pods and templates go: the network of shared volumes has words of its own, and
+// so has a value that nobody heeds.
 func Announce(p Plan, name Name) (pending bool, text string) {
 	now, later := p.For(name)
+	ending := worksFor(p.Ending, name)
 	switch {
-	case len(now)+len(later) == 0:
-		return announceIdle(p, name)
-	case len(later) == 0:
+	case len(now)+len(later)+len(ending) == 0:
+		return false, ""
+	case len(later)+len(ending) == 0:
 		return false, "accepted; nothing keeps it from being applied now: " + restarts(now) + clientsWait(now, name)
 	}
 	text, when := "accepted; ", "will be applied when these "
@@ -33,35 +39,15 @@ func Announce(p Plan, name Name) (pending bool, text string) {
 		text += restarts(now) + " now; "
 		when = "the rest when these "
 	}
-	waits := waitsOf(later, when)
+	waits := waitsOf(slices.Concat(later, ending), when)
+	if len(later) == 0 {
+		return true, text + waits
+	}
 	then := restarts(later)
 	if strings.Contains(text, oneByOne) { // once is enough
 		then = strings.ReplaceAll(then, oneByOne, "")
 	}
 	return true, text + waits + ". Then " + then
-}
-
-// announceIdle is for a setting that nothing is done for: a share manager in use
-// ends with its volume's attachment, and comes back with the value by itself.
-// What the network of shared volumes waits for is told on its own, and so is that
-// nobody heeds the setting, which is then its own blocker.
-func announceIdle(p Plan, name Name) (pending bool, text string) {
-	s, _ := p.Of(name)
-	if s.Phase != PhaseWaiting || s.ChoosesNetwork || len(s.Blockers) == 0 || s.Blockers[0].Name == string(name) {
-		return false, ""
-	}
-	var works []Work
-	for _, same := range [][]Blocker{s.Blockers[:volumesOf(s.Blockers)], s.Blockers[volumesOf(s.Blockers):]} {
-		if len(same) > 0 {
-			works = append(works, Work{Blockers: same})
-		}
-	}
-	return true, "accepted; " + waitsOf(works, "will be applied when these ")
-}
-
-// volumesOf counts the blockers that are volumes, which come first.
-func volumesOf(blockers []Blocker) int {
-	return len(slices.DeleteFunc(slices.Clone(blockers), func(b Blocker) bool { return b.Kind != BlockedByVolume }))
 }
 
 // waitsOf says what works of one setting wait for.
@@ -87,8 +73,7 @@ func waitsOf(works []Work, when string) string {
 	return strings.Join(waits, "; ")
 }
 
-// blockersOf joins what works of one setting wait for: those that wait for
-// volumes wait for the same. What runs in instance managers is told by its own
+// blockersOf joins what works of one setting wait for. What runs in instance managers is told by its own
 // name, as `pvc-a-e-0 (node-1)`.
 func blockersOf(works []Work) (volumes []Blocker, running []string, others []Blocker) {
 	told := map[*Blocker]bool{} // what many lack is one thing
@@ -96,7 +81,8 @@ func blockersOf(works []Work) (volumes []Blocker, running []string, others []Blo
 		switch b := w.Blockers[0]; {
 		case told[&w.Blockers[0]]:
 		case b.Kind == BlockedByVolume:
-			volumes = w.Blockers
+			told[&w.Blockers[0]] = true
+			volumes = append(volumes, w.Blockers...)
 		case b.Noun == inUseNoun && w.Component.Kind == InstanceManager:
 			for _, instance := range w.Component.Uses {
 				running = append(running, fmt.Sprintf("%s (%s)", instance, w.Component.Node))
@@ -106,7 +92,7 @@ func blockersOf(works []Work) (volumes []Blocker, running []string, others []Blo
 			others = append(others, w.Blockers...)
 		}
 	}
-	return volumes, running, others
+	return volumesFirst(volumes), running, others
 }
 
 // clientsWait: the template of the CSI plugin is written at once, and its pods

@@ -42,6 +42,7 @@ type maker struct {
 	// what the gates are closed by
 	attached   []Blocker
 	byEngine   map[string][]Blocker
+	byVolume   map[string]Blocker
 	networkErr error
 	// comeback of the pod that is being looked at, and what is told for many
 	comeback comeback
@@ -68,7 +69,7 @@ type track struct {
 }
 
 func newMaker(f Facts) *maker {
-	m := &maker{Facts: f, forced: inForce(f.Values, f.SystemValues, f.Applied), index: map[Name]int{}, byEngine: map[string][]Blocker{}, absent: map[string][]Blocker{}}
+	m := &maker{Facts: f, forced: inForce(f.Values, f.SystemValues, f.Applied), index: map[Name]int{}, byEngine: map[string][]Blocker{}, byVolume: map[string]Blocker{}, absent: map[string][]Blocker{}}
 	for _, d := range all {
 		if !d.DangerZone {
 			continue
@@ -87,6 +88,7 @@ func newMaker(f Facts) *maker {
 	for _, b := range AttachedVolumes(f.Volumes) {
 		m.attached = append(m.attached, b.Blocker)
 		m.byEngine[b.Engine] = append(m.byEngine[b.Engine], b.Blocker)
+		m.byVolume[b.Name] = b.Blocker
 	}
 	m.Rollout.Desired, m.networkErr = SharedVolumeNetwork(f.Values, f.Profile)
 	if m.networkErr == nil {
@@ -194,17 +196,21 @@ func (m *maker) place(c Component, open Work, closed []Work) {
 		open.Component, open.Action = c, action(c, open.Wants)
 		m.plan.Now = append(m.plan.Now, open)
 	}
-	if c.Kind == ShareManager && len(c.Uses) > 0 {
-		return // it ends with its volume's attachment, and is built by the settings when it comes again
-	}
 	for _, w := range closed {
 		w.Action = action(c, w.Wants)
-		if w.Action == RestartComponent && len(open.Settings) > 0 {
-			continue // the pod comes back with all values
+		switch {
+		case w.Action == RestartComponent && len(open.Settings) > 0: // the pod comes back with all values
+		case ends(c):
+			m.plan.Ending = append(m.plan.Ending, w)
+		default:
+			m.plan.Later = append(m.plan.Later, w)
 		}
-		m.plan.Later = append(m.plan.Later, w)
 	}
 }
+
+// ends: a share manager in use ends with its volume's attachment, and is built by
+// the settings when it comes again.
+func ends(c Component) bool { return c.Kind == ShareManager && len(c.Uses) > 0 }
 
 func action(c Component, wants map[Trait]Want) WorkAction {
 	if !isPod(c) {

@@ -37,6 +37,9 @@ func AttachedVolumes(volumes []storage.Volume) []EngineBlocker {
 // gate is open whatever is attached.
 func (m *maker) gate(s forced, want string, c Component) []Blocker {
 	if c.OptOut {
+		if ends(c) { // by itself, annotation or not
+			return m.itsVolumes(c)
+		}
 		return []Blocker{{Kind: BlockedByComponent, Name: c.Name, Nodes: nodesOf(c),
 			Message: fmt.Sprintf("%s opts out by %s: remove the annotation", describeComponent(c), storage.OptOutAnnotation)}}
 	}
@@ -66,6 +69,8 @@ func (m *maker) gate(s forced, want string, c Component) []Blocker {
 		return nil
 	}
 	switch {
+	case ends(c):
+		return m.itsVolumes(c)
 	case s.Trait == DataEngine && len(m.byEngine[c.Engine]) > 0:
 		return m.byEngine[c.Engine]
 	case s.Gate == AllVolumesDetached && c.Kind != InstanceManager && len(m.attached) > 0:
@@ -85,6 +90,24 @@ func (m *maker) inUse(s forced, c Component) []Blocker {
 	if s.Gate == AllVolumesDetached && len(m.attached) > 0 {
 		return m.attached
 	}
+	return runs(c)
+}
+
+// itsVolumes are those that a share manager ends with; itself, where nobody knows them.
+func (m *maker) itsVolumes(c Component) []Blocker {
+	var volumes []Blocker
+	for _, name := range c.Uses {
+		if volume, attached := m.byVolume[name]; attached {
+			volumes = append(volumes, volume)
+		}
+	}
+	if len(volumes) == 0 {
+		return runs(c)
+	}
+	return volumes
+}
+
+func runs(c Component) []Blocker {
 	return []Blocker{{
 		Kind: BlockedByComponent, Name: c.Name, Nodes: nodesOf(c), Noun: inUseNoun,
 		Message: fmt.Sprintf("%s runs %s: %s", describeComponent(c), Count(len(c.Uses), "instance"), FirstOf(c.Uses)),

@@ -19,28 +19,20 @@ func (t *track) count(kind ComponentKind, updated, total int) {
 	t.progress[i].Total += total
 }
 
-// block adds what the setting waits for; all that wait for volumes wait for the same.
+// block adds what the setting waits for; what many lack is one thing.
 func (t *track) block(blockers []Blocker) {
-	if len(t.blockers) > 0 && blockers[0].Kind == BlockedByVolume && t.blockers[0].Kind == BlockedByVolume {
-		return
-	}
 	if t.told == nil {
 		t.told = map[*Blocker]bool{}
 	}
-	if t.told[&blockers[0]] {
-		return // what many lack is one thing
+	if !t.told[&blockers[0]] {
+		t.told[&blockers[0]] = true
+		t.blockers = append(t.blockers, blockers...)
 	}
-	t.told[&blockers[0]] = true
-	if blockers[0].Kind == BlockedByVolume { // what all wait for comes first
-		t.blockers = append(slices.Clone(blockers), t.blockers...)
-		return
-	}
-	t.blockers = append(t.blockers, blockers...)
 }
 
 // settled says where the setting is, as far as components go.
 func (t *track) settled(m *maker) SettingPlan {
-	s := SettingPlan{Name: t.Name, Value: t.value, Built: !t.pending, Progress: t.progress, Blockers: t.blockers}
+	s := SettingPlan{Name: t.Name, Value: t.value, Built: !t.pending, Progress: t.progress, Blockers: volumesFirst(t.blockers)}
 	switch {
 	case t.invalid != nil:
 		s.Phase, s.Message = PhaseInvalid, fmt.Sprintf("nothing is applied until this is corrected: value %q %v", t.value.Text, t.invalid)
@@ -64,7 +56,7 @@ func (t *track) settled(m *maker) SettingPlan {
 		}
 		s.Phase, s.Message = PhaseRestarting, rollingMessage(s)
 	default:
-		s.Phase, s.Message = PhaseWaiting, Short(t.blockers)
+		s.Phase, s.Message = PhaseWaiting, Short(s.Blockers)
 		if done := summary(t.progress); done != "" {
 			s.Message += "; so far " + done
 		}
@@ -132,6 +124,21 @@ func (m *maker) addNetwork(s *SettingPlan) {
 		s.Message = joined(step.Message, s.Message)
 	}
 	s.Blockers = slices.Concat(step.Blockers, s.Blockers)
+}
+
+// volumesFirst: volumes come before what else is waited for, by name and each
+// once: one may be waited for by its own share manager and among all.
+func volumesFirst(blockers []Blocker) []Blocker {
+	var volumes, others []Blocker
+	for _, b := range blockers {
+		if b.Kind == BlockedByVolume {
+			volumes = append(volumes, b)
+		} else {
+			others = append(others, b)
+		}
+	}
+	slices.SortStableFunc(volumes, func(a, b Blocker) int { return strings.Compare(a.Name, b.Name) })
+	return append(slices.CompactFunc(volumes, func(a, b Blocker) bool { return a.Name == b.Name }), others...)
 }
 
 func waitsForVolumes(blockers []Blocker) bool {

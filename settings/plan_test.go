@@ -94,6 +94,16 @@ func (f *Facts) attach() {
 	f.component("im-2").Uses = []string{"pvc-a-r-1"}
 }
 
+// share attaches a shared volume, whose share manager on node-1 is built with a priority class.
+func (f *Facts) share(volume, class string) *Component {
+	f.Volumes = append(f.Volumes, storage.Volume{Name: volume, Shared: true, Attached: true, Engine: EngineV1, Nodes: []string{"node-1"}})
+	f.component("im-1").Uses = append(f.component("im-1").Uses, volume+"-e-0")
+	c := Component{Kind: ShareManager, Name: "share-manager-" + volume, Node: "node-1", Ready: true, Uses: []string{volume}}
+	c.Built = with(builtBy(f.Values, c, f.Nodes), PriorityClassName, class)
+	f.Components = append(f.Components, c)
+	return f.component(c.Name)
+}
+
 // apply does all that is due, everybody doing his part, and returns what was done.
 func (f *Facts) apply(t *testing.T) []string {
 	t.Helper()
@@ -751,9 +761,19 @@ func TestRegressionEverySettingThatWaitsSaysForWhat(t *testing.T) {
 	}
 }
 
+// underAnothersOverride: two settings are to be brought to a pod in use, and the gate of one is overridden.
+func underAnothersOverride(f *Facts) {
+	f.set(StorageNetwork, "kube-system/one")
+	f.set(PriorityClass, critical)
+	f.attach()
+	f.Components = f.Components[:1]
+	f.Overridden[PriorityClass] = true
+}
+
 func TestAnnounce(t *testing.T) {
 	for name, test := range map[string]struct {
 		but     func(*Facts)
+		setting Name // "" is PriorityClass
 		pending bool
 		text    string
 	}{
@@ -799,62 +819,118 @@ func TestAnnounce(t *testing.T) {
 				storage.OptOutAnnotation + ": remove the annotation. Then 2 instance managers restart one by one",
 		},
 		"what it waits for, not what another setting does": {
-			but: func(f *Facts) {
-				f.set(StorageNetwork, "kube-system/one")
-				f.set(PriorityClass, critical)
-				f.attach()
-				f.Components = f.Components[:1]
-				f.Overridden[PriorityClass] = true
-			},
+			but:  underAnothersOverride,
 			text: "accepted; nothing keeps it from being applied now: 1 instance manager restarts",
 		},
+		// The pod is deleted now for the overridden one, and comes back on the network.
+		"nor what comes with another setting's restart": {but: underAnothersOverride, setting: StorageNetwork},
 		// Nothing is done to a share manager in use, which comes back with the value by itself.
 		"a share manager of before, and the value is set back": {
 			but: func(f *Facts) {
-				f.attach()
-				share := Component{Kind: ShareManager, Name: "share-manager-pvc-a", Node: "node-1", Ready: true, Uses: []string{"pvc-a"}}
-				share.Built = with(builtBy(f.Values, share, f.Nodes), PriorityClassName, critical)
-				f.Components = append(f.Components, share)
+				f.share("pvc-a", critical)
 				f.Applied[PriorityClass] = Underway
 				f.set(PriorityClass, "")
 			},
 			pending: true,
-			text:    "accepted; will be applied when these volumes are detached: pvc-a (node-1, pod default/web-0)",
+			text:    "accepted; will be applied when these volumes are detached: pvc-a (node-1)",
 		},
-		"nobody heeds it: that is told otherwise": {but: func(f *Facts) { f.setBoth(PriorityClass, critical, "") }},
-		"both of them": {
+		"each share manager by its own volume, not by what else is attached": {
 			but: func(f *Facts) {
 				f.attach()
-				for _, name := range []string{"share-manager-pvc-a", "share-manager-pvc-b"} {
-					share := Component{Kind: ShareManager, Name: name, Node: "node-1", Ready: true, OptOut: name == "share-manager-pvc-b", Uses: []string{"pvc"}}
-					share.Built = with(builtBy(f.Values, share, f.Nodes), PriorityClassName, critical)
-					f.Components = append(f.Components, share)
-				}
+				f.share("pvc-c", critical)
+				f.share("pvc-b", critical)
+				f.share("pvc-d", "")
 				f.set(PriorityClass, "")
 			},
 			pending: true,
-			text: "accepted; will be applied when these volumes are detached: pvc-a (node-1, pod default/web-0); " +
-				"also waiting: share manager share-manager-pvc-b on node-1 opts out by " + storage.OptOutAnnotation + ": remove the annotation",
+			text:    "accepted; will be applied when these volumes are detached: pvc-b (node-1), pvc-c (node-1)",
 		},
+		"and the rest of it now": {
+			but: func(f *Facts) {
+				f.share("pvc-c", critical)
+				f.component("im-3").Built[PriorityClassName] = critical
+				f.set(PriorityClass, "")
+			},
+			pending: true,
+			text:    "accepted; 1 instance manager restarts now; the rest when these volumes are detached: pvc-c (node-1)",
+		},
+		"all volumes where more than share managers wait": {
+			but: func(f *Facts) {
+				f.attach()
+				f.share("pvc-c", critical)
+				f.component("im-1").Built[PriorityClassName] = critical
+				f.set(PriorityClass, "")
+			},
+			pending: true,
+			text:    "accepted; will be applied when these volumes are detached: pvc-a (node-1, pod default/web-0), pvc-c (node-1). Then 1 instance manager restarts",
+		},
+		"nobody heeds it: that is told otherwise": {but: func(f *Facts) { f.setBoth(PriorityClass, critical, "") }},
+		// It ends with its volume, whether it opts out or not.
 		"a share manager that is left alone": {
 			but: func(f *Facts) {
-				share := Component{Kind: ShareManager, Name: "share-manager-pvc-a", Node: "node-1", Ready: true, OptOut: true, Uses: []string{"pvc-a"}}
-				share.Built = with(builtBy(f.Values, share, f.Nodes), PriorityClassName, critical)
-				f.Components = append(f.Components, share)
+				f.attach()
+				f.share("pvc-c", critical).OptOut = true
 				f.set(PriorityClass, "")
 			},
 			pending: true,
-			text:    "accepted; waiting: share manager share-manager-pvc-a on node-1 opts out by " + storage.OptOutAnnotation + ": remove the annotation",
+			text:    "accepted; will be applied when these volumes are detached: pvc-c (node-1)",
+		},
+		"a share manager that is left alone, and has no volume any more": {
+			but: func(f *Facts) {
+				share := f.share("pvc-c", critical)
+				share.OptOut, share.Uses = true, nil
+				f.set(PriorityClass, "")
+			},
+			pending: true,
+			text: "accepted; waiting: share manager share-manager-pvc-c on node-1 opts out by " + storage.OptOutAnnotation +
+				": remove the annotation. Then 1 share manager restarts",
+		},
+		"a share manager whose volume nobody knows": {
+			but: func(f *Facts) {
+				f.attach()
+				f.share("pvc-c", critical).Uses = []string{"pvc-x"}
+				f.Volumes = f.Volumes[:1]
+				f.set(PriorityClass, "")
+			},
+			pending: true,
+			text:    "accepted; waiting: share manager share-manager-pvc-c on node-1 runs 1 instance: pvc-x",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := fleet()
 			test.but(&f)
-			pending, text := Announce(Make(f), PriorityClass)
+			name := PriorityClass
+			if test.setting != "" {
+				name = test.setting
+			}
+			pending, text := Announce(Make(f), name)
 			if pending != test.pending || text != test.text {
 				t.Fatalf("pending %t, %s\nwant %t, %s", pending, text, test.pending, test.text)
 			}
 		})
+	}
+}
+
+// A share manager in use ends with its own volume, and nothing else is waited for;
+// one that opts out does too.
+func TestAShareManagerWaitsForItsOwnVolume(t *testing.T) {
+	f := fleet()
+	f.attach()
+	f.share("pvc-c", critical)
+	f.share("pvc-b", critical).OptOut = true
+	f.set(PriorityClass, "")
+	p := Make(f)
+	s, _ := p.Of(PriorityClass)
+	if got := namesOf(s.Blockers); got != "pvc-b, pvc-c" || !strings.HasPrefix(s.Message, "2 volumes attached: pvc-b, pvc-c; so far") {
+		t.Errorf("waits for %s: %s", got, s.Message)
+	}
+	if got := textOf(p); len(got) > 0 {
+		t.Errorf("plan\n%s", strings.Join(got, "\n"))
+	}
+	f.component("im-2").Built[PriorityClassName] = critical // in use, so for all volumes
+	s, _ = Make(f).Of(PriorityClass)
+	if got := namesOf(s.Blockers); got != "pvc-a, pvc-b, pvc-c" {
+		t.Errorf("with an instance manager, waits for %s", got)
 	}
 }
 

@@ -105,6 +105,9 @@ type Plan struct {
 	// Later is what waits, and for what: one Work for each component and setting,
 	// since each setting waits for itself.
 	Later []Work
+	// Ending is the same of pods that nothing is done to, since they end by
+	// themselves with what they wait for: share managers in use.
+	Ending []Work
 	// Starting are the pods to wait for before the next is restarted.
 	Starting []Blocker
 	// Network is the next step of the network of shared volumes.

@@ -295,6 +295,14 @@ func TestNext(t *testing.T) {
 			},
 			want: Step{Applied: true, Phase: PhaseApplied, Message: "RWX volumes are on kube-system/one", Updated: 2, Total: 2},
 		},
+		"rolling: a DaemonSet that opts out meanwhile is left alone": {
+			start: enabling,
+			but:   func(r *Rollout) { r.DaemonSet.OptOut = true },
+			want: Step{
+				Phase: PhaseWaiting, Message: "DaemonSet csi opts out by fairlead.io/opt-out: remove the annotation from its template", Total: 2,
+				Blockers: []Blocker{{Kind: BlockedByDaemonSet, Name: "csi", Message: "DaemonSet csi opts out by fairlead.io/opt-out: remove the annotation from its template"}},
+			},
+		},
 		"rolling: a pod that is not Ready costs no budget": {
 			start: enabling,
 			but:   func(r *Rollout) { r.Clients[1].Ready = false },

@@ -20,7 +20,7 @@ func Unheeded(values Values, system map[Name]string, name Name, systemName strin
 		return fmt.Sprintf("%s has %s itself, with %q, and goes by that: set it in settings.%[1]s.io", systemName, name, theirs)
 	case has, d.Wants != nil && !d.builtWithout(system):
 		return ""
-	case d.Wants != nil && !BuiltBySystem(d.Trait):
+	case d.Wants != nil && d.instead(system) != "":
 		return fmt.Sprintf("%s has no setting %s, and goes by %s: set that in settings.%[1]s.io", systemName, name, d.instead(system))
 	case d.Until != "":
 		return fmt.Sprintf("%s has no setting %s, and nobody else goes by it: it takes a version that has it (from %s, before %s), and the value in settings.%[1]s.io", systemName, name, d.Since, d.Until)

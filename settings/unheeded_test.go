@@ -243,6 +243,17 @@ func TestRegressionWhatTheStorageSystemLacksOverrulesNothing(t *testing.T) {
 			},
 			plan: []string{"Restart v2-im-3 for guaranteed-instance-manager-cpu"},
 		},
+		"and of CPUs": {
+			but: func(f *Facts) {
+				f.setOwn(V2CPUMask, "0xf")
+				f.setHere(DataEngineCPUMask, `{"v2":"0x7"}`)
+			},
+			status: map[Name]string{
+				DataEngineCPUMask: "Restarting false: 0 of 1 instance manager",
+				V2CPUMask:         "Waiting false: longhorn has no setting v2-data-engine-cpu-mask, and goes by data-engine-cpu-mask: set that in settings.longhorn.io",
+			},
+			plan: []string{"Restart v2-im-3 for data-engine-cpu-mask"},
+		},
 		"and the older one is taken back": {
 			but: func(f *Facts) {
 				f.Applied[V2GuaranteedCPU] = Underway

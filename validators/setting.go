@@ -40,7 +40,7 @@ type SettingFacts struct {
 	// looked up only where an override is asked for.
 	User        string
 	MayOverride bool
-	// overrides: the change itself asks for the gate to be overridden, for its own value.
+	// overrides: the change itself asks for the gate to be overridden, for its own value, which is in force.
 	overrides bool
 }
 
@@ -78,20 +78,19 @@ func ValidateSetting(s Setting, old *Setting, facts SettingFacts) Verdict {
 			values[definition.Name] = *s.Value
 		}
 	})
-	if len(v.Problems) == 0 {
-		after.overrides = overrides(s)
-	}
 	inForce := facts.Own || after.Values[definition.Name].Source != settings.SourceFairlead
+	asked := overrides(s) && len(v.Problems) == 0
 	if inForce { // else its override is none of the gate that is looked at
+		after.overrides = asked
 		after.Overridden = maps.Clone(after.Overridden)
 		if after.Overridden == nil {
 			after.Overridden = map[settings.Name]bool{}
 		}
-		after.Overridden[definition.Name] = after.overrides
+		after.Overridden[definition.Name] = asked
 	}
 	v.checkEffect(definition, facts, after)
-	if after.overrides && !inForce && len(v.Problems) == 0 {
-		v.warn("overrides no gate: settings.fairlead.io %s is in force; annotate that, or take its value back", definition.Name)
+	if asked && !inForce {
+		v.tellOverridesNothing(definition, after)
 	}
 	if len(v.Problems) == 0 && s.Value != nil {
 		v.warnUnknown(definition, after)

@@ -10,14 +10,20 @@ import (
 )
 
 // refuseWritten refuses what no later moment makes right. Longhorn goes by its own
-// group whatever Fairlead's says, so there it is the value that is written, in force or not.
+// group whatever Fairlead's says, so there it is the value that is written, in force or
+// not. Who gives a value of Fairlead's up writes none: Longhorn's is judged when it comes.
 func (v *Verdict) refuseWritten(d settings.Definition, before, after SettingFacts) {
-	was, is := before.Values[d.Name], after.Values[d.Name]
+	was, is := before.Values[d.Name].Text, after.Values[d.Name].Text
 	if !before.Own {
-		was.Text, is.Text = before.SystemValues[d.Name], after.SystemValues[d.Name]
+		was, is = before.SystemValues[d.Name], after.SystemValues[d.Name]
+	} else if _, written := after.OwnValues[d.Name]; !written {
+		return
 	}
-	normal, err := d.Normalize(is.Text)
-	if err != nil || was == is {
+	normal, err := d.Normalize(is)
+	if err != nil {
+		return
+	}
+	if same, err := d.Normalize(was); err == nil && same == normal {
 		return
 	}
 	switch d.Name {
@@ -27,10 +33,12 @@ func (v *Verdict) refuseWritten(d settings.Definition, before, after SettingFact
 		if normal == "false" {
 			v.refuseEngineOff(settings.EngineOf(d.Name), after)
 		}
+	case settings.DisableSnapshotPurge:
+		v.refuseCleanedUp(normal, after)
 	}
 }
 
-// checkCombination looks at the value beside other settings and the cluster.
+// checkCombination warns of what the value comes to beside other settings and the cluster.
 func (v *Verdict) checkCombination(d settings.Definition, before, after SettingFacts) {
 	normal, err := d.Normalize(after.Values[d.Name].Text)
 	if err != nil || before.Values[d.Name] == after.Values[d.Name] {
@@ -43,8 +51,6 @@ func (v *Verdict) checkCombination(d settings.Definition, before, after SettingF
 		v.warnUnmatched(normal, after)
 	case settings.TaintToleration:
 		v.warnNothingTolerated(normal, after)
-	case settings.DisableSnapshotPurge:
-		v.refuseCleanedUp(normal, after)
 	}
 }
 

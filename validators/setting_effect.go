@@ -31,7 +31,7 @@ func (v *Verdict) checkEffect(d settings.Definition, before, after SettingFacts)
 		return
 	}
 	v.checkCombination(d, before, after)
-	if len(v.Problems) > 0 || before.Values[d.Name] == inForce && before.Overridden[d.Name] == after.Overridden[d.Name] {
+	if before.Values[d.Name] == inForce && before.Overridden[d.Name] == after.Overridden[d.Name] {
 		return
 	}
 	if !before.Applies {

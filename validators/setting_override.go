@@ -73,6 +73,21 @@ func unoverridable(s Setting) string {
 	return ""
 }
 
+// tellOverridesNothing: Longhorn's value is not in force, and so nobody would record
+// that its gate was overridden, or tell of it. What was to be overridden is refused.
+func (v *Verdict) tellOverridesNothing(d settings.Definition, after SettingFacts) {
+	instead := "annotate that, or take its value back"
+	if after.unheeded(d) != "" { // nothing is applied of that
+		instead = "take its value back"
+	}
+	text := fmt.Sprintf("overrides no gate: settings.fairlead.io %s is in force; %s", d.Name, instead)
+	if len(v.Problems) == 0 {
+		v.warn("%s", text)
+	} else if v.Reason == ReasonEngineInUse {
+		v.refuse(v.Reason, field.Forbidden(field.NewPath("metadata", "annotations").Key(settings.OverrideAnnotation), text))
+	}
+}
+
 // overrides tells whether the gate is overridden for the value that is set.
 func overrides(s Setting) bool {
 	_, holds := settings.ReadOverride(s.Metadata.Annotations, value(s))

@@ -754,9 +754,44 @@ func TestAnOverrideBelongsInTheGroupInForce(t *testing.T) {
 	const elsewhere = "overrides no gate: settings.fairlead.io priority-class is in force; annotate that, or take its value back"
 	checkVerdict(t, ValidateSetting(s, &old, facts), ReasonValid, nil, []string{elsewhere})
 
-	facts.Own = true
+	facts.OwnValues[settings.PriorityClass] = "system-cluster-critical" // nobody heeds it: to annotate it is of no use
+	const disputed = "overrides no gate: settings.fairlead.io priority-class is in force; take its value back"
+	if v := ValidateSetting(s, &old, facts); len(v.Problems) > 0 || !slices.Contains(v.Warnings, disputed) {
+		t.Errorf("beside a disputed value: %v, %q", v.Problems, v.Warnings)
+	}
+
+	facts.Own, facts.OwnValues[settings.PriorityClass] = true, class
 	if v := ValidateSetting(s, &old, facts); v.Reason != ReasonApplies || len(v.Warnings) != 2 || !strings.HasPrefix(v.Warnings[1], "its gate is overridden") {
 		t.Errorf("in Fairlead's own: %s, %q", v.Reason, v.Warnings)
+	}
+}
+
+// A refusal is overridden only where the override counts, and is recorded and told: in
+// the group whose value is in force. What Fairlead's own holds is taken back first.
+func TestOverrideOfADataEngineBesideFairleadsOwn(t *testing.T) {
+	facts := situation(attached)
+	facts.MayOverride = true
+	facts.OwnValues[settings.V1DataEngine] = "true"
+	on, off := "true", "false"
+	var s, old Setting
+	s.Metadata.Name, s.Value, old.Value = "v1-data-engine", &off, &on
+	s.Metadata.Annotations = map[string]string{
+		settings.OverrideAnnotation:   "moving to v2",
+		settings.OverriddenAnnotation: settings.Override{By: "alice", Reason: "moving to v2", Value: "false"}.Text(),
+	}
+	checkVerdict(t, ValidateSetting(s, &old, facts), ReasonEngineInUse, []string{
+		"value: Forbidden: the v1 data engine can't be switched off while 1 volume of it is attached: pvc-1 (node-1, pod default/db-0); stop what uses it, then try again",
+		"metadata.annotations[fairlead.io/override-gate]: Forbidden: overrides no gate: settings.fairlead.io v1-data-engine is in force; take its value back",
+	}, nil)
+
+	var back Setting
+	back.Metadata.Name = "v1-data-engine"
+	own := facts
+	own.Own = true
+	checkVerdict(t, ValidateSetting(back, &Setting{Value: &on}, own), ReasonValid, nil, nil)
+	delete(facts.OwnValues, settings.V1DataEngine)
+	if v := ValidateSetting(s, &old, facts); v.Reason != ReasonApplies || len(v.Problems) > 0 {
+		t.Errorf("then: %s, %v", v.Reason, v.Problems)
 	}
 }
 
@@ -775,7 +810,7 @@ func TestRefusalsAreOfTheValueThatIsWritten(t *testing.T) {
 	}{
 		"a data engine off":                     {settings.V1DataEngine, "true", "true", "false", nil, ReasonEngineInUse},
 		"and Fairlead's own says so already":    {settings.V1DataEngine, "false", "true", "false", nil, ReasonEngineInUse},
-		"by one who breaks the glass":           {settings.V1DataEngine, "true", "true", "false", override, ReasonValid},
+		"by one who breaks the glass":           {settings.V1DataEngine, "true", "true", "false", override, ReasonEngineInUse},
 		"it is off":                             {settings.V1DataEngine, "true", "false", "false", nil, ReasonValid},
 		"a data engine on":                      {settings.V1DataEngine, "false", "false", "true", nil, ReasonValid},
 		"a class that is not there":             {settings.PriorityClass, "system-node-critical", "", "fast", nil, ReasonNoSuchClass},
@@ -792,6 +827,50 @@ func TestRefusalsAreOfTheValueThatIsWritten(t *testing.T) {
 			v := ValidateSetting(s, &Setting{Value: &row.is}, facts)
 			if refused := len(v.Problems) > 0; v.Reason != row.reason || refused != (row.reason != ReasonValid) || refused && len(v.Warnings) > 0 {
 				t.Errorf("%s: %v, %q", v.Reason, v.Problems, v.Warnings)
+			}
+		})
+	}
+}
+
+// Who gives a value up writes none, and who says what is in force already changes
+// none: what was not refused when it came is not refused then, whatever is gone since.
+func TestOnlyAValueThatIsWrittenIsRefused(t *testing.T) {
+	for name, row := range map[string]struct {
+		setting   settings.Name
+		own, then string // withdrawn is none
+		system    string
+		reason    string
+	}{
+		"null, and Longhorn's class is gone too":       {settings.PriorityClass, "fast", withdrawn, "fast", ReasonPending},
+		"null, disputed, and Longhorn's class is gone": {settings.PriorityClass, "longhorn-critical", withdrawn, "fast", ReasonPending},
+		"null, disputed, and Longhorn's engine is off": {settings.V1DataEngine, "true", withdrawn, "false", ReasonPending},
+		"null, disputed, and Longhorn does both":       {settings.DisableSnapshotPurge, "false", withdrawn, "true", ReasonValid},
+		"the same text from the other source":          {settings.PriorityClass, withdrawn, "fast", "fast", ReasonPending},
+		"the same engine off":                          {settings.V1DataEngine, withdrawn, "False", "false", ReasonPending},
+		"another, and that class is not there":         {settings.PriorityClass, withdrawn, "slow", "fast", ReasonNoSuchClass},
+		"another, and Longhorn's engine is on":         {settings.V1DataEngine, withdrawn, "false", "true", ReasonEngineInUse},
+	} {
+		t.Run(name, func(t *testing.T) {
+			facts := situation(attached)
+			facts.Own, facts.SystemValues[row.setting] = true, row.system
+			if row.own != withdrawn {
+				facts.OwnValues[row.setting] = row.own
+			}
+			var s, old Setting
+			s.Metadata.Name = string(row.setting)
+			if row.then != withdrawn {
+				s.Value = &row.then
+			}
+			old.Value = &row.own
+			check := func(how string, v Verdict) {
+				refused := row.reason == ReasonNoSuchClass || row.reason == ReasonEngineInUse
+				if v.Reason != row.reason || len(v.Problems) > 0 != refused {
+					t.Errorf("%s: %s: %v, %q", how, v.Reason, v.Problems, v.Warnings)
+				}
+			}
+			check("changed", ValidateSetting(s, &old, facts))
+			if row.then == withdrawn {
+				check("deleted", ValidateSettingDeletion(s.Metadata.Name, facts))
 			}
 		})
 	}

@@ -7,9 +7,10 @@ import (
 	"testing"
 )
 
-// TestMain makes the property test long enough: most faults of the controller
-// show within 50 runs, the rarest that were tried (a container that waits, and
-// nobody looks again) took up to 750. The same runs each time; make soak makes new ones.
+// TestMain makes the property test as long as most faults of the controller need:
+// they show within 50 runs. The rarest that were tried (a container that waits, and
+// nobody looks again) took up to 750, which is two minutes with the race detector: those
+// are left to make soak, which makes new runs. Here they are the same each time.
 func TestMain(m *testing.M) {
 	for name, value := range map[string]string{"rapid.checks": "120", "rapid.steps": "60", "rapid.seed": "2026"} {
 		if err := flag.Set(name, value); err != nil {
