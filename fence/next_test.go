@@ -64,7 +64,7 @@ func TestANodeIsLostAndComesBack(t *testing.T) {
 	s.pass(time.Minute)
 	s.OldAttachments = []string{"csi-1"}
 	s.look()
-	s.want(v1alpha1.NodeReturned, ReasonOldAttachments, "attachments of before it booted are left: csi-1")
+	s.want(v1alpha1.NodeReturned, ReasonOldAttachments, "attachments of before it booted are left: csi-1"+mayHaveThem)
 
 	s.OldAttachments = nil
 	s.look()
