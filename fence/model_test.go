@@ -1199,6 +1199,7 @@ func (w *world) check(t *rapid.T) {
 	w.mustHaveOneWriter(t)
 	w.fencedMustBeFenced(t)
 	w.markedMustNotWrite(t)
+	w.policiesMustLetGo(t)
 	w.gateMustHold(t)
 }
 
