@@ -378,3 +378,13 @@ func sameType(a, b client.Object) bool {
 	_, same := b.(*storagev1.VolumeAttachment)
 	return same
 }
+
+// What the caches show of a node that was tainted a moment ago may have been taken from it by force.
+func TestANodeThatWasTaintedIsNotQuietYet(t *testing.T) {
+	for reason, quiet := range map[string]bool{fence.ReasonReady: true, fence.ReasonTaintedButReady: false} {
+		v := FenceView{Facts: fence.Facts{Node: fence.Node{Name: "n", Exists: true, Ready: true}, Status: v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeHealthy, Reason: reason}}}
+		if v.Quiet() != quiet {
+			t.Errorf("%s: quiet is %t", reason, !quiet)
+		}
+	}
+}
