@@ -439,11 +439,17 @@ func (w *world) settleDown(t *rapid.T, name string) {
 	}
 }
 
-// mustBeOnRecord: a machine that works has a record to fence it by, unless there is one yet of what was there before.
+// mustBeOnRecord: a machine that works has a record to fence it by, unless there is one yet of what was there
+// before; and one that went while that was switched off has none.
 func (w *world) mustBeOnRecord(t *rapid.T, name string) {
 	n, s := w.nodes[name], w.records[name].status
 	if n.ready && len(s.Fences) == 0 && len(ownVolumes(s.Volumes)) == 0 && s.Node.BootID != n.bootID {
 		t.Fatalf("%s is Ready, and its record is of another run\n%s", name, w)
+	}
+	for _, v := range s.Volumes {
+		if v.Successor != nil && w.modes[v.Driver] == ModeOff && !w.node(name, n).is(*v.Successor) {
+			t.Fatalf("%s is on record of a machine that had the name %s, went, and is switched off\n%s", v.PersistentVolume, name, w)
+		}
 	}
 }
 

@@ -114,3 +114,37 @@ func TestALostSuccessorOfOneThatIsForgottenIsHeld(t *testing.T) {
 	s.Policy = allFenced()
 	s.wantGate(ReasonSuccessorLost)
 }
+
+// So is what came with a machine that took the name of one that is fenced, and went meanwhile.
+func TestWhatASuccessorHadThatWentWhileItWasSwitchedOffIsForgotten(t *testing.T) {
+	for name, gone := range map[string]func(*story){
+		"its object is deleted":        func(s *story) { s.Node = Node{Name: "node-1"} },
+		"a third machine has the name": func(s *story) { s.take("machine-3", "192.168.1.3") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := replacedStory(t)
+			on := s.Policy
+			s.Policy = with(s.Policy, StoragePolicy{Mode: ModeFence, SwitchedOff: true})
+			gone(s)
+			s.look() // its attachment is left, which names it
+			s.Holding = nil
+			s.look()
+			s.Policy = on
+			s.look()
+			s.wantGate("")
+			if len(s.step.successors) > 0 || len(s.Fences) != 1 || len(ownVolumes(s.Status.Volumes)) != 1 {
+				t.Fatalf("on record are %+v", s.Status.Volumes)
+			}
+		})
+	}
+	// One that is there is still who it is.
+	s := replacedStory(t)
+	on := s.Policy
+	s.lose()
+	s.look()
+	s.Policy = with(s.Policy, StoragePolicy{Mode: ModeFence, SwitchedOff: true})
+	s.look()
+	s.Policy = on
+	s.look()
+	s.wantGate(ReasonSuccessorLost)
+}
