@@ -73,6 +73,8 @@ type FenceView struct {
 	Unattached []string
 	// Leaving: some of what is held is there only for a while yet.
 	Leaving bool
+	// Cordoned is when the node was first seen so; zero if it is not.
+	Cordoned time.Time
 	// volumes that are on the node, and what of them is attached.
 	volumes  []fence.Volume
 	attached []attachedVolume
