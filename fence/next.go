@@ -111,9 +111,11 @@ func (f Facts) lingering(step *Step) []v1alpha1.HeldVolume {
 	return list
 }
 
-// lingers tells whether what runs on the node, in the boot on record, still has time to end.
+// lingers tells whether what runs on the node, in the boot on record, still has time to end. That the node
+// is lost again before is no end of it.
 func (f Facts) lingers(v v1alpha1.HeldVolume) bool {
-	return v.Until != nil && f.Now.Before(v.Until.Time) && f.Node.Ready && f.Status.Node.BootID == f.Node.Machine.BootID
+	sameBoot := !f.Node.Exists || f.Status.Node.BootID == f.Node.Machine.BootID
+	return v.Until != nil && f.Now.Before(v.Until.Time) && sameBoot
 }
 
 // mayHaveBeenForced tells whether volumes may have been detached by force since the

@@ -765,3 +765,31 @@ func TestAStrayFenceOfABootThatIsOver(t *testing.T) {
 		}
 	}
 }
+
+// It is attached to the node again, and lost with it for a moment, before it has ended.
+func TestWhatLingersDoesSoWhenItsNodeIsLostAgain(t *testing.T) {
+	for name, lose := range map[string]func(*story){
+		"not Ready": func(s *story) { s.lose() },
+		"deleted":   func(s *story) { s.Node = Node{Name: "node-1"} },
+	} {
+		s := lostStory(t)
+		s.look()
+		attached := s.Holding
+		s.Holding = nil
+		s.boot("boot-1")
+		s.look()
+		node := s.Node
+		s.Holding = attached
+		s.look()
+		lose(s)
+		s.look()
+		s.Node, s.Holding = node, attached
+		s.pass(time.Minute)
+		s.look()
+		s.Holding = nil
+		s.look()
+		if got := s.attach(); got == nil || got.Reason != ReasonStillMounted {
+			t.Errorf("%s: the gate says %+v, and on record are %v", name, got, s.Status.Volumes)
+		}
+	}
+}
