@@ -62,6 +62,7 @@ func (f Facts) letGoSuccessor(v v1alpha1.HeldVolume) bool {
 	return f.Policy.mode(v.Driver) == ModeOff && !f.Node.is(*v.Successor)
 }
 
+// share is divide, before what is switched off is let go of.
 func (f *Facts) share(step *Step) {
 	step.successors = f.keptBySuccessors(step)
 	step.Status.Volumes = ownVolumes(step.Status.Volumes)

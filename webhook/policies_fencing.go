@@ -77,7 +77,7 @@ const (
 	// of it from before counts no more; another that has taken its name is not.
 	stillMounted = "(has(v.until) || v.?detached.orValue(false)) && (!v.?shared.orValue(false) || params.?status.?phase.orValue('') != '" + string(v1alpha1.NodeHealthy) + "')" +
 		" && (has(v.successor) || !(params.?status.?phase.orValue('') in ['" + string(v1alpha1.NodeFenced) + "', '" + string(v1alpha1.NodeDrained) + "']))"
-	tainted      = "params.?status.?reason.orValue('') == '" + fence.ReasonTaintedButReady + "'"
+	tainted = "params.?status.?reason.orValue('') == '" + fence.ReasonTaintedButReady + "'"
 	// Another machine that has taken the name of the one on record is not that one.
 	ofSuccessor = "has(v.successor) && has(v.successor.lostSince)"
 	ofNamesake  = recordLost + " && params.?status.?successor.hasValue() && !has(v.successor)"
