@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -27,11 +28,13 @@ type HolderReader struct {
 	// candidates have the indexes of WatchHolders.
 	candidates client.Reader
 	synced     []func() bool
+	// heavy has a place for each that reads all nodes.
+	heavy *semaphore.Weighted
 }
 
 // NewHolderReader returns a reader over the API server and a cache with the indexes of HolderIndexes.
 func NewHolderReader(live, candidates client.Reader) *HolderReader {
-	return &HolderReader{live: live, candidates: candidates}
+	return &HolderReader{live: live, candidates: candidates, heavy: semaphore.NewWeighted(heavyAtOnce)}
 }
 
 // Fields that candidates are found by: the name of a PersistentVolume, and the
@@ -142,6 +145,9 @@ const (
 	each = 16
 	// share of all nodes, as one in so many, that is worth reading all of them at once.
 	share = 8
+	// page of whole nodes, or records, that is in memory while all are read, and heavyAtOnce how
+	// many may do so at a time: the webhook has little memory, and many attachments come at once.
+	page, heavyAtOnce = 100, 2
 )
 
 // Holders are the nodes that have or had a volume, each as it is now.
@@ -250,41 +256,72 @@ func (r *HolderReader) holder(ctx context.Context, name, volume string) (fence.H
 	} else if !there {
 		record = nil
 	}
-	return holderOf(name, volume, node, record), nil
+	h := fence.Holder{Node: fence.Node{Name: name}}
+	if node != nil {
+		isNode(&h, node, volume)
+	}
+	if record != nil {
+		isOnRecord(&h, record)
+	}
+	return h, nil
 }
 
-// listed reads all nodes and records at once, and returns those of some names.
+// isNode and isOnRecord take what is read of a holder; volume is its unique name.
+func isNode(h *fence.Holder, node *corev1.Node, volume string) {
+	h.Node, h.InUse = FenceNode(node), slices.Contains(node.Status.VolumesInUse, corev1.UniqueVolumeName(volume))
+}
+
+func isOnRecord(h *fence.Holder, record *v1alpha1.NodeFence) {
+	h.Status, h.Override = record.Status, fence.ReadOverride(record.Annotations, record.Status)
+}
+
+// listed reads all nodes and records, and returns those of some names.
 func (r *HolderReader) listed(ctx context.Context, v fence.Volume, names []string) ([]fence.Holder, error) {
-	var nodes corev1.NodeList
-	if err := r.live.List(ctx, &nodes); err != nil {
+	if err := r.heavy.Acquire(ctx, 1); err != nil {
+		return nil, fmt.Errorf("waiting to read who may hold volume %s: %w", v.Name, err)
+	}
+	defer r.heavy.Release(1)
+	holders := make([]fence.Holder, len(names))
+	of := map[string]*fence.Holder{}
+	for i, name := range names {
+		holders[i].Node.Name, of[name] = name, &holders[i]
+	}
+	err := eachPage(ctx, r.live, func(nodes *corev1.NodeList) {
+		for i := range nodes.Items {
+			if h := of[nodes.Items[i].Name]; h != nil {
+				isNode(h, &nodes.Items[i], fence.UniqueName(v.Driver, v.Handle))
+			}
+		}
+	})
+	if err != nil {
 		return nil, fmt.Errorf("reading the nodes that may hold volume %s: %w", v.Name, err)
 	}
-	var records v1alpha1.NodeFenceList
-	if err := r.live.List(ctx, &records); err != nil {
+	err = eachPage(ctx, r.live, func(records *v1alpha1.NodeFenceList) {
+		for i := range records.Items {
+			if h := of[records.Items[i].Name]; h != nil {
+				isOnRecord(h, &records.Items[i])
+			}
+		}
+	})
+	if err != nil {
 		return nil, fmt.Errorf("reading the NodeFences that may hold volume %s: %w", v.Name, err)
-	}
-	nodeOf, recordOf := map[string]*corev1.Node{}, map[string]*v1alpha1.NodeFence{}
-	for i := range nodes.Items {
-		nodeOf[nodes.Items[i].Name] = &nodes.Items[i]
-	}
-	for i := range records.Items {
-		recordOf[records.Items[i].Name] = &records.Items[i]
-	}
-	var holders []fence.Holder
-	for _, name := range names {
-		holders = append(holders, holderOf(name, fence.UniqueName(v.Driver, v.Handle), nodeOf[name], recordOf[name]))
 	}
 	return holders, nil
 }
 
-// holderOf what was read of a node, by the unique name of a volume; nil is not there.
-func holderOf(name, volume string, node *corev1.Node, record *v1alpha1.NodeFence) fence.Holder {
-	h := fence.Holder{Node: fence.Node{Name: name}}
-	if node != nil {
-		h.Node, h.InUse = FenceNode(node), slices.Contains(node.Status.VolumesInUse, corev1.UniqueVolumeName(volume))
+// eachPage reads all objects of a kind, each page into a list of its own, of which nothing is left for the next.
+func eachPage[T any, L interface {
+	*T
+	client.ObjectList
+}](ctx context.Context, from client.Reader, take func(L)) error {
+	for next := ""; ; {
+		list := L(new(T))
+		if err := from.List(ctx, list, client.Limit(page), client.Continue(next)); err != nil {
+			return err
+		}
+		take(list)
+		if next = list.GetContinue(); next == "" {
+			return nil
+		}
 	}
-	if record != nil {
-		h.Status, h.Override = record.Status, fence.ReadOverride(record.Annotations, record.Status)
-	}
-	return h
 }

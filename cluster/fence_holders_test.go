@@ -2,12 +2,17 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -135,7 +140,85 @@ func (c counted) Get(ctx context.Context, key client.ObjectKey, o client.Object,
 
 func (c counted) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	c.count(fmt.Sprintf("list %T", list))
+	return paged{c.Client}.List(ctx, list, opts...)
+}
+
+// paged gives nodes and records in pages, as the API server does.
+type paged struct{ client.Client }
+
+func (c paged) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	err := c.Client.List(ctx, list, opts...)
+	asked := (&client.ListOptions{}).ApplyOptions(opts)
+	if asked.Limit == 0 || err != nil {
+		return err
+	}
+	from, _ := strconv.Atoi(asked.Continue)
+	items, err := meta.ExtractList(list)
+	to := min(from+int(asked.Limit), len(items))
+	if list.SetContinue(""); to < len(items) {
+		list.SetContinue(strconv.Itoa(to))
+	}
+	return errors.Join(err, meta.SetList(list, items[from:to]))
+}
+
+// heavy is a client whose lists of nodes take until they are let go, one at a time.
+type heavy struct {
+	client.Client
+	under, most *atomic.Int32
+	letGo       chan bool
+}
+
+func (c heavy) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	if _, nodes := list.(*corev1.NodeList); nodes {
+		n := c.under.Add(1)
+		defer c.under.Add(-1)
+		for most := c.most.Load(); n > most && !c.most.CompareAndSwap(most, n); most = c.most.Load() {
+		}
+		select {
+		case <-c.letGo:
+		case <-ctx.Done():
+			return errors.New("read though nobody waits for it")
+		}
+	}
 	return c.Client.List(ctx, list, opts...)
+}
+
+// Nodes are big, and the webhook has little memory: ten attachments of a DaemonSet's volume come at once.
+func TestFewReadAllNodesAtATime(t *testing.T) {
+	var objects []client.Object
+	for i := range each + 1 {
+		objects = append(objects, using(fmt.Sprint("node-", i), "kubernetes.io/csi/"+rbd+"^a"))
+	}
+	c := withHolders(t, objects...)
+	live := heavy{c, &atomic.Int32{}, &atomic.Int32{}, make(chan bool)}
+	reader, volume := NewHolderReader(live, c), fence.Volume{Name: "pv-a", Driver: rbd, Handle: "a"}
+	var all errgroup.Group
+	for range 10 {
+		all.Go(func() error {
+			holders, err := reader.Holders(t.Context(), volume)
+			if err == nil && len(holders) != each+1 {
+				err = fmt.Errorf("got %d holders", len(holders))
+			}
+			return err
+		})
+	}
+	for live.under.Load() < heavyAtOnce {
+		time.Sleep(time.Millisecond)
+	}
+	time.Sleep(50 * time.Millisecond) // others would have come
+	// Whoever has no time to wait says so.
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := reader.Holders(gone, volume); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	close(live.letGo)
+	if err := all.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if most := live.most.Load(); most != heavyAtOnce {
+		t.Errorf("%d read all nodes at a time", most)
+	}
 }
 
 // A shared volume of a DaemonSet is on every node: each attachment would else take two
@@ -148,6 +231,7 @@ func TestManyHoldersAreReadAtOnce(t *testing.T) {
 	}{
 		"few":                   {each, 0, map[string]int{"get *v1.Node": each, "get *v1alpha1.NodeFence": each, "list *v1alpha1.NodeFenceList": 1}},
 		"many":                  {each + 1, 4, map[string]int{"list *v1.NodeList": 1, "list *v1alpha1.NodeFenceList": 2}},
+		"very many":             {page + 1, page, map[string]int{"list *v1.NodeList": 2, "list *v1alpha1.NodeFenceList": 2}},
 		"many, and few of them": {each + 1, each * share, map[string]int{"get *v1.Node": each + 1, "get *v1alpha1.NodeFence": each + 1, "list *v1alpha1.NodeFenceList": 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -293,4 +377,14 @@ func sameType(a, b client.Object) bool {
 	}
 	_, same := b.(*storagev1.VolumeAttachment)
 	return same
+}
+
+// What the caches show of a node that was tainted a moment ago may have been taken from it by force.
+func TestANodeThatWasTaintedIsNotQuietYet(t *testing.T) {
+	for reason, quiet := range map[string]bool{fence.ReasonReady: true, fence.ReasonTaintedButReady: false} {
+		v := FenceView{Facts: fence.Facts{Node: fence.Node{Name: "n", Exists: true, Ready: true}, Status: v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeHealthy, Reason: reason}}}
+		if v.Quiet() != quiet {
+			t.Errorf("%s: quiet is %t", reason, !quiet)
+		}
+	}
 }

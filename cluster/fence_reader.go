@@ -73,6 +73,8 @@ type FenceView struct {
 	Unattached []string
 	// Leaving: some of what is held is there only for a while yet.
 	Leaving bool
+	// Cordoned is when the node was first seen so; zero if it is not.
+	Cordoned time.Time
 	// volumes that are on the node, and what of them is attached.
 	volumes  []fence.Volume
 	attached []attachedVolume
@@ -149,11 +151,13 @@ func (r *FenceReader) FenceFacts(c clock.PassiveClock) func(ctx context.Context,
 }
 
 // Quiet tells whether the node is healthy and was, and is the same machine, and
-// there is no NetworkFence for it: then nothing but its own record is of interest.
+// there is no NetworkFence for it: then nothing but its own record is of interest. One that
+// was tainted is looked at live once more: an attachment that was deleted by force may be in caches still, and what it
+// was of would pass for what the node has, and be forgotten with it.
 func (v *FenceView) Quiet() bool {
 	n, s := v.Facts.Node, v.Facts.Status
 	same := s.Node.SystemUUID == n.Machine.SystemUUID && (s.Node.SystemUUID != "" || s.Node.UID == n.Machine.UID) || s.Node == v1alpha1.MachineIdentity{}
-	return n.Ready && !n.OutOfService && same && !v.named && len(s.Fences) == 0 && (s.Phase == "" || s.Phase == v1alpha1.NodeHealthy)
+	return n.Ready && !n.OutOfService && same && !v.named && len(s.Fences) == 0 && (s.Phase == "" || s.Phase == v1alpha1.NodeHealthy && s.Reason != fence.ReasonTaintedButReady)
 }
 
 // alone tells whether other nodes and their fences have no part in what becomes of

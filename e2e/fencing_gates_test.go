@@ -140,38 +140,60 @@ func TestFencingGatesAreNarrow(t *testing.T) {
 	})
 	refuses("on record of a node that is gone, without Fairlead", "rbd-a", rbdDriver, "node-2", byPolicy+"volumes'", "volume rbd-a was last on node gone, which is lost and not fenced")
 	passes("on no record, without Fairlead", "rbd-b", rbdDriver, "node-2")
-	// What a node that is back may still write to, though it is healthy.
-	for name, how := range map[string]func(*v1alpha1.HeldVolume){
-		"detached": func(v *v1alpha1.HeldVolume) { v.Detached = true },
-		"until":    func(v *v1alpha1.HeldVolume) { v.Until = ptr.To(metav1.Now()) },
-		"shared":   func(v *v1alpha1.HeldVolume) { v.Detached, v.Shared = true, true },
-		"attached": func(*v1alpha1.HeldVolume) {},
+	// What a node that is back may still write to, though it is healthy. Each row differs from the one before by its answer,
+	// so that it is known when the API server has heard of it.
+	holds := func(what, volume, driver, node string, held bool) {
+		t.Helper()
+		c.eventually(what, 20*time.Second, func() error {
+			if err := c.tryAttach(volume, driver, node); (err != nil) != held {
+				return fmt.Errorf("it says %v", err)
+			}
+			return nil
+		})
+	}
+	const writes = "volume fs-a was last on node back, which may still write to it: attached elsewhere now"
+	for _, row := range []struct {
+		what   string
+		phase  v1alpha1.NodeFencePhase
+		reason string
+		how    func(*v1alpha1.HeldVolume)
+		held   bool
+	}{
+		{"detached on a node that is back", v1alpha1.NodeHealthy, fence.ReasonReady, func(v *v1alpha1.HeldVolume) { v.Detached = true }, true},
+		{"attached to a node that is back", v1alpha1.NodeHealthy, fence.ReasonReady, func(*v1alpha1.HeldVolume) {}, false},
+		{"lingering on a node that is back", v1alpha1.NodeHealthy, fence.ReasonReady, func(v *v1alpha1.HeldVolume) { v.Until = ptr.To(metav1.Now()) }, true},
+		{"shared on a node that is back", v1alpha1.NodeHealthy, fence.ReasonReady, func(v *v1alpha1.HeldVolume) { v.Detached, v.Shared = true, true }, false},
+		{"on a node that is Ready and tainted", v1alpha1.NodeHealthy, fence.ReasonTaintedButReady, func(*v1alpha1.HeldVolume) {}, true},
+		{"lingering on a node that is fenced", v1alpha1.NodeDrained, fence.ReasonDrained, func(v *v1alpha1.HeldVolume) { v.Until = ptr.To(metav1.Now()) }, false},
+		{"shared on a node that is let in", v1alpha1.NodeUnfencing, fence.ReasonUnfencing, func(v *v1alpha1.HeldVolume) { v.Detached, v.Shared = true, true }, true},
 	} {
 		v := heldVolumes("fs-a")
-		how(&v[0])
-		c.writeRecord("back", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeHealthy, Reason: fence.ReasonReady, Volumes: v})
-		time.Sleep(time.Second)
-		if name == "shared" || name == "attached" {
-			passes(name+" on a node that is back, without Fairlead", "fs-a", cephfsDriver, "node-2")
-			continue
+		row.how(&v[0])
+		c.writeRecord("back", v1alpha1.NodeFenceStatus{Phase: row.phase, Reason: row.reason, Volumes: v})
+		holds(row.what+", without Fairlead", "fs-a", cephfsDriver, "node-2", row.held)
+		if row.held {
+			refuses(row.what+", without Fairlead", "fs-a", cephfsDriver, "node-2", byPolicy+"volumes'", writes)
+			passes(row.what+", to the node itself", "fs-a", cephfsDriver, "back")
 		}
-		refuses(name+" on a node that is back, without Fairlead", "fs-a", cephfsDriver, "node-2", byPolicy+"volumes'", "volume fs-a was last on node back, which may still write to it: attached elsewhere now")
-		passes(name+" on a node that is back, to the node itself", "fs-a", cephfsDriver, "back")
 	}
+	c.writeRecord("back", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeHealthy, Reason: fence.ReasonReady})
+	holds("nothing on a node that is back, without Fairlead", "fs-a", cephfsDriver, "node-2", false)
 	// Another machine has the name of one that is to be fenced.
 	taken := v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeFencing, Reason: fence.ReasonFencing, Incident: "taken-1", Volumes: heldVolumes("fs-a"), Successor: v1alpha1.MachineIdentity{UID: "new"}}
 	c.writeRecord("taken", taken)
-	time.Sleep(time.Second)
+	holds("to another machine of the holder's name, without Fairlead", "fs-a", cephfsDriver, "taken", true)
 	refuses("to another machine of the holder's name, without Fairlead", "fs-a", cephfsDriver, "taken", byPolicy+"volumes'", "volume fs-a was last on node taken, which is lost and not fenced")
 	taken.Volumes[0].Successor = &v1alpha1.Successor{MachineIdentity: taken.Successor}
 	c.writeRecord("taken", taken)
-	time.Sleep(time.Second)
-	passes("to the machine that has it, without Fairlead", "fs-a", cephfsDriver, "taken")
+	holds("to the machine that has it, without Fairlead", "fs-a", cephfsDriver, "taken", false)
 	taken.Phase, taken.Volumes[0].Successor.LostSince = v1alpha1.NodeDrained, ptr.To(metav1.Now())
 	c.writeRecord("taken", taken)
-	time.Sleep(time.Second)
+	holds("to a third machine of that name, without Fairlead", "fs-a", cephfsDriver, "taken", true)
 	refuses("on record of a lost namesake of who is fenced, without Fairlead", "fs-a", cephfsDriver, "node-2", byPolicy+"volumes'")
-	refuses("to a third machine of that name, without Fairlead", "fs-a", cephfsDriver, "taken", byPolicy+"volumes'")
+	taken.Volumes[0].Successor.LostSince, taken.Volumes[0].Until = nil, ptr.To(metav1.Now())
+	c.writeRecord("taken", taken)
+	holds("to the machine that is back, without Fairlead", "fs-a", cephfsDriver, "taken", false)
+	refuses("lingering on a namesake of who is fenced, without Fairlead", "fs-a", cephfsDriver, "node-2", byPolicy+"volumes'")
 	c.kubectl("delete", "nodefence", "back", "taken", "--wait=false", asController)
 
 	inline := attachmentOf("inline", rbdDriver, "node-2")

@@ -21,7 +21,7 @@ type Holder struct {
 type Held struct {
 	Refusal
 	Node string
-	// Soon: a fence is asked for and nothing is wrong, so it may stand in a moment.
+	// Soon: a fence is asked for and nobody has said no, so it may stand in a moment.
 	Soon bool
 }
 
@@ -77,7 +77,9 @@ func (h Holder) keeps(volume Volume, node string) *Held {
 	if ofRecord && h.fencedFor(volume) {
 		return nil
 	}
-	held := &Held{Node: h.Node.Name, Soon: h.Status.Phase == v1alpha1.NodeFencing && h.Status.Reason == ReasonFencing}
+	// One that was not answered for half a minute may be so at any time still.
+	soon := h.Status.Phase == v1alpha1.NodeFencing && (h.Status.Reason == ReasonFencing || h.Status.Reason == ReasonUnanswered)
+	held := &Held{Node: h.Node.Name, Soon: soon}
 	held.Refusal = *refuse(h.reason(), "volume %s was last on %s, which is lost and not fenced: %s now, it could have two writers. %sKubernetes tries again by itself; see: kubectl describe nodefence %s",
 		volume.Name, h.who(), used(node), h.says(), h.Node.Name)
 	return held

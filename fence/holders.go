@@ -81,7 +81,10 @@ func (f Facts) remembered() []v1alpha1.HeldVolume {
 	now := slices.Clone(f.Holding)
 	for i := range now {
 		v := &now[i]
-		was := slices.IndexFunc(f.Status.Volumes, func(b v1alpha1.HeldVolume) bool { return b.PersistentVolume == v.PersistentVolume })
+		was := slices.IndexFunc(f.Status.Volumes, func(b v1alpha1.HeldVolume) bool {
+			// What the machine before only waited for, one that has its name may have mounted.
+			return b.PersistentVolume == v.PersistentVolume && (!f.replaced() || b.Successor != nil && f.Node.is(*b.Successor))
+		})
 		if was >= 0 {
 			v.Waiting = v.Waiting && f.Status.Volumes[was].Waiting
 		} else {

@@ -24,7 +24,7 @@ var sources = []string{SourceCSIAddonsNode, SourceMultus, SourceNode, SourceWatc
 // boot of one machine. An identity that nobody reports any more stays as old as it
 // is, since a CSIAddonsNode goes before anybody notices that its node is lost; nor
 // does a less sure source take the place of a surer one that has just fallen silent. It does
-// before what the surer one said is too old to fence by, half of maxAge; and what that said is then
+// before what the surer one said is too old to fence by, half of maxAge, but not between two routine looks; and what that said is then
 // kept as earlier addresses. Where no source is left to take its place, the identity says so.
 // What to fence with is as it is now, whoever says the addresses.
 //
@@ -43,7 +43,7 @@ func merge(before, now []v1alpha1.StorageIdentity, at time.Time, maxAge time.Dur
 		silent := at.Sub(latest(old).LastSeen.Time)
 		switch {
 		case !known:
-		case rank(old) >= rank(i), len(i.Addresses) > 0 && silent > maxAge/2:
+		case rank(old) >= rank(i), len(i.Addresses) > 0 && silent > max(maxAge/2, RefreshEvery+time.Minute):
 			i.Addresses = append(i.Addresses, gone(old, i)...)
 		default:
 			kept := *old.DeepCopy()

@@ -181,6 +181,21 @@ func TestASilentSourceGivesWayToALessSureOne(t *testing.T) {
 	}
 }
 
+// What was seen at the last routine look is not silent, however short maxAge is.
+func TestASourceIsNotSilentBetweenRoutineLooks(t *testing.T) {
+	one, two := identity(rbd, "a", "10.0.0.1/32"), from(SourceNode, identity(rbd, "a", "10.0.0.2/32"))
+	const shortest = 2 * RefreshEvery
+	for after, want := range map[time.Duration]string{
+		RefreshEvery + 30*time.Second: "10.0.0.1/32 CSIAddonsNode 12:00",
+		RefreshEvery + 2*time.Minute:  "10.0.0.2/32 Node 12:07 10.0.0.1/32 CSIAddonsNode 12:00 earlier",
+	} {
+		merged := merge([]v1alpha1.StorageIdentity{one}, []v1alpha1.StorageIdentity{two}, noon.Add(after), shortest, func(key) bool { return false })
+		if got := textOfLedger(merged); got != rbd+"/a "+want {
+			t.Errorf("after %s: got %s, want %s", after, got, want)
+		}
+	}
+}
+
 // A fence made with a class that is there no more is never answered.
 func TestWhatToFenceWithIsAsItIsNow(t *testing.T) {
 	before, now := identity(rbd, "a", "10.0.0.1/32"), from(SourceNode, identity(rbd, "a", "10.0.0.1/32"))

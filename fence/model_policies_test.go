@@ -41,7 +41,8 @@ func recordHolds(s v1alpha1.NodeFenceStatus, volume Volume, sameNode bool) bool 
 		case sameNode:
 			return lost && s.Successor != (v1alpha1.MachineIdentity{}) && v.Successor == nil
 		}
-		return lost || s.Reason == ReasonTaintedButReady || (v.Until != nil || v.Detached) && (!v.Shared || s.Phase != v1alpha1.NodeHealthy)
+		fenced := v.Successor == nil && (s.Phase == v1alpha1.NodeFenced || s.Phase == v1alpha1.NodeDrained)
+		return lost || s.Reason == ReasonTaintedButReady || (v.Until != nil || v.Detached) && (!v.Shared || s.Phase != v1alpha1.NodeHealthy) && !fenced
 	})
 }
 
@@ -51,5 +52,19 @@ func (w *world) attachUnmarked(t *rapid.T, v Volume, node string) {
 	if w.mayAsk(v, node) && !w.unmarked(v, node) {
 		w.mustNotBeWritable(t, v, node)
 		w.attachments = append(w.attachments, attachment{v.Name, node, w.nodes[node].bootID})
+	}
+}
+
+// policiesMustLetGo of what is fenced, however its node was before.
+func (w *world) policiesMustLetGo(t *rapid.T) {
+	for name, r := range w.records {
+		if r.status.Phase != v1alpha1.NodeFenced && r.status.Phase != v1alpha1.NodeDrained {
+			continue
+		}
+		for _, v := range worldVolumes {
+			if own, successor := heldBy(r.status.Volumes, v.Name); own && !successor && w.broken.recordHolds(r.status, v, false) {
+				t.Fatalf("%s is %s, and the policies hold %s for its sake\n%s", name, r.status.Phase, v.Name, w)
+			}
+		}
 	}
 }

@@ -899,7 +899,7 @@ func forgets(was, is v1alpha1.NodeFenceStatus) bool {
 }
 
 func routine(f Facts, s Step) bool {
-	healthy := f.Status.Phase == "" || f.Status.Phase == v1alpha1.NodeHealthy
+	healthy := f.Status.Phase == "" || f.Status.Phase == v1alpha1.NodeHealthy && f.Status.Reason != ReasonTaintedButReady
 	return healthy && f.Node.Ready && !f.Node.OutOfService && len(f.Status.Fences) == 0 && s.Status.Phase == v1alpha1.NodeHealthy && !s.Forget && !s.RemoveTaint
 }
 
@@ -1199,6 +1199,7 @@ func (w *world) check(t *rapid.T) {
 	w.mustHaveOneWriter(t)
 	w.fencedMustBeFenced(t)
 	w.markedMustNotWrite(t)
+	w.policiesMustLetGo(t)
 	w.gateMustHold(t)
 }
 

@@ -111,9 +111,11 @@ func (f Facts) lingering(step *Step) []v1alpha1.HeldVolume {
 	return list
 }
 
-// lingers tells whether what runs on the node, in the boot on record, still has time to end.
+// lingers tells whether what runs on the node, in the boot on record, still has time to end. That the node
+// is lost again before is no end of it.
 func (f Facts) lingers(v v1alpha1.HeldVolume) bool {
-	return v.Until != nil && f.Now.Before(v.Until.Time) && f.Node.Ready && f.Status.Node.BootID == f.Node.Machine.BootID
+	sameBoot := !f.Node.Exists || f.Status.Node.BootID == f.Node.Machine.BootID
+	return v.Until != nil && f.Now.Before(v.Until.Time) && sameBoot
 }
 
 // mayHaveBeenForced tells whether volumes may have been detached by force since the
@@ -206,9 +208,13 @@ func (f Facts) unconfirmed(s *v1alpha1.NodeFenceStatus) bool {
 func (f Facts) gone() bool { return !f.Node.Exists || f.replaced() }
 
 // replaced: the name is taken by another machine, so the one that is on record
-// may still run and write, even if nobody has noticed that it was lost.
+// may still run and write, even if nobody has noticed that it was lost. Where nothing of
+// that one is left on record, it is the other's as soon as that is Ready, though the record has what
+// came with it: what is shown of a node that is not is never to be fenced by the first one's addresses.
 func (f Facts) replaced() bool {
-	return f.Node.replaces(f.Status) && (len(f.Status.Fences) > 0 || len(f.Status.Volumes) > 0)
+	s := f.Status
+	left := len(s.Fences) > 0 || len(ownVolumes(s.Volumes)) > 0 || !f.Node.Ready && len(s.Volumes) > 0
+	return f.Node.replaces(s) && left
 }
 
 // replaces tells whether the node is another machine than the one on record.

@@ -63,7 +63,7 @@ func (f Facts) mayComeIn(step *Step) {
 		step.say(v1alpha1.NodeReturned, ReasonSettling, fmt.Sprintf("%s; it is let in when it has been Ready for %s", back, f.Policy.ReadyFor))
 		step.lookAgain(f.Policy.ReadyFor - ready)
 	case !forced && len(f.OldAttachments) > 0:
-		step.warn(v1alpha1.NodeReturned, ReasonOldAttachments, fmt.Sprintf("attachments of before it booted are left: %s%s", list(f.OldAttachments), f.keptByPods()))
+		step.warn(v1alpha1.NodeReturned, ReasonOldAttachments, fmt.Sprintf("attachments of before it booted are left: %s%s", list(f.OldAttachments), f.keptByPods()+f.mayHaveOldAttachments(step)))
 	case !forced && len(step.successors) > 0:
 		step.warn(v1alpha1.NodeReturned, ReasonSuccessorLost, f.successorMessage(step.successors))
 	case f.sharedWith() != "":
@@ -81,6 +81,25 @@ func (f Facts) keptByPods() string {
 	}
 	namespace, pod, _ := strings.Cut(f.OldPods[0], "/")
 	return fmt.Sprintf("; pods that were there before it booted keep them (%s): kubectl delete pod -n %s %s", list(f.OldPods), namespace, pod)
+}
+
+// mayHaveOldAttachments: a DaemonSet's pod that is deleted is there anew at once, so its
+// attachment never goes. Where nothing of before can be mounted, that is no reason to keep the node out.
+func (f Facts) mayHaveOldAttachments(step *Step) string {
+	if !f.bootedSinceFenced() || len(step.successors) > 0 || slices.ContainsFunc(step.Status.Volumes, func(v v1alpha1.HeldVolume) bool { return v.Until != nil }) {
+		return ""
+	}
+	return "; if the next pods there keep them too, as a DaemonSet's do: it has booted since it was fenced, so it may be let in with them: " +
+		OverrideCommand(f.Node.Name, GateUnfence)
+}
+
+// bootedSinceFenced tells whether every fence on record was made for a boot that is known not to be the present one.
+func (f Facts) bootedSinceFenced() bool {
+	now := f.Node.Machine.BootID
+	return now != "" && len(f.Status.Fences) > 0 && !slices.ContainsFunc(f.Status.Fences, func(r v1alpha1.Fence) bool {
+		n, there := f.object(r.Name)
+		return !there || n.Labels[BootLabel] == "" || n.Labels[BootLabel] == LabelValue(now)
+	})
 }
 
 // isBack says how: in a boot for which nothing was fenced, or as it was.

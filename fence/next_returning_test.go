@@ -1,11 +1,14 @@
 package fence
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 )
+
+const mayHaveThem = "; if the next pods there keep them too, as a DaemonSet's do: it has booted since it was fenced, so it may be let in with them: kubectl annotate --overwrite nodefence node-1 'fairlead.io/override-gate=unfence: <why>'"
 
 // A pod that tolerates the taint, or one that only keeps others away, is never taken off
 // the node: Kubernetes keeps its volume attached, and it can't mount it before the node is let in.
@@ -17,10 +20,46 @@ func TestPodsThatKeepOldAttachmentsAreNamed(t *testing.T) {
 	s.OldAttachments = []string{"VolumeAttachment va-1 of pv-1"}
 	s.look()
 	const left = "attachments of before it booted are left: VolumeAttachment va-1 of pv-1"
-	s.want(v1alpha1.NodeReturned, ReasonOldAttachments, left)
+	s.look()
+	s.want(v1alpha1.NodeReturned, ReasonOldAttachments, left+mayHaveThem)
 	s.OldPods = []string{"default/agent-x", "apps/agent-y"}
 	s.look()
-	s.want(v1alpha1.NodeReturned, ReasonOldAttachments, left+"; pods that were there before it booted keep them (default/agent-x, apps/agent-y): kubectl delete pod -n default agent-x")
+	s.want(v1alpha1.NodeReturned, ReasonOldAttachments, left+"; pods that were there before it booted keep them (default/agent-x, apps/agent-y): kubectl delete pod -n default agent-x"+mayHaveThem)
+	s.OldPods = nil // it was deleted, and its DaemonSet has made the next one
+	s.pass(time.Minute)
+	s.look()
+	s.want(v1alpha1.NodeReturned, ReasonOldAttachments, left+mayHaveThem)
+	s.override(GateUnfence)
+	for range 3 {
+		s.look()
+		s.csi()
+	}
+	s.look()
+	s.want(v1alpha1.NodeHealthy, ReasonReady, "")
+}
+
+// Nobody is told to let in what may still write.
+func TestANodeWithOldAttachmentsThatMayNotHaveBootedIsNotSaidToBeSafe(t *testing.T) {
+	for name, spoil := range map[string]func(*story){
+		"a fence is of this boot":        func(s *story) { s.Fences[0].Labels = map[string]string{BootLabel: LabelValue("boot-2")} },
+		"a fence is of no known boot":    func(s *story) { s.Fences[0].Labels = nil },
+		"a fence is there no more":       func(s *story) { s.Status.Fences[0].Name = "gone" },
+		"its boot is not known":          func(s *story) { s.Node.Machine.BootID = "" },
+		"it was lost again, and is back": func(s *story) { s.lose(); s.look(); s.boot("boot-2"); s.Holding = nil; s.Policy.ReadyFor = 0 },
+	} {
+		s := fenced(t)
+		s.boot("boot-2")
+		s.Node.OutOfService = false
+		s.look()
+		s.wantReason(ReasonSettling)
+		s.pass(DefaultReadyFor)
+		s.OldAttachments = []string{"VolumeAttachment va-1 of pv-1"}
+		spoil(s)
+		s.step = Next(s.Facts)
+		if got := s.step.Status; got.Reason != ReasonOldAttachments || strings.Contains(got.Message, GateUnfence) {
+			t.Errorf("%s: it is %s (%s): %s", name, got.Phase, got.Reason, got.Message)
+		}
+	}
 }
 
 // Another machine of its name was lost, and is back; nothing of it was fenced.

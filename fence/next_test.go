@@ -64,7 +64,7 @@ func TestANodeIsLostAndComesBack(t *testing.T) {
 	s.pass(time.Minute)
 	s.OldAttachments = []string{"csi-1"}
 	s.look()
-	s.want(v1alpha1.NodeReturned, ReasonOldAttachments, "attachments of before it booted are left: csi-1")
+	s.want(v1alpha1.NodeReturned, ReasonOldAttachments, "attachments of before it booted are left: csi-1"+mayHaveThem)
 
 	s.OldAttachments = nil
 	s.look()
@@ -762,6 +762,34 @@ func TestAStrayFenceOfABootThatIsOver(t *testing.T) {
 	} {
 		if s := stray(how); s.Status.Phase != v1alpha1.NodeHealthy {
 			t.Errorf("%s: %s", name, s.Status.Message)
+		}
+	}
+}
+
+// It is attached to the node again, and lost with it for a moment, before it has ended.
+func TestWhatLingersDoesSoWhenItsNodeIsLostAgain(t *testing.T) {
+	for name, lose := range map[string]func(*story){
+		"not Ready": func(s *story) { s.lose() },
+		"deleted":   func(s *story) { s.Node = Node{Name: "node-1"} },
+	} {
+		s := lostStory(t)
+		s.look()
+		attached := s.Holding
+		s.Holding = nil
+		s.boot("boot-1")
+		s.look()
+		node := s.Node
+		s.Holding = attached
+		s.look()
+		lose(s)
+		s.look()
+		s.Node, s.Holding = node, attached
+		s.pass(time.Minute)
+		s.look()
+		s.Holding = nil
+		s.look()
+		if got := s.attach(); got == nil || got.Reason != ReasonStillMounted {
+			t.Errorf("%s: the gate says %+v, and on record are %v", name, got, s.Status.Volumes)
 		}
 	}
 }

@@ -233,6 +233,36 @@ func (w *world) peopleActions(t *rapid.T) map[string]func(*rapid.T) {
 			w.settleDown(t, m.node)
 		}
 	}
+	if rapid.IntRange(0, 4).Draw(t, "people switch all off") == 4 {
+		actions["another machine has the name of one that is forgotten"] = func(t *rapid.T) {
+			if len(w.machines) >= 5 {
+				return
+			}
+			n := w.drawNode(t)
+			w.use(t, drawVolume(t), n)
+			w.settleDown(t, n)
+			w.replace(n)
+			w.heartbeat(w.machineOf(n))
+			w.settleDown(t, n)
+			w.detachAll(n)
+			w.use(t, drawVolume(t), n)
+			w.settleDown(t, n)
+			modes := maps.Clone(w.modes)
+			for driver := range modelDrivers {
+				w.setMode(driver, ModeOff)
+			}
+			w.settleDown(t, n)
+			if rapid.Bool().Draw(t, "that one goes too") {
+				w.machineOf(n).reaches = false
+				w.deleteNode(n)
+				w.settleDown(t, n)
+				w.detachAll(n)
+				w.settleDown(t, n)
+			}
+			w.modes = modes
+			w.settleDown(t, n)
+		}
+	}
 	if rapid.IntRange(0, 2).Draw(t, "people tamper") == 2 {
 		meddle := func(t *rapid.T) {
 			w.meddle(t, w.drawFence(t), drawOf(t, "how", "flip", "flip there and back", "delete", "edit", "empty"))
@@ -402,9 +432,24 @@ func (w *world) detachAll(node string) {
 func (w *world) settleDown(t *rapid.T, name string) {
 	for range 6 {
 		if !w.act(t, w.view(), name, w.now, 100) {
+			w.mustBeOnRecord(t, name)
 			return
 		}
 		w.check(t)
+	}
+}
+
+// mustBeOnRecord: a machine that works has a record to fence it by, unless there is one yet of what was there
+// before; and one that went while that was switched off has none.
+func (w *world) mustBeOnRecord(t *rapid.T, name string) {
+	n, s := w.nodes[name], w.records[name].status
+	if n.ready && len(s.Fences) == 0 && len(ownVolumes(s.Volumes)) == 0 && s.Node.BootID != n.bootID {
+		t.Fatalf("%s is Ready, and its record is of another run\n%s", name, w)
+	}
+	for _, v := range s.Volumes {
+		if v.Successor != nil && w.modes[v.Driver] == ModeOff && !w.node(name, n).is(*v.Successor) {
+			t.Fatalf("%s is on record of a machine that had the name %s, went, and is switched off\n%s", v.PersistentVolume, name, w)
+		}
 	}
 }
 

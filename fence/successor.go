@@ -52,6 +52,18 @@ func ownVolumes(volumes []v1alpha1.HeldVolume) []v1alpha1.HeldVolume {
 // divide tells what the machine on record holds from what others hold by its name:
 // Holding is what is its own, and the step has what is not.
 func (f *Facts) divide(step *Step) {
+	f.share(step)
+	step.successors = slices.DeleteFunc(step.successors, f.letGoSuccessor)
+}
+
+// letGoSuccessor: the machine is gone, and nobody holds the volume since that is switched off. As of
+// the one on record (letGoUnfenced), it would be held where it is by then when that is switched on again.
+func (f Facts) letGoSuccessor(v v1alpha1.HeldVolume) bool {
+	return f.Policy.mode(v.Driver) == ModeOff && !f.Node.is(*v.Successor)
+}
+
+// share is divide, before what is switched off is let go of.
+func (f *Facts) share(step *Step) {
 	step.successors = f.keptBySuccessors(step)
 	step.Status.Volumes = ownVolumes(step.Status.Volumes)
 	known, is := f.Status.Successor, f.Node.Machine

@@ -314,3 +314,18 @@ func TestWithoutUUIDNobodyIsFencedWhoMayBeTheSame(t *testing.T) {
 	s.look()
 	s.wantObjects(fencedOf1)
 }
+
+// The first had only waited for the volume that the other uses, and that was taken from it by force.
+func TestWhatASuccessorHasDoesNotWaitAsTheFirstDid(t *testing.T) {
+	s := replacedStory(t)
+	waited := held("pv-9", rbd, "a")
+	waited.Waiting = true
+	s.Status.Volumes = append([]v1alpha1.HeldVolume{waited}, s.Status.Volumes...)
+	s.Holding[0].Waiting, s.Holding[0].Detached = true, true
+	s.look()
+	for _, v := range s.Status.Volumes {
+		if v.PersistentVolume == "pv-9" && v.Successor != nil && !v.Detached {
+			t.Fatalf("on record is %+v", v)
+		}
+	}
+}

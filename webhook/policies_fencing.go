@@ -73,9 +73,11 @@ const (
 	fencedBoot = bootID + " != '' && params.metadata.?annotations[?'" + fence.FencedBootAnnotation + "'].orValue('') == " + bootID
 	recordLost = "params.?status.?phase.orValue('') in ['" + string(v1alpha1.NodeLost) + "', '" + string(v1alpha1.NodeFencing) + "']"
 	// Of a node that works: its kubelet uses what was detached by force, or may do so. What is shared may have
-	// other writers, but one that is not healthy may be tainted still.
-	stillMounted = "(has(v.until) || v.?detached.orValue(false)) && (!v.?shared.orValue(false) || params.?status.?phase.orValue('') != '" + string(v1alpha1.NodeHealthy) + "')"
-	tainted      = "params.?status.?reason.orValue('') == '" + fence.ReasonTaintedButReady + "'"
+	// other writers, but one that is not healthy may be tainted still. Once the machine on record is fenced, what is known
+	// of it from before counts no more; another that has taken its name is not.
+	stillMounted = "(has(v.until) || v.?detached.orValue(false)) && (!v.?shared.orValue(false) || params.?status.?phase.orValue('') != '" + string(v1alpha1.NodeHealthy) + "')" +
+		" && (has(v.successor) || !(params.?status.?phase.orValue('') in ['" + string(v1alpha1.NodeFenced) + "', '" + string(v1alpha1.NodeDrained) + "']))"
+	tainted = "params.?status.?reason.orValue('') == '" + fence.ReasonTaintedButReady + "'"
 	// Another machine that has taken the name of the one on record is not that one.
 	ofSuccessor = "has(v.successor) && has(v.successor.lostSince)"
 	ofNamesake  = recordLost + " && params.?status.?successor.hasValue() && !has(v.successor)"

@@ -187,7 +187,8 @@ type ClientAddress struct {
 	// LastSeen is when the source last said so, to some minutes.
 	LastSeen metav1.Time `json:"lastSeen"`
 	// Earlier: the source says another now. In this boot the node may still have volumes
-	// mounted by this one, so it is kept, and fenced too, while the node holds any.
+	// mounted by this one, so it is kept, and fenced too, while the node holds any. What a
+	// surer source had said is kept until that says so again, or the node boots.
 	//
 	// +optional
 	Earlier bool `json:"earlier,omitempty"`

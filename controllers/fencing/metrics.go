@@ -19,10 +19,11 @@ type metrics struct {
 
 	mu sync.Mutex
 	// phases of nodes, which of them hold volumes unfenced, and since when each was seen
-	// with the taint.
+	// with the taint, or is let in: what a fence was last asked for is later.
 	phases  map[string]v1alpha1.NodeFencePhase
 	holding map[string]bool
 	tainted map[string]time.Time
+	let     map[string]time.Time
 }
 
 func newMetrics(registry prometheus.Registerer) (*metrics, error) {
@@ -39,7 +40,7 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 		unfencing: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "fairlead_unfence_duration_seconds", Help: "From when a node was to be let in until it was.", Buckets: buckets,
 		}),
-		phases: map[string]v1alpha1.NodeFencePhase{}, holding: map[string]bool{}, tainted: map[string]time.Time{},
+		phases: map[string]v1alpha1.NodeFencePhase{}, holding: map[string]bool{}, tainted: map[string]time.Time{}, let: map[string]time.Time{},
 	}
 	for _, c := range []prometheus.Collector{m.refusals, m.fencing, m.unfencing, m} {
 		if err := registry.Register(c); err != nil {
@@ -97,8 +98,15 @@ func (m *metrics) moved(d decision) {
 	if since, known := m.tainted[d.Facts.Node.Name]; known && stands && was.Phase == v1alpha1.NodeFencing {
 		m.fencing.Observe(d.Facts.Now.Sub(since).Seconds())
 	}
-	if was.Phase == v1alpha1.NodeUnfencing && is.Phase != v1alpha1.NodeUnfencing && len(was.Fences) > 0 && len(is.Fences) == 0 {
-		m.unfencing.Observe(d.Facts.Now.Sub(was.Fences[0].Since.Time).Seconds())
+	since, known := m.let[d.Facts.Node.Name]
+	switch {
+	case is.Phase == v1alpha1.NodeUnfencing && !known && was.Phase != is.Phase:
+		m.let[d.Facts.Node.Name] = d.Facts.Now
+	case is.Phase != v1alpha1.NodeUnfencing && known:
+		delete(m.let, d.Facts.Node.Name)
+		if len(is.Fences) == 0 {
+			m.unfencing.Observe(d.Facts.Now.Sub(since).Seconds())
+		}
 	}
 }
 
@@ -108,6 +116,7 @@ func (m *metrics) forgotten(node string) {
 	delete(m.phases, node)
 	delete(m.holding, node)
 	delete(m.tainted, node)
+	delete(m.let, node)
 }
 
 var phases = []v1alpha1.NodeFencePhase{

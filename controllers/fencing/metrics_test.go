@@ -177,3 +177,39 @@ func TestAlertsAreOnMetricsThatAreThere(t *testing.T) {
 		}
 	}
 }
+
+// What csi-addons takes to let it in counts, not only what comes after that.
+func TestHowLongItTakesToLetANodeInIsMeasured(t *testing.T) {
+	w := newWorld(t)
+	w.look("node-1")
+	w.step(time.Minute)
+	w.lose("node-1")
+	w.taint("node-1", "nodeshutdown")
+	w.look("node-1")
+	w.csi()
+	w.detach("pvc-a", "node-1")
+	w.look("node-1")
+	w.boot("node-1")
+	w.untaint("node-1")
+	w.look("node-1")
+	w.step(2 * time.Minute)
+	w.look("node-1")
+	w.expect("node-1", v1alpha1.NodeUnfencing, fence.ReasonUnfencing)
+	w.step(40 * time.Second)
+	w.csi() // it is Unfenced
+	w.look("node-1")
+	w.step(20 * time.Second)
+	w.csi() // its object is gone
+	w.look("node-1")
+	w.expect("node-1", v1alpha1.NodeHealthy, fence.ReasonReady)
+	families, err := w.registry.Gather()
+	w.must(err)
+	for _, f := range families {
+		if f.GetName() != "fairlead_unfence_duration_seconds" {
+			continue
+		}
+		if h := f.GetMetric()[0].GetHistogram(); h.GetSampleCount() != 1 || h.GetSampleSum() != 60 {
+			t.Errorf("%d took %v s, want one of 60", h.GetSampleCount(), h.GetSampleSum())
+		}
+	}
+}

@@ -47,6 +47,8 @@ type Reconciler struct {
 	unmarked sync.Map
 	// left is since when volumes without attachment are used no more, by node.
 	left sync.Map
+	// cordoned is since when a node is, by node.
+	cordoned sync.Map
 	// kept are the records, by UID, of which it was said that they are not deleted yet.
 	kept sync.Map
 }

@@ -59,12 +59,25 @@ func placed() predicate.Predicate {
 	}
 }
 
-// draining: a healthy node is cordoned and has volumes on record of which nothing but pods tells. That
+// drainedWithin is how long a node that was cordoned is looked at often: some stay so for months.
+const drainedWithin = 15 * time.Minute
+
+// draining: a healthy node was cordoned lately and has volumes on record of which nothing but pods tells. That
 // they have ended is no event, and whoever cordoned it may be about to delete its object.
 func (d decision) draining() bool {
-	return d.Node != nil && d.Node.Spec.Unschedulable && slices.ContainsFunc(d.Status.Volumes, func(v v1alpha1.HeldVolume) bool {
+	return !d.Cordoned.IsZero() && d.Facts.Now.Sub(d.Cordoned) < drainedWithin && slices.ContainsFunc(d.Status.Volumes, func(v v1alpha1.HeldVolume) bool {
 		return slices.Contains(d.Unattached, v.Driver)
 	})
+}
+
+// seenCordoned remembers since when a node is.
+func (r *Reconciler) seenCordoned(v *cluster.FenceView) {
+	if v.Node == nil || !v.Node.Spec.Unschedulable {
+		r.cordoned.Delete(v.Facts.Node.Name)
+		return
+	}
+	since, _ := r.cordoned.LoadOrStore(v.Facts.Node.Name, v.Facts.Now)
+	v.Cordoned = since.(time.Time)
 }
 
 // facts are read of one node.
@@ -72,6 +85,7 @@ func (r *Reconciler) facts(ctx context.Context, from *cluster.FenceReader, node 
 	view, err := from.Facts(ctx, node, r.Clock.Now())
 	if err == nil {
 		r.remember(view)
+		r.seenCordoned(view)
 	}
 	return view, err
 }

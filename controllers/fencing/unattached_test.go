@@ -100,6 +100,29 @@ func TestANodeThatIsDrainedIsLookedAtOften(t *testing.T) {
 	}
 }
 
+// One that stays cordoned, with pods that stay, is looked at like any other after a while.
+func TestANodeThatStaysCordonedIsNotLookedAtOftenForEver(t *testing.T) {
+	w, _ := usesFiles(t)
+	w.change("node-1", func(n *corev1.Node) { n.Spec.Unschedulable = true })
+	often := func(what string, want bool) {
+		t.Helper()
+		if after := w.look("node-1").RequeueAfter; (after == lookForPods) != want {
+			t.Errorf("%s: looked at again after %s", what, after)
+		}
+	}
+	often("cordoned", true)
+	w.step(drainedWithin - time.Second)
+	often("still", true)
+	w.step(time.Second)
+	often("for long", false)
+	w.step(time.Hour)
+	often("for longer", false)
+	w.change("node-1", func(n *corev1.Node) { n.Spec.Unschedulable = false })
+	often("not any more", false)
+	w.change("node-1", func(n *corev1.Node) { n.Spec.Unschedulable = true })
+	often("again", true)
+}
+
 func TestANodeIsLookedAtWhenAPodGetsToIt(t *testing.T) {
 	pod := func(node string, phase corev1.PodPhase) *corev1.Pod {
 		return &corev1.Pod{Spec: corev1.PodSpec{NodeName: node}, Status: corev1.PodStatus{Phase: phase}}
