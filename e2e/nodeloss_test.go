@@ -100,7 +100,7 @@ func TestNodeLoss(t *testing.T) {
 	notReady := time.Now()
 	c.taint(node)
 	c.taint(lost[tainted.name])
-	c.kubectl("delete", "pod", left.pod().Name, "--force", "--grace-period=0")
+	c.kubectl("delete", "pod", left.pod().Name, "--force", "--grace-period=0", "--wait=false")
 
 	t.Run("the volume is held, and its user is told why", func(t *testing.T) {
 		c := &cluster{Sandbox: c.Sandbox, t: t}
@@ -205,7 +205,7 @@ func (c *cluster) comesBack(t *testing.T, csi *sandbox.CSIAddons, f *film, d dat
 	}
 	// And it serves again: the pod moves back when the other node is drained.
 	c.kubectl("cordon", d.other(node))
-	c.kubectl("delete", "pod", d.pod().Name)
+	c.kubectl("delete", "pod", d.pod().Name, "--wait=false") // another of its name comes
 	if back := c.waitUp(d, d.other(node), time.Minute); back != node {
 		t.Errorf("it is up on %s", back)
 	}

@@ -156,7 +156,8 @@ func (c *cluster) deletedForGood(csi *sandbox.CSIAddons, d database) {
 	c.lose(node)
 	probe := c.startProbe()
 	c.taint(node)
-	c.kubectl("delete", "pod", d.pod().Name, "--force", "--grace-period=0", "--ignore-not-found") // Kubernetes looks only now and then
+	// Kubernetes looks only now and then. Another pod of its name comes, which kubectl may take for this one.
+	c.kubectl("delete", "pod", d.pod().Name, "--force", "--grace-period=0", "--ignore-not-found", "--wait=false")
 	attached := f.wait(c, "attached elsewhere", 3*time.Minute, attachedTo(d.volume(), d.other(node)))
 	meanwhile := probe.end()
 	fenced := f.wait(c, "fenced", 20*time.Second, fencedOn(node))
