@@ -11,13 +11,7 @@ import (
 // wantGateInUse is that of a node whose kubelet's last word is that it uses the volume.
 func (s *story) wantGateInUse(reason string) {
 	s.Helper()
-	got := ""
-	if held := s.gate("node-2", true); held != nil {
-		got = held.Reason
-	}
-	if got != reason {
-		s.Fatalf("in phase %s, the gate says %q of what is in use, and should say %q", s.Status.Phase, got, reason)
-	}
+	s.wantGateOn(true, reason)
 }
 
 // The override that the message prescribes opens the gate while the kubelet's last word

@@ -45,12 +45,17 @@ func (s *story) gate(node string, inUse bool) *Held {
 
 func (s *story) wantGate(reason string) {
 	s.Helper()
+	s.wantGateOn(false, reason)
+}
+
+func (s *story) wantGateOn(inUse bool, reason string) {
+	s.Helper()
 	got := ""
-	if held := s.gate("node-2", false); held != nil {
+	if held := s.gate("node-2", inUse); held != nil {
 		got = held.Reason
 	}
 	if got != reason {
-		s.Fatalf("in phase %s, the gate says %q, and should say %q", s.Status.Phase, got, reason)
+		s.Fatalf("in phase %s, the gate says %q (in use: %t), and should say %q", s.Status.Phase, got, inUse, reason)
 	}
 }
 

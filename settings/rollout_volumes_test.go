@@ -276,6 +276,14 @@ func TestNextForNetworksOfSingleVolumes(t *testing.T) {
 				s.Volumes = Progress{Phase: PhaseSwitching, Message: "new servers may be on volume networks team-y/nfs"}
 			}),
 		},
+		"astray: servers leave the network that the template was taken off": {
+			start: onVolumeNetworks(true, onX, onY),
+			but:   func(r *Rollout) { r.DaemonSet.VolumeNetworks = []storage.Attachment{onY} },
+			want: still(func(s *Step) {
+				s.Action, s.Networks = RecordVolumeServers, []storage.Attachment{onY}
+				s.Volumes = Progress{Phase: PhaseSwitching, Message: "new servers may be on volume networks team-y/nfs"}
+			}),
+		},
 		"leaving: servers first, attached volumes or not": {
 			start: onVolumeNetworks(true, onX),
 			but: func(r *Rollout) {

@@ -122,17 +122,20 @@ func TestReadOnlySettingsAreNotWritten(t *testing.T) {
 	}
 }
 
+// refuseAttacher is a policy that denies one template.
+func refuseAttacher(verb string, o client.Object) error {
+	if verb == "patch" && o.GetName() == "csi-attacher" {
+		return apierrors.NewForbidden(schema.GroupResource{Resource: "deployments"}, o.GetName(), errors.New("a policy says no"))
+	}
+	return nil
+}
+
 // Regression: a policy that denies one template was in the way of every other
 // piece of work of every setting.
 func TestOneRefusedWriteStopsNoOtherWork(t *testing.T) {
 	w := newWorld(t, setting(class, ""), setting(settings.TaintToleration, ""))
 	w.comeToRest()
-	w.fail = func(verb string, o client.Object) error {
-		if verb == "patch" && o.GetName() == "csi-attacher" {
-			return apierrors.NewForbidden(schema.GroupResource{Resource: "deployments"}, o.GetName(), errors.New("a policy says no"))
-		}
-		return nil
-	}
+	w.fail = refuseAttacher
 	w.setSystem(class, "high")
 	w.setSystem(settings.TaintToleration, "a=b:NoSchedule")
 	if err := w.goOn(); !apierrors.IsForbidden(err) {
@@ -170,12 +173,7 @@ func TestOneRefusedWriteStopsNoOtherWork(t *testing.T) {
 func TestTheLastErrorIsOfTheValueInForce(t *testing.T) {
 	w := newWorld(t, setting(class, ""))
 	w.comeToRest()
-	w.fail = func(verb string, o client.Object) error {
-		if verb == "patch" && o.GetName() == "csi-attacher" {
-			return apierrors.NewForbidden(schema.GroupResource{Resource: "deployments"}, o.GetName(), errors.New("a policy says no"))
-		}
-		return nil
-	}
+	w.fail = refuseAttacher
 	w.setSystem(class, "high")
 	_ = w.goOn()
 	if got := w.status(class); !strings.Contains(got.LastError, "a policy says no") {
