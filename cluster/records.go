@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync/atomic"
 
@@ -56,22 +55,20 @@ func (r *Records) store(object any) {
 	if !ok {
 		return
 	}
-	record, err := RecordOf(rollout)
-	if err != nil && !errors.Is(err, ErrNotRecorded) {
-		return
+	if record, err := RecordOf(rollout); err == nil {
+		pointer.Store(&record)
 	}
-	pointer.Store(&record)
 }
 
 // Synced tells whether every record of the first list has been stored.
 func (r *Records) Synced() bool { return r.synced() }
 
-// Of returns the record of a profile; none is recorded where there is none yet.
+// Of returns the record of a profile, which is unknown until the controller has begun one.
 func (r *Records) Of(p storage.Profile) settings.Record {
 	if pointer := r.byProfile[RolloutKey(p).String()]; pointer != nil {
 		if record := pointer.Load(); record != nil {
 			return *record
 		}
 	}
-	return settings.Record{}
+	return settings.Record{Unknown: true}
 }

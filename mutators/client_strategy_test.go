@@ -21,15 +21,13 @@ func TestATemplateThatChangesUnderMountsIsNotRolledOutByKubernetes(t *testing.T)
 	for name, test := range map[string]struct {
 		is, was string
 		record  settings.Record
-		applies bool
 		want    Outcome
 	}{
-		"it changes":                                  {template(rolling, "2"), template(rolling, "1"), onNetwork, true, Mutated},
-		"it does not change":                          {template(rolling, "1"), template(rolling, "1"), onNetwork, true, Unchanged},
-		"it is paused already":                        {template(onDeletion, "2"), template(onDeletion, "1"), onNetwork, true, Unchanged},
-		"clients mount from the host":                 {template(rolling, "2"), template(rolling, "1"), settings.Record{}, true, Unchanged},
-		"Fairlead only guards: nobody would go on":    {template(rolling, "2"), template(rolling, "1"), onNetwork, false, Unchanged},
-		"it is created: there are no pods to be hurt": {template(rolling, "2"), "", onNetwork, true, Unchanged},
+		"it changes":                                  {template(rolling, "2"), template(rolling, "1"), onNetwork, Mutated},
+		"it does not change":                          {template(rolling, "1"), template(rolling, "1"), onNetwork, Unchanged},
+		"it is paused already":                        {template(onDeletion, "2"), template(onDeletion, "1"), onNetwork, Unchanged},
+		"clients mount from the host":                 {template(rolling, "2"), template(rolling, "1"), settings.Record{}, Unchanged},
+		"it is created: there are no pods to be hurt": {template(rolling, "2"), "", onNetwork, Unchanged},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var old *ClientTemplate
@@ -37,7 +35,7 @@ func TestATemplateThatChangesUnderMountsIsNotRolledOutByKubernetes(t *testing.T)
 				o := view[ClientTemplate](t, test.was)
 				old = &o
 			}
-			got := MutateClientTemplate(view[ClientTemplate](t, test.is), old, "longhorn-system", test.record, test.applies)
+			got := MutateClientTemplate(view[ClientTemplate](t, test.is), old, inLonghorn, test.record)
 			if got.Outcome != test.want {
 				t.Fatalf("got %+v", got)
 			}

@@ -11,14 +11,19 @@ type ClientPod struct {
 	Spec     PodSpec  `json:"spec"`
 }
 
-// MutateClientPod adds the clients' networks to a client pod as it is created:
-// the one of all volumes and those of single volumes.
+// MutateClientPod brings a client pod, as it is created, to the networks that
+// clients are recorded to be on: the common network and per-volume networks. A
+// network that the storage system has built in by a value that is not applied
+// yet is taken off.
 //
 // Objects: pods with the profile's client labels, in its namespace.
-// Condition: a network of clients is recorded.
+// Condition: a record exists, and Fairlead applies settings.
 // Source: proposal "Storage Network For RWX Volume", CNI annotation; longhorn#13695.
-func MutateClientPod(pod ClientPod, namespace string, record settings.Record) Result {
-	return addNetworks("/metadata", pod.Metadata, pod.Spec, namespace, clientNetworks(record), "clients are on it")
+func MutateClientPod(pod ClientPod, interfaces Interfaces, record settings.Record) Result {
+	if record.Unknown {
+		return unchanged(ReasonNotRecorded, "")
+	}
+	return setNetworks("/metadata", pod.Metadata, pod.Spec, interfaces, clientNetworks(record), "the record of clients says so")
 }
 
 func clientNetworks(record settings.Record) []storage.Placement {

@@ -18,35 +18,51 @@ type ClientTemplate struct {
 	} `json:"spec"`
 }
 
-// MutateClientTemplate keeps the clients' networks in the DaemonSet's template
-// when the storage system writes the template anew, so that the pods need not
-// be restarted for it.
+// MutateClientTemplate leaves the networks of the DaemonSet's template to
+// Fairlead's controller, whoever else writes the template. The storage system
+// writes them by a setting's value, applied or not, and Kubernetes would restart
+// every client for that without a look at what is attached.
 //
-// On an update it only keeps what the template had: adding a network to a
-// template that is yet without would let Kubernetes restart every client, with
-// no look at what is attached. That is the controller's to do.
+// A template that is created, by an installer or an upgrade, is brought to the
+// record. One that is updated keeps the networks that it had.
 //
 // A template that changes while clients are on a network is not rolled out by
-// Kubernetes but by the controller, where that applies settings: see pauseClients.
+// Kubernetes but by the controller: see pauseClients.
 //
 // Objects: the profile's client DaemonSet; writes by Fairlead's own controller are not sent here.
-// Condition: a network of clients is recorded.
-// Source: proposal "Storage Network For RWX Volume", CNI annotation.
-func MutateClientTemplate(ds ClientTemplate, old *ClientTemplate, namespace string, record settings.Record, applies bool) Result {
-	result := clientTemplateNetworks(ds, old, namespace, record)
-	if applies && len(clientNetworks(record)) > 0 {
+// Condition: a record exists, and Fairlead applies settings.
+// Source: proposal "Storage Network For RWX Volume", CNI annotation; longhorn-manager
+// v1.7.2 controller/setting_controller.go updateCNI, csi/deployment.go NewPluginDeployment.
+func MutateClientTemplate(ds ClientTemplate, old *ClientTemplate, interfaces Interfaces, record settings.Record) Result {
+	if record.Unknown {
+		return unchanged(ReasonNotRecorded, "")
+	}
+	places, why := clientNetworks(record), "the record of clients says so"
+	if old != nil {
+		var readable bool
+		if places, readable = networksOf(old.Spec.Template.Metadata, interfaces); !readable {
+			return unchanged(ReasonUnreadable, "the template's networks could not be read before")
+		}
+		why = "only Fairlead's controller changes the networks of a template"
+	}
+	t := ds.Spec.Template
+	result := setNetworks("/spec/template/metadata", t.Metadata, t.Spec, interfaces, places, why)
+	if len(clientNetworks(record)) > 0 {
 		result = result.and(pauseClients(ds, old))
 	}
 	return result
 }
 
-func clientTemplateNetworks(ds ClientTemplate, old *ClientTemplate, namespace string, record settings.Record) Result {
-	t, networks := ds.Spec.Template, clientNetworks(record)
-	if old != nil {
-		networks = slices.DeleteFunc(networks, func(p storage.Placement) bool { return !asks(old.Spec.Template.Metadata, namespace, p.Network) })
-		if len(networks) == 0 {
-			return unchanged(ReasonNotRolledOut, "the template was not on the network before")
+// networksOf are the attachments on the profile's interfaces and on those of per-volume networks.
+func networksOf(meta Metadata, interfaces Interfaces) (places []storage.Placement, readable bool) {
+	if meta.Annotations == nil {
+		return nil, true
+	}
+	selections, err := storage.ParseSelections(meta.Annotations.Networks, interfaces.Namespace)
+	for _, s := range selections {
+		if slices.Contains(interfaces.Names, s.Interface) || s.ForVolumes() {
+			places = append(places, storage.Placement{Network: s})
 		}
 	}
-	return addNetworks("/spec/template/metadata", t.Metadata, t.Spec, namespace, networks, "clients are on it")
+	return places, err == nil
 }

@@ -8,11 +8,11 @@ import (
 // MutateShareManagerPod is MutateServerPod and MutateComponent in one patch: a
 // pod that serves a shared volume has its network from the volume, and the rest
 // from settings.
-func MutateShareManagerPod(pod ComponentPod, namespace string, service *storage.Service, record settings.Record, wants ComponentWants) Result {
+func MutateShareManagerPod(pod ComponentPod, interfaces Interfaces, service *storage.Service, record settings.Record, wants ComponentWants) Result {
 	server := ServerPod{Metadata: pod.Metadata, Spec: pod.Spec.PodSpec}
-	joined := MutateServerPod(server, namespace, service, record)
+	joined := MutateServerPod(server, interfaces, service, record)
 	if len(joined.Patch) > 0 && pod.Metadata.Annotations == nil {
 		pod.Metadata.Annotations = &PodAnnotations{} // the patch has made them
 	}
-	return joined.and(MutateComponent(pod, namespace, wants))
+	return joined.and(MutateComponent(pod, interfaces.Namespace, wants))
 }

@@ -192,23 +192,23 @@ func TestShareManagerPodHasBothInOnePatch(t *testing.T) {
 		want  ruling
 	}{
 		"both": {`{"metadata":{}}`, wants, ruling{
-			Mutated, ReasonNetworkAdded, "kube-system/storage-net@lhnet1: servers are on it, and the volume has no Service yet; the-setting",
+			Mutated, ReasonNetworkAdded, "kube-system/storage-net@lhnet1: the record of servers says so, and the volume has no Service yet; the-setting",
 			strings.TrimSuffix(newAnnotations, "]") + `,{"op":"add","path":"/metadata/annotations/longhorn.io~1last-applied-tolerations","value":` + quoted("["+jsonA+"]") +
 				`},{"op":"add","path":"/spec/tolerations","value":[` + jsonA + `]}]`,
 		}},
 		"no setting": {`{"metadata":{}}`, ComponentWants{}, ruling{
-			Mutated, ReasonNetworkAdded, "kube-system/storage-net@lhnet1: servers are on it, and the volume has no Service yet", newAnnotations,
+			Mutated, ReasonNetworkAdded, "kube-system/storage-net@lhnet1: the record of servers says so, and the volume has no Service yet", newAnnotations,
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			test.want.check(t, MutateShareManagerPod(view[ComponentPod](t, test.pod), "longhorn-system", nil, record, test.wants))
+			test.want.check(t, MutateShareManagerPod(view[ComponentPod](t, test.pod), inLonghorn, nil, record, test.wants))
 		})
 	}
-	onHost := MutateShareManagerPod(view[ComponentPod](t, `{"spec":{"hostNetwork":true}}`), "longhorn-system", nil, record, wants)
+	onHost := MutateShareManagerPod(view[ComponentPod](t, `{"spec":{"hostNetwork":true}}`), inLonghorn, nil, record, wants)
 	if onHost.Outcome != Mutated || len(onHost.Patch) != 2 || len(onHost.Warnings) != 1 {
 		t.Errorf("one half can't be done: got %+v", onHost)
 	}
-	optedOut := MutateShareManagerPod(view[ComponentPod](t, `{"metadata":{"annotations":{"fairlead.io/opt-out":"true"}}}`), "longhorn-system", nil, record, wants)
+	optedOut := MutateShareManagerPod(view[ComponentPod](t, `{"metadata":{"annotations":{"fairlead.io/opt-out":"true"}}}`), inLonghorn, nil, record, wants)
 	if optedOut.Outcome != Skipped || len(optedOut.Warnings) != 1 {
 		t.Errorf("opted out of both: got %+v", optedOut)
 	}

@@ -3,8 +3,9 @@ package mutators
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
+
+	"gomodules.xyz/jsonpatch/v2"
 
 	"github.com/fairlead-io/fairlead/storage"
 )
@@ -28,49 +29,67 @@ type PodSpec struct {
 	HostNetwork bool `json:"hostNetwork"`
 }
 
-// asks tells whether the metadata asks for the network.
-func asks(meta Metadata, namespace string, network storage.Attachment) bool {
-	if meta.Annotations == nil {
-		return false
-	}
-	selections, err := storage.ParseSelections(meta.Annotations.Networks, namespace)
-	return err == nil && slices.Contains(selections, network)
-}
-
-// addNetworks merges the networks into the networks annotation under the metadata
-// at path. One that can't be added keeps no other off: it is told.
-func addNetworks(path string, meta Metadata, spec PodSpec, namespace string, places []storage.Placement, why string) Result {
+// setNetworks brings the networks annotation under the metadata at path to
+// exactly these places. What it asks for on other interface names stays. The
+// profile's interfaces are never taken for somebody else's: the storage system
+// builds pods by a setting's value, before that is applied. A place that can't
+// be added keeps no other off: the result says which.
+func setNetworks(path string, meta Metadata, spec PodSpec, pod Interfaces, places []storage.Placement, why string) Result {
 	annotations := PodAnnotations{}
 	if meta.Annotations != nil {
 		annotations = *meta.Annotations
 	}
 	switch {
-	case len(places) == 0:
+	case len(places) == 0 && (annotations.Networks == "" || annotations.OptOut == "true" || spec.HostNetwork):
 		return unchanged(ReasonNoNetwork, why)
 	case annotations.OptOut == "true":
 		return skipped(ReasonOptOut, fmt.Sprintf("annotation %s keeps network %s off", storage.OptOutAnnotation, named(places)))
 	case spec.HostNetwork:
 		return skipped(ReasonHostNetwork, fmt.Sprintf("Multus adds no interface to pods on the host network; set hostNetwork to false to join %s", named(places)))
 	}
-	merged := annotations.Networks
+	merged, err := storage.KeepManaged(annotations.Networks, pod.Namespace, pod.Names, attachments(places)...)
+	if err != nil {
+		if len(places) == 0 {
+			return unchanged(ReasonNoNetwork, why)
+		}
+		return cannotAdd(places[0], err)
+	}
+	removed := merged != annotations.Networks
 	var added []storage.Placement
 	var failed []Result
 	for _, p := range places {
-		more, err := storage.AddPlacement(merged, namespace, p)
+		more, err := storage.AddPlacement(merged, pod.Namespace, p)
 		if err != nil {
 			failed = append(failed, cannotAdd(p, err))
 		} else if more != merged {
 			merged, added = more, append(added, p)
 		}
 	}
+	write := annotate(path, meta.Annotations != nil, storage.NetworksAnnotation, merged)
+	if merged == "" {
+		write = jsonpatch.NewOperation("remove", path+annotationPath(storage.NetworksAnnotation), nil)
+	}
 	switch {
+	case len(added) > 0 && removed:
+		return mutated(ReasonNetworkReplaced, named(added)+": "+why, write).but(failed...)
 	case len(added) > 0:
-		result := mutated(ReasonNetworkAdded, named(added)+": "+why, annotate(path, meta.Annotations != nil, storage.NetworksAnnotation, merged))
-		return result.but(failed...)
+		return mutated(ReasonNetworkAdded, named(added)+": "+why, write).but(failed...)
+	case removed:
+		return mutated(ReasonNetworkRemoved, why, write).but(failed...)
 	case len(failed) > 0:
 		return failed[0].but(failed[1:]...)
+	case len(places) == 0:
+		return unchanged(ReasonNoNetwork, why)
 	}
 	return unchanged(ReasonAsItShouldBe, "asks for "+named(places))
+}
+
+// Interfaces of a profile, as they are read in pods of a namespace.
+type Interfaces struct {
+	// Names of the interfaces that belong to the profile.
+	Names []string
+	// Namespace of the pod: networks without a namespace are there.
+	Namespace string
 }
 
 func cannotAdd(p storage.Placement, err error) Result {
@@ -100,4 +119,12 @@ func joining(networks ...storage.Attachment) []storage.Placement {
 		}
 	}
 	return places
+}
+
+func attachments(places []storage.Placement) []storage.Attachment {
+	list := make([]storage.Attachment, len(places))
+	for i, p := range places {
+		list[i] = p.Network
+	}
+	return list
 }

@@ -24,30 +24,30 @@ func TestClientPod(t *testing.T) {
 	}{
 		"no annotations": {
 			`{"metadata":{"name":"csi-1"},"spec":{}}`, storageNet,
-			ruling{Mutated, ReasonNetworkAdded, "kube-system/storage-net@lhnet1: clients are on it", newAnnotations},
+			ruling{Mutated, ReasonNetworkAdded, "kube-system/storage-net@lhnet1: the record of clients says so", newAnnotations},
 		},
 		"annotations null": {
 			`{"metadata":{"annotations":null}}`, storageNet,
-			ruling{Mutated, ReasonNetworkAdded, "kube-system/storage-net@lhnet1: clients are on it", newAnnotations},
+			ruling{Mutated, ReasonNetworkAdded, "kube-system/storage-net@lhnet1: the record of clients says so", newAnnotations},
 		},
 		"annotations empty": {
 			`{"metadata":{"annotations":{}}}`, storageNet,
-			ruling{Mutated, ReasonNetworkAdded, "kube-system/storage-net@lhnet1: clients are on it", addAnnotation + networkText + `"}]`},
+			ruling{Mutated, ReasonNetworkAdded, "kube-system/storage-net@lhnet1: the record of clients says so", addAnnotation + networkText + `"}]`},
 		},
 		"annotations of others": {
 			`{"metadata":{"annotations":{"a":"b"}}}`, storageNet,
-			ruling{Mutated, ReasonNetworkAdded, "kube-system/storage-net@lhnet1: clients are on it", addAnnotation + networkText + `"}]`},
+			ruling{Mutated, ReasonNetworkAdded, "kube-system/storage-net@lhnet1: the record of clients says so", addAnnotation + networkText + `"}]`},
 		},
 		"networks of others, JSON": {
 			`{"metadata":{"annotations":{"k8s.v1.cni.cncf.io/networks":"[{\"name\":\"x\",\"ips\":[\"10.0.0.1\"]}]"}}}`, storageNet,
 			ruling{
-				Mutated, ReasonNetworkAdded, "kube-system/storage-net@lhnet1: clients are on it",
+				Mutated, ReasonNetworkAdded, "kube-system/storage-net@lhnet1: the record of clients says so",
 				addAnnotation + `[{\"name\":\"x\",\"ips\":[\"10.0.0.1\"]}, {\"namespace\": \"kube-system\", \"name\": \"storage-net\", \"interface\": \"lhnet1\"}]"}]`,
 			},
 		},
 		"networks of others, short": {
 			`{"metadata":{"annotations":{"k8s.v1.cni.cncf.io/networks":"x@net1"}}}`, storageNet,
-			ruling{Mutated, ReasonNetworkAdded, "kube-system/storage-net@lhnet1: clients are on it", addAnnotation + `x@net1,kube-system/storage-net@lhnet1"}]`},
+			ruling{Mutated, ReasonNetworkAdded, "kube-system/storage-net@lhnet1: the record of clients says so", addAnnotation + `x@net1,kube-system/storage-net@lhnet1"}]`},
 		},
 		"asks for it already": {
 			`{"metadata":{"annotations":{"k8s.v1.cni.cncf.io/networks":"kube-system/storage-net@lhnet1"}}}`, storageNet,
@@ -55,7 +55,7 @@ func TestClientPod(t *testing.T) {
 		},
 		"no network recorded": {
 			`{"metadata":{}}`, storage.Attachment{},
-			ruling{Unchanged, ReasonNoNetwork, "clients are on it", ""},
+			ruling{Unchanged, ReasonNoNetwork, "the record of clients says so", ""},
 		},
 		"opted out": {
 			`{"metadata":{"annotations":{"fairlead.io/opt-out":"true"}}}`, storageNet,
@@ -63,7 +63,7 @@ func TestClientPod(t *testing.T) {
 		},
 		"opt-out says no": {
 			`{"metadata":{"annotations":{"fairlead.io/opt-out":"false"}}}`, storageNet,
-			ruling{Mutated, ReasonNetworkAdded, "kube-system/storage-net@lhnet1: clients are on it", addAnnotation + networkText + `"}]`},
+			ruling{Mutated, ReasonNetworkAdded, "kube-system/storage-net@lhnet1: the record of clients says so", addAnnotation + networkText + `"}]`},
 		},
 		"on the host network": {
 			`{"metadata":{},"spec":{"hostNetwork":true}}`, storageNet,
@@ -71,7 +71,19 @@ func TestClientPod(t *testing.T) {
 		},
 		"interface name taken": {
 			`{"metadata":{"annotations":{"k8s.v1.cni.cncf.io/networks":"x@lhnet1"}}}`, storageNet,
-			ruling{Skipped, ReasonClash, "interface lhnet1 is already asked for by network longhorn-system/x; give it another interface name so that kube-system/storage-net@lhnet1 can have it", ""},
+			ruling{Mutated, ReasonNetworkReplaced, "kube-system/storage-net@lhnet1: the record of clients says so", addAnnotation + networkText + `"}]`},
+		},
+		"built on the newer interface by a value that is not applied": {
+			`{"metadata":{"annotations":{"k8s.v1.cni.cncf.io/networks":"y@net1,kube-system/backup-net@lhnet2"}}}`, storageNet,
+			ruling{Mutated, ReasonNetworkReplaced, "kube-system/storage-net@lhnet1: the record of clients says so", addAnnotation + `y@net1,kube-system/storage-net@lhnet1"}]`},
+		},
+		"built by a value that is not applied, clients on the cluster network": {
+			`{"metadata":{"annotations":{"k8s.v1.cni.cncf.io/networks":"` + networkText + `"}}}`, storage.Attachment{},
+			ruling{Mutated, ReasonNetworkRemoved, "the record of clients says so", `[{"op":"remove","path":"/metadata/annotations/k8s.v1.cni.cncf.io~1networks"}]`},
+		},
+		"networks of others only, clients on the cluster network": {
+			`{"metadata":{"annotations":{"k8s.v1.cni.cncf.io/networks":"y@net1"}}}`, storage.Attachment{},
+			ruling{Unchanged, ReasonNoNetwork, "the record of clients says so", ""},
 		},
 		"unreadable": {
 			`{"metadata":{"annotations":{"k8s.v1.cni.cncf.io/networks":"[{"}}}`, storageNet,
@@ -79,11 +91,11 @@ func TestClientPod(t *testing.T) {
 		},
 		"nothing to add to what is unreadable": {
 			`{"metadata":{"annotations":{"k8s.v1.cni.cncf.io/networks":"[{"}}}`, storage.Attachment{},
-			ruling{Unchanged, ReasonNoNetwork, "clients are on it", ""},
+			ruling{Unchanged, ReasonNoNetwork, "the record of clients says so", ""},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			test.want.check(t, MutateClientPod(view[ClientPod](t, test.pod), "longhorn-system", settings.Record{Clients: test.clients}))
+			test.want.check(t, MutateClientPod(view[ClientPod](t, test.pod), inLonghorn, settings.Record{Clients: test.clients}))
 		})
 	}
 }
@@ -97,14 +109,14 @@ func TestClientTemplate(t *testing.T) {
 		"no annotations on the template": {
 			`{"metadata":{"annotations":{"k8s.v1.cni.cncf.io/networks":"on the DaemonSet itself it means nothing"}},"spec":{"template":{"metadata":{"labels":{"app":"longhorn-csi-plugin"}}}}}`,
 			ruling{
-				Mutated, ReasonNetworkAdded, "kube-system/storage-net@lhnet1: clients are on it",
+				Mutated, ReasonNetworkAdded, "kube-system/storage-net@lhnet1: the record of clients says so",
 				`[{"op":"add","path":"` + templates + `","value":{"k8s.v1.cni.cncf.io/networks":"` + networkText + `"}}]`,
 			},
 		},
 		"annotations on the template": {
 			`{"spec":{"template":{"metadata":{"annotations":{"a":"b"}}}}}`,
 			ruling{
-				Mutated, ReasonNetworkAdded, "kube-system/storage-net@lhnet1: clients are on it",
+				Mutated, ReasonNetworkAdded, "kube-system/storage-net@lhnet1: the record of clients says so",
 				`[{"op":"add","path":"` + templates + `/k8s.v1.cni.cncf.io~1networks","value":"` + networkText + `"}]`,
 			},
 		},
@@ -122,7 +134,7 @@ func TestClientTemplate(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			test.want.check(t, MutateClientTemplate(view[ClientTemplate](t, test.daemonSet), nil, "longhorn-system", settings.Record{Clients: storageNet}, false))
+			test.want.check(t, MutateClientTemplate(view[ClientTemplate](t, test.daemonSet), nil, inLonghorn, settings.Record{Clients: storageNet}))
 		})
 	}
 }
@@ -137,9 +149,13 @@ func TestServerPod(t *testing.T) {
 			&storage.Service{Name: "pvc-a", ClusterIP: "None", Recorded: storageNet}, settings.Record{},
 			ruling{Mutated, ReasonNetworkAdded, "kube-system/storage-net@lhnet1: Service pvc-a has it recorded", newAnnotations},
 		},
+		"its Service opts out": {
+			&storage.Service{Name: "pvc-a", ClusterIP: "None", OptOut: true}, settings.Record{},
+			ruling{Unchanged, ReasonOptOut, "annotation fairlead.io/opt-out of Service pvc-a", ""},
+		},
 		"its Service has a cluster IP, whatever the record says by now": {
 			&storage.Service{Name: "pvc-a", ClusterIP: "10.0.0.1"}, settings.Record{Clients: storageNet, Servers: storageNet},
-			ruling{Unchanged, ReasonNoNetwork, "Service pvc-a has a cluster IP", ""},
+			ruling{Unchanged, ReasonNoNetwork, "Service pvc-a is for the cluster network", ""},
 		},
 		"a headless Service without a record follows the clients": {
 			&storage.Service{Name: "pvc-a", ClusterIP: "None"}, settings.Record{Clients: storageNet},
@@ -147,16 +163,16 @@ func TestServerPod(t *testing.T) {
 		},
 		"no Service: what servers are on": {
 			nil, settings.Record{Clients: backupNet, Servers: storageNet},
-			ruling{Mutated, ReasonNetworkAdded, "kube-system/storage-net@lhnet1: servers are on it, and the volume has no Service yet", newAnnotations},
+			ruling{Mutated, ReasonNetworkAdded, "kube-system/storage-net@lhnet1: the record of servers says so, and the volume has no Service yet", newAnnotations},
 		},
 		"no Service, only clients on the network": {
 			nil, settings.Record{Clients: storageNet},
-			ruling{Unchanged, ReasonNoNetwork, "servers are on it, and the volume has no Service yet", ""},
+			ruling{Unchanged, ReasonNoNetwork, "the record of servers says so, and the volume has no Service yet", ""},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := view[ServerPod](t, `{"metadata":{"labels":{"longhorn.io/share-manager":"pvc-a"}},"spec":{}}`)
-			test.want.check(t, MutateServerPod(pod, "longhorn-system", test.service, test.record))
+			test.want.check(t, MutateServerPod(pod, inLonghorn, test.service, test.record))
 		})
 	}
 }
@@ -174,14 +190,14 @@ func TestPodPatchesAreMinimalAndIdempotent(t *testing.T) {
 		network := rapid.SampledFrom([]storage.Attachment{{}, storageNet, backupNet}).Draw(t, "network")
 		pod := genPod(t)
 		checkMinimal(t, pod, func(p ClientPod) Result {
-			return MutateClientPod(p, "longhorn-system", settings.Record{Clients: network})
+			return MutateClientPod(p, inLonghorn, settings.Record{Clients: network})
 		}, annotation)
 		checkMinimal(t, pod, func(p ServerPod) Result {
-			return MutateServerPod(p, "longhorn-system", nil, settings.Record{Servers: network})
+			return MutateServerPod(p, inLonghorn, nil, settings.Record{Servers: network})
 		}, annotation)
 		daemonSet := map[string]any{"metadata": map[string]any{"name": "csi"}, "spec": map[string]any{"paused": true, "template": pod}}
 		checkMinimal(t, daemonSet, func(ds ClientTemplate) Result {
-			return MutateClientTemplate(ds, nil, "longhorn-system", settings.Record{Clients: network}, false)
+			return MutateClientTemplate(ds, nil, inLonghorn, settings.Record{Clients: network})
 		}, append([]string{"spec", "template"}, annotation...))
 	})
 }
@@ -215,14 +231,50 @@ func genAnnotations(t *rapid.T, key string, values ...string) any {
 	return annotations
 }
 
-func TestClientTemplateUpdateOnlyKeepsTheNetwork(t *testing.T) {
-	without := view[ClientTemplate](t, `{"spec":{"template":{"metadata":{}}}}`)
-	on := view[ClientTemplate](t, `{"spec":{"template":{"metadata":{"annotations":{"k8s.v1.cni.cncf.io/networks":"kube-system/storage-net@lhnet1"}}}}}`)
-	// Adding it here would have Kubernetes restart every client, attached volumes or not.
-	if got := MutateClientTemplate(without, &without, "longhorn-system", settings.Record{Clients: storageNet}, false); got.Outcome != Unchanged || got.Reason != ReasonNotRolledOut {
-		t.Errorf("a template that was not on the network: %+v", got)
+// Longhorn writes the network of a setting's value into the template, applied or
+// not, and takes it off again: updateCNI of longhorn-manager v1.7.2. Kubernetes
+// would restart every client for that, attached volumes or not.
+func TestClientTemplateUpdateKeepsItsNetworks(t *testing.T) {
+	template := func(networks string) ClientTemplate {
+		return view[ClientTemplate](t, `{"spec":{"updateStrategy":{"type":"OnDelete"},"template":{"metadata":{"annotations":{"k8s.v1.cni.cncf.io/networks":"`+networks+`"}}}}}`)
 	}
-	if got := MutateClientTemplate(without, &on, "longhorn-system", settings.Record{Clients: storageNet}, false); got.Outcome != Mutated {
-		t.Errorf("a template that was on the network: %+v", got)
+	const path = `"/spec/template/metadata/annotations/k8s.v1.cni.cncf.io~1networks"`
+	const why = "only Fairlead's controller changes the networks of a template"
+	on, other := storageNet.String(), backupNet.String()
+	for name, test := range map[string]struct {
+		was, is string
+		clients storage.Attachment
+		want    ruling
+	}{
+		"added before it is applied": {"", on, storage.Attachment{}, ruling{Mutated, ReasonNetworkRemoved, why, `[{"op":"remove","path":` + path + `}]`}},
+		"added after it is recorded": {"", on, storageNet, ruling{Mutated, ReasonNetworkRemoved, why, `[{"op":"remove","path":` + path + `}]`}},
+		"taken off":                  {on, "", storageNet, ruling{Mutated, ReasonNetworkAdded, on + ": " + why, addAt(path)}},
+		"replaced":                   {on, other, storageNet, ruling{Mutated, ReasonNetworkReplaced, on + ": " + why, addAt(path)}},
+		"left as it is":              {on, on, storage.Attachment{}, ruling{Unchanged, ReasonAsItShouldBe, "asks for " + on, ""}},
+		"another's network added":    {"", "y@net1", storageNet, ruling{Unchanged, ReasonNoNetwork, why, ""}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			was := template(test.was)
+			test.want.check(t, MutateClientTemplate(template(test.is), &was, inLonghorn, settings.Record{Clients: test.clients}))
+		})
+	}
+}
+
+func addAt(path string) string {
+	return `[{"op":"add","path":` + path + `,"value":"` + networkText + `"}]`
+}
+
+// Before the controller has begun a record, Longhorn may be on a network already.
+func TestNothingIsChangedWithoutARecord(t *testing.T) {
+	unknown := settings.Record{Unknown: true}
+	pod := `{"metadata":{"annotations":{"k8s.v1.cni.cncf.io/networks":"x@lhnet1"}}}`
+	headless := `{"metadata":{"labels":{"a":"b"}},"spec":{"clusterIP":"None"}}`
+	for name, got := range map[string]Result{
+		"client pod": MutateClientPod(view[ClientPod](t, pod), inLonghorn, unknown),
+		"server pod": MutateServerPod(view[ServerPod](t, pod), inLonghorn, nil, unknown),
+		"template":   MutateClientTemplate(view[ClientTemplate](t, `{"spec":{"template":`+pod+`}}`), nil, inLonghorn, unknown),
+		"Service":    MutateService(view[Service](t, headless), nil, unknown, storage.Request{}),
+	} {
+		t.Run(name, func(t *testing.T) { ruling{Unchanged, ReasonNotRecorded, "", ""}.check(t, got) })
 	}
 }

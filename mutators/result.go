@@ -35,12 +35,15 @@ type Result struct {
 // Reasons.
 const (
 	ReasonNetworkAdded     = "network added"
+	ReasonNetworkReplaced  = "network replaced"
+	ReasonNetworkRemoved   = "network removed"
+	ReasonNotRecorded      = "no network recorded yet"
+	ReasonClusterIP        = "given a cluster IP"
 	ReasonHeadless         = "made headless"
 	ReasonRecorded         = "network recorded"
 	ReasonEndpoint         = "endpoint follows the Service"
 	ReasonNoNetwork        = "no network applied"
 	ReasonAsItShouldBe     = "as it should be"
-	ReasonNotRolledOut     = "not rolled out yet"
 	ReasonOptOut           = "opted out"
 	ReasonHostNetwork      = "on the host network"
 	ReasonClash            = "interface name taken"

@@ -13,21 +13,29 @@ type ServerPod struct {
 	Spec     PodSpec           `json:"spec"`
 }
 
-// MutateServerPod adds the volume's network to its server pod as it is created,
-// with the addresses that are fixed for it there. Both are what the volume's
-// Service has recorded, so that the two agree whatever is asked for by now. Only a volume without a Service
-// takes what servers are on.
+// MutateServerPod brings the server pod of a volume, as it is created, to the
+// network that the volume's Service has recorded, with the addresses that are
+// fixed for it there. So the two agree, whatever value the storage system has
+// built the pod by. Only a volume without a Service takes what new servers are on.
 //
 // Objects: pods with the profile's server labels, in its namespace.
-// Source: proposal "Storage Network For RWX Volume", CNI annotation; longhorn#9272, harvester#10047.
-func MutateServerPod(pod ServerPod, namespace string, service *storage.Service, record settings.Record) Result {
-	places, why := joining(record.Servers), "servers are on it, and the volume has no Service yet"
+// Condition: a record or a network recorded on the Service exists, and the Service does not opt out.
+// Source: proposal "Storage Network For RWX Volume", CNI annotation; longhorn#9272,
+// harvester#10047; longhorn-manager v1.7.2 controller/share_manager_controller.go createShareManagerPod.
+func MutateServerPod(pod ServerPod, interfaces Interfaces, service *storage.Service, record settings.Record) Result {
+	if record.Unknown && (service == nil || service.Recorded.IsZero()) {
+		return unchanged(ReasonNotRecorded, "")
+	}
+	places, why := joining(record.Servers), "the record of servers says so, and the volume has no Service yet"
 	if service != nil {
+		if service.OptOut {
+			return unchanged(ReasonOptOut, fmt.Sprintf("annotation %s of Service %s", storage.OptOutAnnotation, service.Name))
+		}
 		place := service.Placement(record.Clients)
 		places, why = []storage.Placement{place}, fmt.Sprintf("Service %s has it recorded", service.Name)
 		if place.Network.IsZero() {
-			places, why = nil, fmt.Sprintf("Service %s has a cluster IP", service.Name)
+			places, why = nil, fmt.Sprintf("Service %s is for the cluster network", service.Name)
 		}
 	}
-	return addNetworks("/metadata", pod.Metadata.Metadata, pod.Spec, namespace, places, why)
+	return setNetworks("/metadata", pod.Metadata.Metadata, pod.Spec, interfaces, places, why)
 }

@@ -26,15 +26,22 @@ type Service struct {
 	} `json:"spec"`
 }
 
-// MutateService makes the Service of a shared volume headless as it is created,
-// takes its selector away (kube-proxy and the selector know nothing of Multus
-// networks), and records the network, with what is fixed for the server there:
-// the one value that server pod, endpoint and slices of this volume derive from.
+// MutateService makes the Service of a shared volume fit the network that its
+// server will be on, whatever value the storage system has built it by: headless
+// and without a selector on a storage network (kube-proxy and selectors know
+// nothing of Multus networks), with a cluster IP and a selector on the cluster
+// network. It records the network and what is fixed for the server there: the
+// one value that server pod, endpoint and slices of the volume derive from.
 //
 // Objects: Services with the profile's volume label, in its namespace.
-// Condition: servers are on a network, the volume's own or that of all. A volume whose server runs already keeps that server's network.
-// Source: proposal "Storage Network For RWX Volume", Service; longhorn#13695.
+// Condition: a record exists. The network is the volume's own or that of all
+// servers; a volume whose server runs already keeps that server's network.
+// Source: proposal "Storage Network For RWX Volume", Service; longhorn#13695;
+// longhorn-manager v1.7.2 controller/share_manager_controller.go createServiceManifest.
 func MutateService(service Service, running *storage.Server, record settings.Record, request storage.Request) Result {
+	if record.Unknown {
+		return unchanged(ReasonNotRecorded, "")
+	}
 	place, ready := record.Place(request)
 	why := "servers are on it"
 	if ready && place.Network.ForVolumes() {
@@ -47,6 +54,9 @@ func MutateService(service Service, running *storage.Server, record settings.Rec
 		ready, why = true, fmt.Sprintf("server pod %s runs on it", running.Pod)
 	}
 	result := makeHeadless(service, place, why)
+	if place.Network.IsZero() {
+		result = makeClusterIP(service)
+	}
 	if ready && request.Problem == "" {
 		return result
 	}
@@ -73,8 +83,6 @@ func makeHeadless(service Service, place storage.Placement, why string) Result {
 	network := place.Network
 	annotations, spec := service.Metadata.Annotations, service.Spec
 	switch {
-	case network.IsZero():
-		return unchanged(ReasonNoNetwork, "")
 	case annotations[storage.OptOutAnnotation] == "true":
 		return skipped(ReasonOptOut, fmt.Sprintf("annotation %s keeps the volume off network %s", storage.OptOutAnnotation, network))
 	case spec.Type != "" && spec.Type != "ClusterIP":
@@ -100,6 +108,26 @@ func makeHeadless(service Service, place storage.Placement, why string) Result {
 	return mutated(reason, fmt.Sprintf("%s: %s", network, why), patch...)
 }
 
+// makeClusterIP turns a Service without selector that the storage system has
+// made headless into the one it makes for the cluster network: the selector is
+// the Service's own labels. A headless Service with a selector is somebody else's idea.
+func makeClusterIP(service Service) Result {
+	spec, meta := service.Spec, service.Metadata
+	switch {
+	case spec.ClusterIP != storage.ClusterIPNone || len(spec.Selector) > 0 || len(meta.Labels) == 0:
+		return unchanged(ReasonNoNetwork, "")
+	case meta.Annotations[storage.OptOutAnnotation] == "true":
+		return skipped(ReasonOptOut, fmt.Sprintf("annotation %s keeps the Service headless, though no network is applied", storage.OptOutAnnotation))
+	}
+	patch := recordPlacement(meta.Annotations, storage.Placement{}, nil)
+	patch = append(patch, jsonpatch.NewOperation("remove", "/spec/clusterIP", nil))
+	if len(spec.ClusterIPs) > 0 {
+		patch = append(patch, jsonpatch.NewOperation("remove", "/spec/clusterIPs", nil))
+	}
+	patch = append(patch, jsonpatch.NewOperation("add", "/spec/selector", meta.Labels))
+	return mutated(ReasonClusterIP, "new servers are on the cluster network", patch...)
+}
+
 // recordPlacement writes the record, and keeps the selector for the day that the
 // Service gets a cluster IP again.
 func recordPlacement(annotations map[string]string, place storage.Placement, selector map[string]string) []jsonpatch.Operation {
@@ -115,6 +143,9 @@ func recordPlacement(annotations map[string]string, place storage.Placement, sel
 	}
 	if annotations == nil {
 		maps.DeleteFunc(want, func(_, value string) bool { return value == "" })
+		if len(want) == 0 {
+			return nil
+		}
 		return []jsonpatch.Operation{jsonpatch.NewOperation("add", "/metadata/annotations", want)}
 	}
 	var patch []jsonpatch.Operation

@@ -62,6 +62,24 @@ func TestService(t *testing.T) {
 			service: `{"spec":{}}`, running: &storage.Server{Pod: "share-manager-pvc-a"}, servers: storageNet,
 			want: ruling{Unchanged, ReasonNoNetwork, "", ""},
 		},
+		"headless by a value that is not applied": {
+			service: `{"metadata":{"name":"pvc-a","labels":{"longhorn.io/managed-by":"longhorn-manager","longhorn.io/share-manager":"pvc-a"}},"spec":{"type":"ClusterIP","clusterIP":"None","clusterIPs":["None"]}}`,
+			want: ruling{Mutated, ReasonClusterIP, "new servers are on the cluster network",
+				`[{"op":"remove","path":"/spec/clusterIP"},{"op":"remove","path":"/spec/clusterIPs"},{"op":"add","path":"/spec/selector","value":{"longhorn.io/managed-by":"longhorn-manager","longhorn.io/share-manager":"pvc-a"}}]`},
+		},
+		"headless by a value that is not applied, recorded": {
+			service: `{"metadata":{"labels":{"a":"b"},"annotations":{"fairlead.io/network":"kube-system/storage-net@lhnet1"}},"spec":{"clusterIP":"None"}}`,
+			want: ruling{Mutated, ReasonClusterIP, "new servers are on the cluster network",
+				`[{"op":"remove","path":"/metadata/annotations/fairlead.io~1network"},{"op":"remove","path":"/spec/clusterIP"},{"op":"add","path":"/spec/selector","value":{"a":"b"}}]`},
+		},
+		"headless with a selector of its own": {
+			service: `{"metadata":{"labels":{"a":"b"}},"spec":{"clusterIP":"None","selector":{"c":"d"}}}`,
+			want:    ruling{Unchanged, ReasonNoNetwork, "", ""},
+		},
+		"headless by a value that is not applied, opted out": {
+			service: `{"metadata":{"labels":{"a":"b"},"annotations":{"fairlead.io/opt-out":"true"}},"spec":{"clusterIP":"None"}}`,
+			want:    ruling{Skipped, ReasonOptOut, "annotation fairlead.io/opt-out keeps the Service headless, though no network is applied", ""},
+		},
 		"no network": {service: `{"spec":{"type":"NodePort"}}`, want: ruling{Unchanged, ReasonNoNetwork, "", ""}},
 		"opted out": {
 			service: `{"metadata":{"annotations":{"fairlead.io/opt-out":"true"}},"spec":{}}`, servers: storageNet,

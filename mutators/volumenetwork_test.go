@@ -20,38 +20,23 @@ var (
 func TestClientPodJoinsEveryVolumeNetwork(t *testing.T) {
 	both := strings.TrimSuffix(networkText, "]") + ", " + teamText + "}]"
 	ruling{
-		Mutated, ReasonNetworkAdded, storageNet.String() + ", " + teamNet.String() + ": clients are on it",
+		Mutated, ReasonNetworkAdded, storageNet.String() + ", " + teamNet.String() + ": the record of clients says so",
 		`[{"op":"add","path":"/metadata/annotations","value":{"k8s.v1.cni.cncf.io/networks":"` + both + `"}}]`,
-	}.check(t, MutateClientPod(view[ClientPod](t, `{}`), "longhorn-system", onBoth))
+	}.check(t, MutateClientPod(view[ClientPod](t, `{}`), inLonghorn, onBoth))
 }
 
-func TestANetworkThatIsTakenKeepsNoOtherOff(t *testing.T) {
-	pod := view[ClientPod](t, `{"metadata":{"annotations":{"k8s.v1.cni.cncf.io/networks":"x@lhnet1"}}}`)
-	got := MutateClientPod(pod, "longhorn-system", onBoth)
-	want := []string{"interface name taken: interface lhnet1 is already asked for by network longhorn-system/x; give it another interface name so that kube-system/storage-net@lhnet1 can have it"}
+func TestNetworkThatCannotBeAddedKeepsNoOtherOff(t *testing.T) {
+	pod := view[ClientPod](t, `{"metadata":{"annotations":{"k8s.v1.cni.cncf.io/networks":"x@`+teamNet.Interface+`"}}}`)
+	got := MutateClientPod(pod, inLonghorn, onBoth)
+	want := []string{"interface name taken: interface " + teamNet.Interface + " is already asked for by network longhorn-system/x; give it another interface name so that " + teamNet.String() + " can have it"}
 	if !slices.Equal(got.Warnings, want) {
 		t.Errorf("warnings: got %q, want %q", got.Warnings, want)
 	}
 	got.Warnings = nil
 	ruling{
-		Mutated, ReasonNetworkAdded, teamNet.String() + ": clients are on it",
-		`[{"op":"add","path":"/metadata/annotations/k8s.v1.cni.cncf.io~1networks","value":"x@lhnet1,` + teamNet.String() + `"}]`,
+		Mutated, ReasonNetworkAdded, storageNet.String() + ": the record of clients says so",
+		`[{"op":"add","path":"/metadata/annotations/k8s.v1.cni.cncf.io~1networks","value":"x@` + teamNet.Interface + `,` + storageNet.String() + `"}]`,
 	}.check(t, got)
-}
-
-// A network that is new to the template is the controller's to add: Kubernetes
-// would restart every client.
-func TestClientTemplateKeepsTheVolumeNetworksItHad(t *testing.T) {
-	with := func(networks string) ClientTemplate {
-		return view[ClientTemplate](t, `{"spec":{"template":{"metadata":{"annotations":{"k8s.v1.cni.cncf.io/networks":"`+networks+`"}}}}}`)
-	}
-	old := with(teamNet.String())
-	ruling{
-		Mutated, ReasonNetworkAdded, teamNet.String() + ": clients are on it",
-		`[{"op":"add","path":"/spec/template/metadata/annotations/k8s.v1.cni.cncf.io~1networks","value":"y,` + teamNet.String() + `"}]`,
-	}.check(t, MutateClientTemplate(with("y"), &old, "longhorn-system", onBoth, false))
-	without := with("y")
-	ruling{Unchanged, ReasonNotRolledOut, "the template was not on the network before", ""}.check(t, MutateClientTemplate(with("y"), &without, "longhorn-system", onBoth, false))
 }
 
 func TestServerPodHasWhatItsServiceRecords(t *testing.T) {
@@ -75,7 +60,7 @@ func TestServerPodHasWhatItsServiceRecords(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			test.want.check(t, MutateServerPod(view[ServerPod](t, test.pod), "longhorn-system", service, settings.Record{}))
+			test.want.check(t, MutateServerPod(view[ServerPod](t, test.pod), inLonghorn, service, settings.Record{}))
 		})
 	}
 }
@@ -127,10 +112,10 @@ func TestPatchesForVolumeNetworksAreMinimalAndIdempotent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pod := genPod(t)
 		checkMinimal(t, pod, func(p ServerPod) Result {
-			return MutateServerPod(p, "longhorn-system", &storage.Service{ClusterIP: "None", Recorded: teamNet, Identity: storage.Identity{Addresses: "10.0.0.9"}}, settings.Record{})
+			return MutateServerPod(p, inLonghorn, &storage.Service{ClusterIP: "None", Recorded: teamNet, Identity: storage.Identity{Addresses: "10.0.0.9"}}, settings.Record{})
 		}, []string{"metadata", "annotations", storage.NetworksAnnotation})
 		checkMinimal(t, pod, func(p ClientPod) Result {
-			return MutateClientPod(p, "longhorn-system", settings.Record{VolumeClients: []storage.Attachment{teamNet}})
+			return MutateClientPod(p, inLonghorn, settings.Record{VolumeClients: []storage.Attachment{teamNet}})
 		}, []string{"metadata", "annotations", storage.NetworksAnnotation})
 	})
 }

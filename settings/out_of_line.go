@@ -39,6 +39,8 @@ func FindOutOfLine(r Rollout) []OutOfLine {
 		services[s.Volume] = s
 		is, due := s.Placement(r.Record.Clients), r.Due(s.Volume)
 		switch {
+		case r.unpublished(s):
+			found = append(found, OutOfLine{BlockedByService, s.Name, "is headless, and no network is applied: nothing is published for it; " + r.waitsFor(s)})
 		case is.Network != due.Network:
 			found = append(found, OutOfLine{BlockedByService, s.Name, fmt.Sprintf(
 				"is for %s, its server would be on %s now; %s", describe(is.Network), describe(due.Network), r.waitsFor(s))})

@@ -91,6 +91,7 @@ func newMaker(f Facts) *maker {
 		m.byVolume[b.Name] = b.Blocker
 	}
 	m.Rollout.Desired, m.networkErr = SharedVolumeNetwork(f.Values, f.Profile)
+	m.Rollout.Networks = m.Existing.Networks
 	if m.networkErr == nil {
 		m.plan.Network = Next(m.Rollout)
 		m.plan.After = m.plan.Network.After

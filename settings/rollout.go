@@ -119,14 +119,11 @@ func (r Rollout) settled() bool {
 
 // nextCommon is the next step of the network that the settings choose for all volumes.
 func (r Rollout) nextCommon(s Step) Step {
-	if r.Record.Servers != r.Desired && !r.Record.Servers.IsZero() {
-		return s.switchServers(storage.Attachment{}, "new servers go to the cluster network")
-	}
-	if !r.Record.Servers.IsZero() && r.clientsAstray() {
+	switch {
+	case !r.Record.Servers.IsZero() && (r.Record.Servers != r.Record.Clients || r.clientsAstray()):
 		return s.switchServers(storage.Attachment{}, "new servers go to the cluster network until every client is back")
-	}
-	if r.Record.Clients != r.Desired {
-		return r.openGate(s)
+	case r.Record.Clients != r.Desired:
+		return r.change(s)
 	}
 	if done, step := r.rollClients(s, r.outdated()); !done {
 		return step

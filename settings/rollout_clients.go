@@ -31,6 +31,11 @@ func (r Rollout) rollClients(s Step, outdated []storage.Client) (done bool, _ St
 	if !r.DaemonSet.Observed {
 		return false, s
 	}
+	if len(outdated) > 0 && !r.exists(r.Record.Clients.Network) {
+		s.Blockers, s.After = []Blocker{noNetwork(r.Record.Clients)}, missingNetworkRetry
+		s.Message += "; " + s.Blockers[0].Message
+		return false, s
+	}
 	free, blocked := r.restartable(outdated)
 	if len(free) > 0 {
 		s.Action, s.Clients = RestartClients, free

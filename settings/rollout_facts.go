@@ -8,6 +8,8 @@ import (
 
 // Record is the durable record of the two halves.
 type Record struct {
+	// Unknown: nothing is recorded yet. Components stay as the storage system builds them.
+	Unknown bool
 	// Clients is the network that client pods are built with.
 	Clients storage.Attachment
 	// Servers is the network that new Services and server pods are built with.
@@ -46,11 +48,31 @@ type Rollout struct {
 	MountsFromHost bool
 	// ClassNetworks are the networks that StorageClasses name.
 	ClassNetworks []storage.Network
-	// Networks that exist; needed only where NewNetworks has something to look up.
-	Networks []storage.Network
+	// Networks that exist, as in Existing; looked up only where NewNetworks names some.
+	Networks map[storage.Network]bool
+	// Gate of the common network; the zero Gate is GateCluster.
+	Gate NetworkGate
 
 	// index of the above while one decision is made; see indexed.
 	index *rolloutIndex
+}
+
+// NetworkGate says when clients may begin to move to another common network.
+type NetworkGate string
+
+const (
+	// GateCluster opens when no shared volume is attached anywhere. Source:
+	// proposal "Storage Network For RWX Volume".
+	GateCluster NetworkGate = "cluster"
+	// GateNode opens at once: each client moves when no shared volume is attached
+	// on its node. A client on the network reaches servers that are not, so servers
+	// join last and leave first, volume by volume.
+	GateNode NetworkGate = "node"
+)
+
+// exists tells whether a network exists; one that was not looked up counts as existing.
+func (r Rollout) exists(n storage.Network) bool {
+	return r.Networks == nil || n.IsZero() || r.Networks[n]
 }
 
 // DaemonSet is the one of the client pods.

@@ -3,22 +3,39 @@ package settings
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/fairlead-io/fairlead/storage"
 )
 
-// openGate decides whether the clients may begin to leave the network that
-// they are on: no shared volume is attached, and nothing is left, or still on
-// its way, that only they could reach.
-func (r Rollout) openGate(s Step) Step {
-	if blockers := r.daemonSetBlockers(); len(blockers) > 0 {
-		return s.wait(PhaseWaiting, blockers)
+// change takes the clients from the network that they are on towards the
+// desired one, and while that waits, keeps everything as it is recorded.
+func (r Rollout) change(s Step) Step {
+	if r.gaveUp() {
+		s.Action, s.Network, s.Phase = RecordClients, storage.Attachment{}, PhaseRolling
+		s.Message = fmt.Sprintf("not every client has reached %s, and it is not asked for any more: clients go back to the cluster network", describe(r.Record.Clients))
+		return s
 	}
-	if blockers := SharedVolumeGate(r.Volumes); len(blockers) > 0 {
-		return s.wait(PhaseWaiting, blockers)
+	closed := Blockers(r)
+	if !r.Record.Servers.IsZero() && (len(closed) == 0 || r.Desired.IsZero()) {
+		return s.switchServers(storage.Attachment{}, "new servers go to the cluster network")
 	}
+	if len(closed) > 0 {
+		s = s.wait(PhaseWaiting, closed)
+		if closed[0].Kind == BlockedByNetwork {
+			s.After = missingNetworkRetry
+		}
+	} else if s = r.leave(s); s.Action != Nothing {
+		return s
+	}
+	return r.meanwhile(s, len(closed) > 0)
+}
+
+// leave lets the clients go once nothing is left, or still on its way, that only
+// they could reach where they are.
+func (r Rollout) leave(s Step) Step {
 	if !r.Record.Clients.IsZero() {
-		if left := r.Record.ServersSince.Add(r.Settle).Sub(r.Now); left > 0 {
+		if left := r.settling(); left > 0 {
 			s = s.wait(PhaseWaiting, []Blocker{{Kind: BlockedByTime, Message: "letting Services settle that were just admitted"}})
 			s.After = left
 			return s
@@ -35,16 +52,64 @@ func (r Rollout) openGate(s Step) Step {
 	return s
 }
 
+// meanwhile is what goes on while a change waits: clients are restarted for
+// other settings, servers use the network that every client is still on, and
+// Services of detached volumes follow them.
+func (r Rollout) meanwhile(s Step, closed bool) Step {
+	waits := s
+	done, rolled := r.rollClients(Step{Updated: s.Updated, Total: s.Total}, r.outdated())
+	if rolled.Action != Nothing {
+		waits.Action, waits.Clients = rolled.Action, rolled.Clients
+		return waits
+	}
+	if closed && done && !r.Desired.IsZero() && r.Record.Servers != r.Record.Clients {
+		return s.switchServers(r.Record.Clients, "the change waits: new servers stay on the network that every client is on")
+	}
+	if idle := r.misplacedCommon(); len(idle) > 0 {
+		replaced := s.replace(idle)
+		waits.Action, waits.Services = replaced.Action, replaced.Services
+	}
+	return waits
+}
+
+// gaveUp: a roll-out that not every client has followed, or whose network is
+// gone, is not asked for any more, and no server is on that network. Going back
+// makes nothing unreachable, so no gate is needed. With a gate, clients that do
+// not start on the network would stay down while any volume is attached.
+func (r Rollout) gaveUp() bool {
+	network := r.Record.Clients
+	return !network.IsZero() && r.Record.Servers.IsZero() && len(r.daemonSetBlockers()) == 0 &&
+		(!r.exists(network.Network) || !r.allOn(network)) && r.settling() == 0 && len(r.stranded()) == 0
+}
+
+// settling is how long an admission that read the servers' network before its
+// last change may still be on its way.
+func (r Rollout) settling() time.Duration {
+	return max(0, r.Record.ServersSince.Add(r.Settle).Sub(r.Now))
+}
+
 // misplacedServices are those of volumes at rest that are not where they would
 // go today. A cluster IP can't be changed, so they are made anew.
 func (r Rollout) misplacedServices() []storage.Service {
 	var services []storage.Service
 	for _, service := range r.Services {
-		if !service.OptOut && !service.Fixed && service.Placement(r.Record.Clients) != r.Due(service.Volume) && r.atRest(service.Volume) {
+		if !service.OptOut && !service.Fixed && r.misplaced(service) && r.atRest(service.Volume) {
 			services = append(services, service)
 		}
 	}
 	return services
+}
+
+// misplaced: a headless Service for the cluster network was made by the storage
+// system, by a value that is not applied, while the webhooks were away. Nothing
+// is published for it.
+func (r Rollout) misplaced(service storage.Service) bool {
+	due := r.Due(service.Volume)
+	return service.Placement(r.Record.Clients) != due || r.unpublished(service)
+}
+
+func (r Rollout) unpublished(service storage.Service) bool {
+	return service.Headless() && !service.Selects && service.Network(r.Record.Clients).IsZero()
 }
 
 // misplacedCommon are those of them that the settings' network is about: on
@@ -52,7 +117,7 @@ func (r Rollout) misplacedServices() []storage.Service {
 func (r Rollout) misplacedCommon() []storage.Service {
 	return slices.DeleteFunc(r.misplacedServices(), func(s storage.Service) bool {
 		was, due := s.Network(r.Record.Clients), r.Due(s.Volume).Network
-		return was.ForVolumes() || due.ForVolumes() || was == due
+		return was.ForVolumes() || due.ForVolumes() || was == due && !r.unpublished(s)
 	})
 }
 
@@ -88,7 +153,19 @@ func (r Rollout) stranded() []Blocker {
 
 // Blockers are what keeps the roll-out to the desired network from beginning.
 func Blockers(r Rollout) []Blocker {
-	return append(r.daemonSetBlockers(), SharedVolumeGate(r.Volumes)...)
+	blockers := r.daemonSetBlockers()
+	if r.Desired != r.Record.Clients && !r.exists(r.Desired.Network) {
+		blockers = append(blockers, noNetwork(r.Desired))
+	}
+	if r.Gate != GateNode {
+		blockers = append(blockers, SharedVolumeGate(r.Volumes)...)
+	}
+	return blockers
+}
+
+func noNetwork(a storage.Attachment) Blocker {
+	return Blocker{Kind: BlockedByNetwork, Name: a.Network.String(), Message: fmt.Sprintf(
+		"there is no NetworkAttachmentDefinition %s, and CSI plugin pods on it do not start: create it, or choose another network", a.Network)}
 }
 
 func (r Rollout) daemonSetBlockers() []Blocker {

@@ -45,6 +45,9 @@ type modelVolume struct {
 	request    storage.Request
 	service    *storage.Service
 	server     *storage.Server
+	// stray: the storage system has made its objects by the setting's value while
+	// the webhooks were away.
+	stray bool
 	// admitting is a Service on its way through admission: where the webhook
 	// placed it, and when it read that.
 	admitting *admission
@@ -71,6 +74,7 @@ type model struct {
 	uids         int
 	views        []Rollout // views that a stale cache may still show
 
+	gate     NetworkGate
 	networks []storage.Network // that exist
 	class    storage.Network   // that a StorageClass names
 
@@ -117,7 +121,7 @@ func (m *model) view() Rollout {
 			Observed: m.seenRevision == m.revision, Revision: fmt.Sprint(m.revision),
 			Wanted: len(m.nodes), MaxUnavailable: 1,
 		},
-		MountsFromHost: m.mountsFromHost, Networks: m.networks, ClassNetworks: []storage.Network{m.class},
+		MountsFromHost: m.mountsFromHost, Gate: m.gate, Networks: NetworksThere(m.networks), ClassNetworks: []storage.Network{m.class},
 	}
 	for _, n := range m.nodes {
 		if c := m.clients[n]; c != nil {
@@ -175,14 +179,12 @@ func (m *model) act(t *rapid.T, stale Rollout, crash bool) Step {
 	case RecordServers:
 		if !step.Network.IsZero() {
 			m.mustReachAll(t, step.Network)
+		} else {
+			m.mustHaveReasonToLeave(t, live)
 		}
 		m.record.Servers, m.record.ServersSince = step.Network, m.now
 	case RecordClients:
-		for name, v := range m.volumes {
-			if v.attachedTo != "" {
-				t.Fatalf("invariant 4: the clients' roll-out begins while %s is attached", name)
-			}
-		}
+		m.mustBeFreeToMove(t, step.Network)
 		m.record.Clients = step.Network
 	case RecordVolumeServers, RecordVolumeClients:
 		m.recordVolumes(t, step)
@@ -213,7 +215,7 @@ func (m *model) act(t *rapid.T, stale Rollout, crash bool) Step {
 			if v.attachedTo != "" || v.server != nil {
 				t.Fatalf("invariant 4: Service of %s is replaced while in use", s.Volume)
 			}
-			v.service = nil
+			v.service, v.stray = nil, false
 			if crash {
 				break
 			}
@@ -224,6 +226,40 @@ func (m *model) act(t *rapid.T, stale Rollout, crash bool) Step {
 		m.mustBeComplete(t)
 	}
 	return step
+}
+
+// mustHaveReasonToLeave: new servers leave the network only when that is asked
+// for, when the clients can go on, or when a client is not there.
+func (m *model) mustHaveReasonToLeave(t *rapid.T, live Rollout) {
+	if m.desired.IsZero() || m.gate == GateNode || live.clientsAstray() || m.record.Servers != m.record.Clients {
+		return
+	}
+	for name, v := range m.volumes {
+		if v.attachedTo != "" {
+			t.Fatalf("new servers leave %s for the cluster network while the change to %s waits for %s", m.record.Servers, m.desired, name)
+		}
+	}
+}
+
+// mustBeFreeToMove: clients leave a network only when nothing is, or is about to
+// be, on it. With the gate of the cluster no volume is attached, unless clients
+// only go back from a network that they have not all reached.
+func (m *model) mustBeFreeToMove(t *rapid.T, to storage.Attachment) {
+	from := m.record.Clients
+	for name, v := range m.volumes {
+		if v.attachedTo != "" && m.gate == GateCluster && !to.IsZero() {
+			t.Fatalf("invariant 4: the clients' roll-out begins while %s is attached", name)
+		}
+		if from.IsZero() || v.stray {
+			continue
+		}
+		if v.server != nil && v.server.Network == from || v.service != nil && v.service.Network(from) == from || v.admitting != nil && v.admitting.placement.Network == from {
+			t.Fatalf("invariant 1: clients leave %s, where %s is", from, name)
+		}
+	}
+	if !to.IsZero() && !slices.Contains(m.networks, to.Network) {
+		t.Fatalf("clients would ask for %s, which does not exist", to)
+	}
 }
 
 func serviceAt(volume string, p storage.Placement) *storage.Service {
@@ -256,7 +292,7 @@ func (m *model) mustBeComplete(t *rapid.T) {
 // check holds invariants 1 and 2 against the cluster as it is.
 func (m *model) check(t *rapid.T) {
 	for name, v := range m.volumes {
-		if v.server == nil {
+		if v.server == nil || v.stray {
 			continue
 		}
 		if v.service == nil {
@@ -305,6 +341,7 @@ func (m *model) daemonSetController(t *rapid.T) {
 func TestRolloutInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := newModel(rapid.SampledFrom([]storage.Attachment{{}, networkA}).Draw(t, "applied before"))
+		m.gate = rapid.SampledFrom([]NetworkGate{GateCluster, GateNode}).Draw(t, "gate")
 		m.mountsFromHost = rapid.IntRange(0, 3).Draw(t, "mounts from the host") == 3
 		volume := func() *modelVolume { return m.volumes[rapid.SampledFrom(m.volumeNames()).Draw(t, "volume")] }
 		node := func() string { return rapid.SampledFrom(m.nodes).Draw(t, "node") }
@@ -346,6 +383,16 @@ func TestRolloutInvariants(t *testing.T) {
 					}
 				}
 			},
+			"storage system builds by value while the webhooks are away": func(*rapid.T) {
+				for name, v := range m.volumes {
+					if v.attachedTo != "" && v.service == nil && v.server == nil && v.admitting == nil {
+						v.service, v.stray = serviceAt(name, storage.Placement{Network: m.desired}), true
+						v.service.Recorded = storage.Attachment{}
+						v.server = &storage.Server{Pod: "share-manager-" + name, Volume: name, Network: m.desired}
+						return
+					}
+				}
+			},
 			"stop server": func(t *rapid.T) { volume().server = nil },
 			"pass time": func(t *rapid.T) {
 				m.now = m.now.Add(time.Duration(rapid.IntRange(1, 6).Draw(t, "seconds")) * time.Second)
@@ -375,7 +422,7 @@ func TestRolloutInvariants(t *testing.T) {
 			"ask":                      func(t *rapid.T) { volume().request = genRequest(t) },
 			"class":                    func(t *rapid.T) { m.class = rapid.SampledFrom(requestable).Draw(t, "of the class") },
 			"network comes":            func(t *rapid.T) { m.networks = existing },
-			"network goes":             func(t *rapid.T) { m.networks = existing[:rapid.IntRange(1, 2).Draw(t, "left")] },
+			"network goes":             func(t *rapid.T) { m.networks = existing[:rapid.IntRange(1, 3).Draw(t, "left")] },
 			"template is written anew": func(*rapid.T) { m.install() },
 			"client comes up without":  func(t *rapid.T) { m.comeUpWithout(node()) },
 			"client unready": func(t *rapid.T) {

@@ -12,8 +12,8 @@ import (
 // The part of the model that is about networks of single volumes.
 
 var (
-	// The first is one that all volumes may be on; it always exists.
-	existing = []storage.Network{networkA.Network, {Namespace: "team-x", Name: "nfs"}, {Namespace: "team-y", Name: "nfs"}}
+	// The first two are those that all volumes may be on; the first always exists.
+	existing = []storage.Network{networkA.Network, networkB.Network, {Namespace: "team-x", Name: "nfs"}, {Namespace: "team-y", Name: "nfs"}}
 	// requestable are what volumes ask for: nothing, or one of those.
 	requestable = append([]storage.Network{{}}, existing...)
 )
@@ -33,8 +33,8 @@ func (c *clientPod) asks(a storage.Attachment) bool {
 
 // starts tells whether Multus finds every network that the pod asks for.
 func (m *model) starts(c *clientPod) bool {
-	return !slices.ContainsFunc(c.VolumeNetworks, func(a storage.Attachment) bool {
-		return !slices.Contains(m.networks, a.Network)
+	return !slices.ContainsFunc(append([]storage.Attachment{c.Network}, c.VolumeNetworks...), func(a storage.Attachment) bool {
+		return !a.IsZero() && !slices.Contains(m.networks, a.Network)
 	})
 }
 
@@ -137,7 +137,7 @@ func (m *model) mustBeWhereVolumesAsk(t *rapid.T) {
 		if !want.Network.IsZero() {
 			want.Identity = v.request.Identity
 		}
-		if v.service != nil && v.service.Placement(storage.Attachment{}) != want {
+		if v.service != nil && (v.service.Placement(m.record.Clients) != want || v.service.Headless() == want.Network.IsZero()) {
 			t.Fatalf("at the end the Service of %s is at %+v, want %+v", name, *v.service, want)
 		}
 	}

@@ -50,6 +50,12 @@ func service(volume string, on storage.Attachment) storage.Service {
 	return s
 }
 
+// waitsFor is what is told while the change waits for attached volumes.
+func waitsFor(volumes ...storage.Volume) Step {
+	blockers := SharedVolumeGate(volumes)
+	return Step{Phase: PhaseWaiting, Message: Short(blockers), Blockers: blockers, Updated: 2, Total: 2}
+}
+
 func TestNext(t *testing.T) {
 	for name, test := range map[string]struct {
 		start func() Rollout
@@ -93,6 +99,103 @@ func TestNext(t *testing.T) {
 			start: func() Rollout { return atRest(netOne) },
 			but:   func(r *Rollout) { r.Desired = netTwo },
 			want:  Step{Action: RecordServers, Network: clusterNet, Phase: PhaseSwitching, Message: "new servers go to the cluster network", Updated: 2, Total: 2},
+		},
+
+		"changing networks: servers stay while a volume is attached": {
+			start: func() Rollout { return atRest(netOne) },
+			but: func(r *Rollout) {
+				r.Desired, r.Volumes = netTwo, []storage.Volume{attached("pvc-a", "node-1")}
+			},
+			want: waitsFor(attached("pvc-a", "node-1")),
+		},
+		"changing networks: servers come back when a volume is attached before clients could leave": {
+			start: func() Rollout { return atRest(netOne) },
+			but: func(r *Rollout) {
+				r.Desired, r.Record.Servers, r.Volumes = netTwo, clusterNet, []storage.Volume{attached("pvc-a", "node-1")}
+			},
+			want: Step{
+				Action: RecordServers, Network: netOne, Phase: PhaseSwitching, Updated: 2, Total: 2, Blockers: SharedVolumeGate([]storage.Volume{attached("pvc-a", "node-1")}),
+				Message: "the change waits: new servers stay on the network that every client is on",
+			},
+		},
+		"changing networks, by node: servers leave the first one first, attached volumes or not": {
+			start: func() Rollout { return atRest(netOne) },
+			but: func(r *Rollout) {
+				r.Desired, r.Gate, r.Volumes = netTwo, GateNode, []storage.Volume{attached("pvc-a", "node-1")}
+			},
+			want: Step{Action: RecordServers, Network: clusterNet, Phase: PhaseSwitching, Message: "new servers go to the cluster network", Updated: 2, Total: 2},
+		},
+
+		"enabling: the network does not exist": {
+			start: func() Rollout { return atRest(clusterNet) },
+			but:   func(r *Rollout) { r.Desired, r.Networks = netOne, NetworksThere(nil) },
+			want:  Step{Phase: PhaseWaiting, Message: noNetwork(netOne).Message, Blockers: []Blocker{noNetwork(netOne)}, Updated: 2, Total: 2, After: missingNetworkRetry},
+		},
+		"enabling: the network is deleted while clients roll": {
+			start: enabling,
+			but:   func(r *Rollout) { r.Networks = NetworksThere(nil) },
+			want: Step{
+				Phase: PhaseRolling, Message: "0 of 2 CSI plugin pods on the network; " + noNetwork(netOne).Message, Blockers: []Blocker{noNetwork(netOne)},
+				Total: 2, After: missingNetworkRetry,
+			},
+		},
+		"enabling: another network is chosen before every client has reached the first": {
+			start: enabling,
+			but: func(r *Rollout) {
+				r.Desired, r.Volumes = netTwo, []storage.Volume{attached("pvc-a", "node-1")}
+				r.Clients[1].Network, r.Clients[1].Ready = netOne, false
+			},
+			want: Step{
+				Action: RecordClients, Network: clusterNet, Phase: PhaseRolling, Total: 2,
+				Message: "not every client has reached kube-system/one@lhnet1, and it is not asked for any more: clients go back to the cluster network",
+			},
+		},
+		"enabling: the change waits, and clients are restarted for another setting": {
+			start: func() Rollout { return atRest(clusterNet) },
+			but: func(r *Rollout) {
+				r.Desired, r.Volumes = netOne, []storage.Volume{attached("pvc-a", "node-1")}
+				r.DaemonSet.Paused, r.DaemonSet.Revision = true, "8"
+			},
+			want: Step{
+				Action: RestartClients, Clients: []storage.Client{client("node-2", clusterNet)}, Phase: PhaseWaiting, Total: 2,
+				Message: "1 RWX volume attached: pvc-a", Blockers: SharedVolumeGate([]storage.Volume{attached("pvc-a", "node-1")}),
+			},
+		},
+		"enabling, by node: clients begin while a volume is attached": {
+			start: func() Rollout { return atRest(clusterNet) },
+			but: func(r *Rollout) {
+				r.Desired, r.Gate, r.Volumes = netOne, GateNode, []storage.Volume{attached("pvc-a", "node-1")}
+			},
+			want: Step{Action: RecordClients, Network: netOne, Phase: PhaseRolling, Message: "the gate is open: 2 CSI plugin pods restart", Updated: 2, Total: 2},
+		},
+		"disabling, by node: clients begin when no volume is on the network": {
+			start: func() Rollout { return atRest(netOne) },
+			but: func(r *Rollout) {
+				r.Desired, r.Record.Servers, r.Gate, r.Volumes = clusterNet, clusterNet, GateNode, []storage.Volume{attached("pvc-a", "node-1")}
+				r.Services = []storage.Service{service("pvc-a", clusterNet)}
+			},
+			want: Step{Action: RecordClients, Network: clusterNet, Phase: PhaseRolling, Message: "the gate is open: 2 CSI plugin pods restart", Updated: 2, Total: 2},
+		},
+		"disabling, by node: a volume is still on the network": {
+			start: func() Rollout { return atRest(netOne) },
+			but: func(r *Rollout) {
+				r.Desired, r.Record.Servers, r.Gate, r.Volumes = clusterNet, clusterNet, GateNode, []storage.Volume{attached("pvc-a", "node-1")}
+				r.Services = []storage.Service{service("pvc-a", netOne)}
+			},
+			want: Step{Phase: PhaseWaiting, Message: "Service pvc-a is still for kube-system/one@lhnet1: delete it once its volume is detached", Updated: 2, Total: 2, Blockers: []Blocker{{
+				Kind: BlockedByService, Name: "pvc-a", Message: "Service pvc-a is still for kube-system/one@lhnet1: delete it once its volume is detached",
+			}}},
+		},
+		"headless by a value that is not applied, volume detached: replaced": {
+			start: func() Rollout { return atRest(clusterNet) },
+			but: func(r *Rollout) {
+				r.Volumes = []storage.Volume{{Name: "pvc-a", Shared: true}}
+				r.Services = []storage.Service{{Name: "pvc-a", Volume: "pvc-a", ClusterIP: storage.ClusterIPNone}}
+			},
+			want: Step{
+				Action: ReplaceServices, Services: []storage.Service{{Name: "pvc-a", Volume: "pvc-a", ClusterIP: storage.ClusterIPNone}},
+				Phase: PhaseSwitching, Message: "replacing 1 Service of detached volumes", Updated: 2, Total: 2,
+			},
 		},
 
 		"enabling: DaemonSet not found": {

@@ -132,9 +132,9 @@ func (r Rollout) isElsewhere(volume string, place storage.Placement) bool {
 	return slices.ContainsFunc(r.lookup().services[volume], func(s storage.Service) bool { return s.Placement(r.Record.Clients) != place })
 }
 
-// missingNetworks are those that are needed and do not exist.
+// missingNetworks are the per-volume networks that are needed and do not exist.
 func (r Rollout) missingNetworks() []storage.Network {
-	return slices.DeleteFunc(r.NewNetworks(), func(n storage.Network) bool { return slices.Contains(r.Networks, n) })
+	return slices.DeleteFunc(r.newVolumeNetworks(), r.exists)
 }
 
 func named(attachments []storage.Attachment) string {

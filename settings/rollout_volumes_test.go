@@ -59,7 +59,7 @@ func TestNextForNetworksOfSingleVolumes(t *testing.T) {
 			start: onVolumeNetworks(false),
 			but: func(r *Rollout) {
 				r.Volumes = []storage.Volume{asking("pvc-a", teamX, "node-1")}
-				r.Networks = []storage.Network{teamX, teamY}
+				r.Networks = NetworksThere([]storage.Network{teamX, teamY})
 			},
 			want: still(func(s *Step) {
 				s.Action, s.Networks = RecordVolumeClients, []storage.Attachment{onX}
@@ -69,7 +69,7 @@ func TestNextForNetworksOfSingleVolumes(t *testing.T) {
 		"joining: a class asks for its volumes to come": {
 			start: onVolumeNetworks(false),
 			but: func(r *Rollout) {
-				r.ClassNetworks, r.Networks = []storage.Network{teamX}, []storage.Network{teamX}
+				r.ClassNetworks, r.Networks = []storage.Network{teamX}, NetworksThere([]storage.Network{teamX})
 			},
 			want: still(func(s *Step) {
 				s.Action, s.Networks = RecordVolumeClients, []storage.Attachment{onX}
@@ -79,7 +79,7 @@ func TestNextForNetworksOfSingleVolumes(t *testing.T) {
 		"not joined: a network that does not exist": {
 			start: onVolumeNetworks(false),
 			but: func(r *Rollout) {
-				r.Volumes, r.Networks = []storage.Volume{asking("pvc-a", teamX)}, []storage.Network{teamY}
+				r.Volumes, r.Networks = []storage.Volume{asking("pvc-a", teamX)}, NetworksThere([]storage.Network{teamY})
 			},
 			want: still(func(s *Step) {
 				s.After = missingNetworkRetry
@@ -95,7 +95,7 @@ func TestNextForNetworksOfSingleVolumes(t *testing.T) {
 			but: func(r *Rollout) {
 				migratable := asking("pvc-a", teamX)
 				migratable.Shared = false
-				r.Volumes, r.Networks = []storage.Volume{migratable}, []storage.Network{teamX}
+				r.Volumes, r.Networks = []storage.Volume{migratable}, NetworksThere([]storage.Network{teamX})
 			},
 			want: still(func(*Step) {}),
 		},
@@ -108,7 +108,7 @@ func TestNextForNetworksOfSingleVolumes(t *testing.T) {
 			start: func() Rollout { return atRest(clusterNet) },
 			but: func(r *Rollout) {
 				r.DaemonSet.HostNetwork = true
-				r.Volumes, r.Networks = []storage.Volume{asking("pvc-a", teamX)}, []storage.Network{teamX}
+				r.Volumes, r.Networks = []storage.Volume{asking("pvc-a", teamX)}, NetworksThere([]storage.Network{teamX})
 			},
 			want: still(func(s *Step) {
 				s.Message = "RWX volumes are on the cluster network"
@@ -123,7 +123,7 @@ func TestNextForNetworksOfSingleVolumes(t *testing.T) {
 			start: func() Rollout { return atRest(clusterNet) },
 			but: func(r *Rollout) {
 				r.MountsFromHost = true
-				r.Volumes, r.Networks = []storage.Volume{asking("pvc-a", teamX)}, []storage.Network{teamX}
+				r.Volumes, r.Networks = []storage.Volume{asking("pvc-a", teamX)}, NetworksThere([]storage.Network{teamX})
 			},
 			want: still(func(s *Step) {
 				s.Message = "RWX volumes are on the cluster network"
@@ -150,7 +150,7 @@ func TestNextForNetworksOfSingleVolumes(t *testing.T) {
 			},
 			want: Step{
 				Action: RecordVolumeServers, Updated: 2, Total: 2,
-				Phase: PhaseWaiting, Message: "1 RWX volume attached: pvc-a", Blockers: SharedVolumeGate([]storage.Volume{attached("pvc-a", "node-1")}),
+				Phase: PhaseSwitching, Message: "the change waits: new servers stay on the network that every client is on", Blockers: SharedVolumeGate([]storage.Volume{attached("pvc-a", "node-1")}),
 				Volumes: Progress{Phase: PhaseSwitching, Message: "new servers may be on volume networks no more"},
 			},
 		},
@@ -332,7 +332,7 @@ func TestNextForNetworksOfSingleVolumes(t *testing.T) {
 			start: onVolumeNetworks(false),
 			but: func(r *Rollout) {
 				r.Desired = netTwo
-				r.Volumes, r.Networks = []storage.Volume{asking("pvc-a", teamX, "node-1")}, []storage.Network{teamX}
+				r.Volumes, r.Networks = []storage.Volume{asking("pvc-a", teamX)}, NetworksThere([]storage.Network{teamX, netTwo.Network})
 			},
 			want: Step{
 				Action: RecordServers, Phase: PhaseSwitching, Message: "new servers go to the cluster network", Updated: 2, Total: 2,

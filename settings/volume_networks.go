@@ -102,7 +102,7 @@ func (r Rollout) volumeClientsDue() (due []storage.Attachment, settling time.Dur
 	}
 	for _, a := range needed {
 		// A client that asks for a network that is not there would not start.
-		if slices.Contains(r.Networks, a.Network) {
+		if r.exists(a.Network) {
 			due = append(due, a)
 		}
 	}
@@ -112,6 +112,21 @@ func (r Rollout) volumeClientsDue() (due []storage.Attachment, settling time.Dur
 // NewNetworks are those that clients would have to join: whether they exist must
 // be looked up before the next step is decided.
 func (r Rollout) NewNetworks() []storage.Network {
+	names := r.newVolumeNetworks()
+	for _, a := range []storage.Attachment{r.Record.Clients, r.Desired} {
+		if !a.IsZero() && (r.Desired != r.Record.Clients || !r.allOn(a)) && !slices.Contains(names, a.Network) {
+			names = append(names, a.Network)
+		}
+	}
+	return names
+}
+
+// allOn tells whether every client asks for the common network.
+func (r Rollout) allOn(a storage.Attachment) bool {
+	return !slices.ContainsFunc(r.Clients, func(c storage.Client) bool { return c.Network != a })
+}
+
+func (r Rollout) newVolumeNetworks() []storage.Network {
 	var names []storage.Network
 	for _, a := range storage.InOrder(append(r.asked(), r.occupied()...)) {
 		if !slices.Contains(r.Record.VolumeClients, a) {

@@ -164,21 +164,12 @@ func ManagedAttachment(annotation, podNamespace string, interfaces []string) (At
 }
 
 // SetManaged returns the annotation with exactly these attachments on the
-// interface names that belong to the profile and on those of single volumes'
+// interface names that belong to the profile and on those of per-volume
 // networks. Other selections stay, though their spacing may not.
 func SetManaged(annotation, podNamespace string, interfaces []string, attachments ...Attachment) (string, error) {
-	selections, err := ParseSelections(annotation, podNamespace)
+	kept, err := KeepManaged(annotation, podNamespace, interfaces, attachments...)
 	if err != nil {
 		return annotation, err
-	}
-	stays := func(s Attachment) bool {
-		return slices.Contains(attachments, s) || !slices.Contains(interfaces, s.Interface) && !s.ForVolumes()
-	}
-	kept := annotation
-	if slices.ContainsFunc(selections, func(s Attachment) bool { return !stays(s) }) {
-		if kept, err = filterSelections(annotation, selections, stays); err != nil {
-			return annotation, err
-		}
 	}
 	for _, a := range attachments {
 		if kept, err = AddNetwork(kept, podNamespace, a); err != nil {
@@ -186,6 +177,23 @@ func SetManaged(annotation, podNamespace string, interfaces []string, attachment
 		}
 	}
 	return kept, nil
+}
+
+// KeepManaged returns the annotation without the attachments on the interface
+// names that belong to the profile, and on those of per-volume networks, except
+// the given ones. It adds none.
+func KeepManaged(annotation, podNamespace string, interfaces []string, keep ...Attachment) (string, error) {
+	selections, err := ParseSelections(annotation, podNamespace)
+	if err != nil {
+		return annotation, err
+	}
+	stays := func(s Attachment) bool {
+		return slices.Contains(keep, s) || !slices.Contains(interfaces, s.Interface) && !s.ForVolumes()
+	}
+	if !slices.ContainsFunc(selections, func(s Attachment) bool { return !stays(s) }) {
+		return annotation, nil
+	}
+	return filterSelections(annotation, selections, stays)
 }
 
 func filterSelections(annotation string, selections []Attachment, keep func(Attachment) bool) (string, error) {

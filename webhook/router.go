@@ -70,8 +70,10 @@ func NewRouter(c *config.Configuration, profiles []Profile, fencing *Fencing, me
 	var told, asked []Profile
 	for _, p := range profiles {
 		pods, services := p.Duties.Pods == config.On, p.Duties.Services == config.On
-		serve(r, mutatePath(p.Name, entryClientPods), pods, p.clientPods())
-		serve(r, mutatePath(p.Name, entryClientTemplate), pods, p.clientTemplate())
+		// Where the storage system rolls out by itself, clients stay as it builds them.
+		clients := pods && p.Duties.Settings == config.Apply
+		serve(r, mutatePath(p.Name, entryClientPods), clients, p.clientPods())
+		serve(r, mutatePath(p.Name, entryClientTemplate), clients, p.clientTemplate())
 		serve(r, mutatePath(p.Name, entryServerPods), pods, p.serverPods())
 		serve(r, mutatePath(p.Name, entryInstanceManagerPods), p.buildsComponents(), p.componentPods(entryInstanceManagerPods, settings.InstanceManager))
 		serve(r, mutatePath(p.Name, entryImageManagerPods), p.buildsComponents(), p.componentPods(entryImageManagerPods, settings.BackingImageManager))

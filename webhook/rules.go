@@ -37,7 +37,7 @@ func (p Profile) clientPods() rule[mutators.ClientPod] {
 		decide: func(_ context.Context, r *Request[mutators.ClientPod]) (Decision, error) {
 			// A moment old will do: the template carries the network too, and
 			// the controller restarts a pod that came without.
-			return fromMutation(mutators.MutateClientPod(*r.Object, r.Namespace, p.Record())), nil
+			return fromMutation(mutators.MutateClientPod(*r.Object, p.interfaces(r.Namespace), p.Record())), nil
 		},
 	}
 }
@@ -51,7 +51,7 @@ func (p Profile) clientTemplate() rule[mutators.ClientTemplate] {
 			if err != nil {
 				return Decision{}, err
 			}
-			return fromMutation(mutators.MutateClientTemplate(*r.Object, r.OldObject, r.Namespace, record, p.Duties.Settings == config.Apply)), nil
+			return fromMutation(mutators.MutateClientTemplate(*r.Object, r.OldObject, p.interfaces(r.Namespace), record)), nil
 		},
 	}
 }
@@ -80,7 +80,7 @@ func (p Profile) serverPods() rule[mutators.ComponentPod] {
 					wants = mutators.ComponentWants{}
 				}
 			}
-			decision := fromMutation(mutators.MutateShareManagerPod(*r.Object, r.Namespace, service, record, wants))
+			decision := fromMutation(mutators.MutateShareManagerPod(*r.Object, p.interfaces(r.Namespace), service, record, wants))
 			if unread != nil { // its network comes first: without it the volume is not reached
 				decision.Warnings = append(decision.Warnings, fmt.Sprintf("fairlead: settings are not looked at: %v", unread))
 			}
@@ -128,13 +128,17 @@ func (p Profile) shareManagers(clusterDomain string) rule[mutators.ShareManager]
 	}
 }
 
-// liveRecord reads the record; a cluster that has none yet is on its own network.
+// liveRecord reads the record, which is unknown until the controller has begun one.
 func (p Profile) liveRecord(ctx context.Context) (settings.Record, error) {
 	record, err := p.Live.Record(ctx)
 	if errors.Is(err, cluster.ErrNotRecorded) {
-		return settings.Record{}, nil
+		return settings.Record{Unknown: true}, nil
 	}
 	return record, err
+}
+
+func (p Profile) interfaces(namespace string) mutators.Interfaces {
+	return mutators.Interfaces{Names: p.Profile.Interfaces(), Namespace: namespace}
 }
 
 func networks(profiles []Profile, inUse config.Strictness) rule[validators.NetworkDefinition] {

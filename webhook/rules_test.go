@@ -41,7 +41,7 @@ func TestMutations(t *testing.T) {
 		"client pod": {
 			path: clientPodsPath, review: podReview(`{"metadata":{"name":"csi-1"}}`),
 			patch: `[{"op":"add","path":"/metadata/annotations","value":` + annotated + `}]`,
-			audit: "mutated: network added (kube-system/storage-net@lhnet1: clients are on it)",
+			audit: "mutated: network added (kube-system/storage-net@lhnet1: the record of clients says so)",
 		},
 		"client pod as it should be": {
 			path: clientPodsPath, review: podReview(`{"metadata":{"annotations":` + annotated + `}}`),
@@ -54,7 +54,7 @@ func TestMutations(t *testing.T) {
 		"client template": {
 			path: "/mutate/longhorn/client-template", review: reviewOf(daemonSetKind, create+`{"spec":{"template":{"metadata":{}}}}`), objects: onNetwork(),
 			patch: `[{"op":"add","path":"/spec/template/metadata/annotations","value":` + annotated + `}]`,
-			audit: "mutated: network added (kube-system/storage-net@lhnet1: clients are on it)",
+			audit: "mutated: network added (kube-system/storage-net@lhnet1: the record of clients says so)",
 		},
 		"client template, nothing recorded yet": {
 			path: "/mutate/longhorn/client-template", review: reviewOf(daemonSetKind, create+`{"spec":{"template":{"metadata":{}}}}`),
@@ -70,7 +70,7 @@ func TestMutations(t *testing.T) {
 		"server pod without a Service": {
 			path: "/mutate/longhorn/server-pods", review: server, objects: onNetwork(),
 			patch: `[{"op":"add","path":"/metadata/annotations","value":` + annotated + `}]`,
-			audit: "mutated: network added (kube-system/storage-net@lhnet1: servers are on it, and the volume has no Service yet)",
+			audit: "mutated: network added (kube-system/storage-net@lhnet1: the record of servers says so, and the volume has no Service yet)",
 		},
 		"service": {
 			path: "/mutate/longhorn/services", review: reviewOf(serviceKind, create+`{"metadata":{"labels":{"longhorn.io/share-manager":"pvc-a"}},"spec":{"type":"ClusterIP"}}`), objects: onNetwork(),
@@ -282,9 +282,9 @@ func TestEachDutySwitchesItsOwnRules(t *testing.T) {
 		"pods":     {func(d *config.Duties) { d.Pods = config.Off }, append(built, clientPodsPath, "/mutate/longhorn/server-pods", "/mutate/longhorn/client-template")},
 		"services": {func(d *config.Duties) { d.Services = config.Off }, []string{"/mutate/longhorn/services", "/mutate/longhorn/sharemanagers"}},
 		// Who does not roll out the network of all does not roll out others.
-		"settings": {func(d *config.Duties) { d.Settings = config.Off }, append(built, "/validate/longhorn/settings", valuesPath, volumeNetworksPath)},
-		// Who only guards settings builds nothing by them.
-		"applying settings": {func(d *config.Duties) { d.Settings = config.Guard }, append(built, volumeNetworksPath)},
+		"settings": {func(d *config.Duties) { d.Settings = config.Off }, append(built, "/validate/longhorn/settings", valuesPath, volumeNetworksPath, clientPodsPath, "/mutate/longhorn/client-template")},
+		// Who only guards settings builds nothing by them, and leaves clients to the storage system.
+		"applying settings": {func(d *config.Duties) { d.Settings = config.Guard }, append(built, volumeNetworksPath, clientPodsPath, "/mutate/longhorn/client-template")},
 		"volumeNetworks":    {func(d *config.Duties) { d.VolumeNetworks = config.Off }, []string{volumeNetworksPath}},
 	}
 	for duty, test := range rulesOf {

@@ -29,6 +29,8 @@ type Reconciler struct {
 	VolumeNetworks bool
 	// Settle is the time that admissions on their way are given; see settings.DefaultSettle.
 	Settle time.Duration
+	// Gate of the common network.
+	Gate   settings.NetworkGate
 	Client client.Client
 	Cached *cluster.Reader
 	Live   *cluster.Reader
@@ -102,8 +104,8 @@ func (r *Reconciler) gather(ctx context.Context, reader *cluster.Reader, record 
 	}
 	values := settings.Resolve(own, system, r.Profile.Name)
 	facts, err := reader.Rollout(ctx, values, record, r.Clock.Now())
-	facts.Settle = r.Settle
-	if err == nil && r.VolumeNetworks {
+	facts.Settle, facts.Gate = r.Settle, r.Gate
+	if err == nil {
 		err = r.gatherRequests(ctx, reader, &facts)
 	}
 	return facts, err

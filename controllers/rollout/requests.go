@@ -21,14 +21,20 @@ import (
 // live, and only while there is one that clients are not built with yet: to watch
 // a kind that may not be installed would keep the controller from starting.
 func (r *Reconciler) gatherRequests(ctx context.Context, reader *cluster.Reader, facts *settings.Rollout) error {
-	if err := reader.AddRequests(ctx, facts); err != nil || len(facts.NewNetworks()) == 0 {
+	if r.VolumeNetworks {
+		if err := reader.AddRequests(ctx, facts); err != nil {
+			return err
+		}
+	}
+	if len(facts.NewNetworks()) == 0 {
+		return nil
+	}
+	networks, err := r.Live.Networks(ctx)
+	if err != nil && !cluster.NotInstalled(err) {
 		return err
 	}
-	var err error
-	if facts.Networks, err = r.Live.Networks(ctx); cluster.NotInstalled(err) {
-		return nil // without Multus there is no network
-	}
-	return err
+	facts.Networks = settings.NetworksThere(networks) // without Multus there is none
+	return nil
 }
 
 // requestOf is what is asked for one volume.

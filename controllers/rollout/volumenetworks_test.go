@@ -171,19 +171,25 @@ func oneVolume() []client.Object {
 	}
 }
 
+// definition is a NetworkAttachmentDefinition.
+func definition(namespace, name string) *unstructured.Unstructured {
+	network := &unstructured.Unstructured{}
+	network.SetGroupVersionKind(cluster.NetworkKind)
+	network.SetNamespace(namespace)
+	network.SetName(name)
+	return network
+}
+
 func TestAVolumeGoesToItsNetworkAndBack(t *testing.T) {
 	r := newRig(t, oneVolume()...)
+	r.must(r.Create(t.Context(), definition("kube-system", "storage-net")))
 	r.run()
 	r.ask(map[string]string{storage.VolumeNetworkAnnotation: "team-x/nfs", storage.VolumeAddressesAnnotation: "10.0.0.9/24"})
 	r.run()
 	if s := r.status(); s.Phase != "Waiting" || len(s.Blockers) != 1 || s.Blockers[0].Kind != "Network" || len(s.Clients.VolumeNetworks) != 0 {
 		t.Fatalf("a network that does not exist: %+v", s)
 	}
-	var network unstructured.Unstructured
-	network.SetGroupVersionKind(cluster.NetworkKind)
-	network.SetNamespace("team-x")
-	network.SetName("nfs")
-	r.must(r.Create(t.Context(), &network))
+	r.must(r.Create(t.Context(), definition("team-x", "nfs")))
 	r.run()
 	const common = `{"namespace": "kube-system", "name": "storage-net", "interface": "lhnet2"}`
 	want := `[` + common + `, {"namespace": "team-x", "name": "nfs", "interface": "` + onX.Interface + `"}]`

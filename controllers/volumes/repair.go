@@ -85,7 +85,7 @@ func (r *Reconciler) asCreatedNow(ctx context.Context, server *storage.Server, s
 		Networks: pod.Annotations[storage.NetworksAnnotation], OptOut: pod.Annotations[storage.OptOutAnnotation],
 	}
 	view.Spec.HostNetwork = pod.Spec.HostNetwork
-	return &pod, mutators.MutateServerPod(view, pod.Namespace, service, record), nil
+	return &pod, mutators.MutateServerPod(view, mutators.Interfaces{Names: r.Profile.Interfaces(), Namespace: pod.Namespace}, service, record), nil
 }
 
 // startedWorkload names a pod that uses the volume and may have it mounted.

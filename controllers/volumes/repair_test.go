@@ -263,11 +263,6 @@ func TestAServerThatARestartWouldNotHelpIsLeftAlone(t *testing.T) {
 			func(pod *corev1.Pod) { pod.Spec.HostNetwork = true },
 			wrong + ": on the host network: Multus adds no interface to pods on the host network; set hostNetwork to false to join kube-system/one@lhnet1",
 		},
-		"another network has the interface": {
-			asksFor("kube-system/other@lhnet1"),
-			`server pod share-manager-v asks for network "kube-system/other@lhnet1", its Service is for "kube-system/one@lhnet1": interface name taken: ` +
-				"interface lhnet1 is already asked for by network kube-system/other; give it another interface name so that kube-system/one@lhnet1 can have it",
-		},
 		"its networks can't be read": {
 			asksFor("[{"),
 			wrong + ": networks annotation unreadable: annotation k8s.v1.cni.cncf.io/networks: not a network selection that Multus understands: unexpected end of JSON input",
