@@ -17,8 +17,8 @@ import (
 // FactsOptions say how facts are gathered.
 type FactsOptions struct {
 	Now time.Time
-	// Settle, as in settings.Rollout.
-	Settle time.Duration
+	// Policy, as in settings.Rollout.
+	Policy settings.Policy
 	// VolumeNetworks: volumes may have networks of their own.
 	VolumeNetworks bool
 }
@@ -38,7 +38,7 @@ func (r *Reader) Facts(ctx context.Context, o FactsOptions) (settings.Facts, err
 	if err != nil && !errors.Is(err, settings.ErrInvalidValue) {
 		return f, err
 	}
-	f.Rollout.Settle = o.Settle
+	f.Rollout.Policy = o.Policy
 	if err == nil && o.VolumeNetworks {
 		if err := r.AddRequests(ctx, &f.Rollout); err != nil {
 			return f, err

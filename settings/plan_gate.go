@@ -68,6 +68,10 @@ func (m *maker) gate(s forced, want string, c Component) []Blocker {
 	if m.Overridden[s.Name] {
 		return nil
 	}
+	if closed := m.Rollout.Windows.Closed(m.Now); closed > 0 && !ends(c) && (c.Ready || !isPod(c)) {
+		m.lookAgainIn(closed)
+		return []Blocker{windowBlocker(m.Now, closed)}
+	}
 	switch {
 	case ends(c):
 		return m.itsVolumes(c)

@@ -37,6 +37,12 @@ func (r Rollout) rollClients(s Step, outdated []storage.Client) (done bool, _ St
 		return false, s
 	}
 	free, blocked := r.restartable(outdated)
+	// A client that is not Ready serves nobody: the window is for those that are.
+	if closed := r.Windows.Closed(r.Now); len(free) > 0 && free[0].Ready && closed > 0 {
+		s.Blockers, s.After = []Blocker{windowBlocker(r.Now, closed)}, closed
+		s.Message += "; " + s.Blockers[0].Message
+		return false, s
+	}
 	if len(free) > 0 {
 		s.Action, s.Clients = RestartClients, free
 		return false, s

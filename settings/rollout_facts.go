@@ -34,8 +34,7 @@ type Rollout struct {
 	Desired storage.Attachment
 	Record  Record
 	Now     time.Time
-	// Settle is the time that admissions on their way are given; see DefaultSettle.
-	Settle time.Duration
+	Policy
 
 	DaemonSet DaemonSet
 	Clients   []storage.Client
@@ -50,11 +49,19 @@ type Rollout struct {
 	ClassNetworks []storage.Network
 	// Networks that exist, as in Existing; looked up only where NewNetworks names some.
 	Networks map[storage.Network]bool
-	// Gate of the common network; the zero Gate is GateCluster.
-	Gate NetworkGate
 
 	// index of the above while one decision is made; see indexed.
 	index *rolloutIndex
+}
+
+// Policy is what the configuration says about roll-outs.
+type Policy struct {
+	// Settle is the time that admissions on their way are given; see DefaultSettle.
+	Settle time.Duration
+	// Gate of the common network; the zero Gate is GateCluster.
+	Gate NetworkGate
+	// Windows in which restarts may begin.
+	Windows Windows
 }
 
 // NetworkGate says when clients may begin to move to another common network.

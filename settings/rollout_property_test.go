@@ -75,6 +75,7 @@ type model struct {
 	views        []Rollout // views that a stale cache may still show
 
 	gate     NetworkGate
+	windows  Windows
 	networks []storage.Network // that exist
 	class    storage.Network   // that a StorageClass names
 
@@ -115,13 +116,13 @@ func (m *model) newClient(node string) {
 
 func (m *model) view() Rollout {
 	r := Rollout{
-		Desired: m.desired, Record: m.record, Now: m.now, Settle: settle,
+		Desired: m.desired, Record: m.record, Now: m.now, Policy: Policy{Settle: settle, Gate: m.gate, Windows: m.windows},
 		DaemonSet: DaemonSet{
 			Name: "csi", Found: true, Network: m.template.network, VolumeNetworks: m.template.volumes, Paused: m.paused,
 			Observed: m.seenRevision == m.revision, Revision: fmt.Sprint(m.revision),
 			Wanted: len(m.nodes), MaxUnavailable: 1,
 		},
-		MountsFromHost: m.mountsFromHost, Gate: m.gate, Networks: NetworksThere(m.networks), ClassNetworks: []storage.Network{m.class},
+		MountsFromHost: m.mountsFromHost, Networks: NetworksThere(m.networks), ClassNetworks: []storage.Network{m.class},
 	}
 	for _, n := range m.nodes {
 		if c := m.clients[n]; c != nil {
@@ -206,6 +207,9 @@ func (m *model) act(t *rapid.T, stale Rollout, crash bool) Step {
 			}
 			if m.seenRevision != m.revision {
 				t.Fatalf("invariant 7: the client on %s is restarted in vain, it comes back from the old template", c.Node)
+			}
+			if c.Ready && m.windows.Closed(m.now) > 0 {
+				t.Fatalf("the client on %s is restarted while no window is open", c.Node)
 			}
 			m.restart(t, c.Node, "Fairlead")
 		}
@@ -342,6 +346,9 @@ func TestRolloutInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := newModel(rapid.SampledFrom([]storage.Attachment{{}, networkA}).Draw(t, "applied before"))
 		m.gate = rapid.SampledFrom([]NetworkGate{GateCluster, GateNode}).Draw(t, "gate")
+		if rapid.Bool().Draw(t, "windows") { // one opens half a minute after the model begins
+			m.windows = Windows{{Start: m.now.Sub(m.now.Truncate(24*time.Hour)) + 30*time.Second, Length: 20 * time.Second, Location: time.UTC}}
+		}
 		m.mountsFromHost = rapid.IntRange(0, 3).Draw(t, "mounts from the host") == 3
 		volume := func() *modelVolume { return m.volumes[rapid.SampledFrom(m.volumeNames()).Draw(t, "volume")] }
 		node := func() string { return rapid.SampledFrom(m.nodes).Draw(t, "node") }
@@ -468,7 +475,7 @@ func (m *model) mustFinish(t *rapid.T) {
 		m.createService(name)
 		v.server, v.attachedTo = nil, ""
 	}
-	m.networks = existing
+	m.networks, m.windows = existing, nil
 	for n, c := range m.clients {
 		if c.stripped {
 			delete(m.clients, n) // Fairlead says so and leaves it: a restart need not help

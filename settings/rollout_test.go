@@ -18,7 +18,7 @@ var (
 // atRest is a cluster of two nodes with everything on the network.
 func atRest(on storage.Attachment) Rollout {
 	return Rollout{
-		Desired: on, Record: Record{Clients: on, Servers: on, ServersSince: noon.Add(-time.Hour)}, Now: noon, Settle: settle,
+		Desired: on, Record: Record{Clients: on, Servers: on, ServersSince: noon.Add(-time.Hour)}, Now: noon, Policy: Policy{Settle: settle},
 		DaemonSet: DaemonSet{Name: "csi", Found: true, Network: on, Observed: true, Revision: "7", Wanted: 2, MaxUnavailable: 1},
 		Clients:   []storage.Client{client("node-1", on), client("node-2", on)},
 	}

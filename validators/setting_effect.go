@@ -105,7 +105,8 @@ func (v *Verdict) announceNetwork(d settings.Definition, before, after SettingFa
 	if record.Clients == desired && record.Servers == desired || err == nil && was == desired && d.Gate != settings.SharedVolumesDetached {
 		return
 	}
-	begin := settings.Rollout{Desired: desired, Record: record, DaemonSet: before.Rollout.DaemonSet, Volumes: before.Volumes}
+	begin := before.Rollout
+	begin.Desired, begin.Volumes, begin.Networks = desired, before.Volumes, after.Existing.Networks
 	clients := len(before.Rollout.Clients)
 	if blockers := settings.Blockers(begin); len(blockers) > 0 {
 		v.Reason = ReasonPending

@@ -22,6 +22,8 @@ import (
 type Profile struct {
 	storage.Profile
 	Duties config.Duties
+	// Policy of roll-outs.
+	Policy settings.Policy
 	// Record is the network record, perhaps a moment old.
 	Record func() settings.Record
 	// Live reads from the API server.

@@ -58,7 +58,7 @@ func (p Profile) settingFacts(ctx context.Context, r *Request[validators.Setting
 		User:          r.UserInfo.Username,
 	}
 	var err error
-	if facts.Facts, err = p.Live.Facts(ctx, cluster.FactsOptions{Now: time.Now(), VolumeNetworks: p.Duties.ServesVolumeNetworks()}); err != nil {
+	if facts.Facts, err = p.Live.Facts(ctx, cluster.FactsOptions{Now: time.Now(), Policy: p.Policy, VolumeNetworks: p.Duties.ServesVolumeNetworks()}); err != nil {
 		return facts, err
 	}
 	if facts.PriorityClasses, _, err = p.Live.PriorityClasses(ctx); err != nil {

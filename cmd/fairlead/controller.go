@@ -136,10 +136,10 @@ func setupProfile(mgr manager.Manager, c *config.Configuration, p config.Profile
 	var controllers []interface{ SetupWithManager(ctrl.Manager) error }
 	if duties.Settings != config.Off {
 		controllers = append(controllers, &rollout.Reconciler{
-			Profile: profile, Applies: duties.Settings == config.Apply, VolumeNetworks: duties.ServesVolumeNetworks(), Settle: c.Networks.Settle.Duration,
+			Profile: profile, Applies: duties.Settings == config.Apply, VolumeNetworks: duties.ServesVolumeNetworks(), Policy: c.Policy(),
 			Client: mgr.GetClient(), Cached: cached, Live: live, Events: recorder, Clock: clock.RealClock{}, Log: log,
 		}, &apply.Reconciler{
-			Profile: profile, Applies: duties.Settings == config.Apply, Duties: dutiesByName(duties), VolumeNetworks: duties.ServesVolumeNetworks(), Settle: c.Networks.Settle.Duration,
+			Profile: profile, Applies: duties.Settings == config.Apply, Duties: dutiesByName(duties), VolumeNetworks: duties.ServesVolumeNetworks(), Policy: c.Policy(),
 			Client: mgr.GetClient(), Cached: cached, Live: live, API: mgr.GetAPIReader(), Events: recorder, Clock: clock.RealClock{}, Log: log,
 		})
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	_ "time/tzdata" // maintenance windows name time zones that the image does not have
 
 	"github.com/spf13/cobra"
 	ctrl "sigs.k8s.io/controller-runtime"

@@ -108,7 +108,7 @@ func (q request) to(f settings.Facts) (own, system map[settings.Name]string) {
 
 // plan reads the cluster, judges the changes and makes the plan.
 func (p place) plan(ctx context.Context, q request, now time.Time) (planView, error) {
-	o := cluster.FactsOptions{Now: now, Settle: p.configuration.Networks.Settle.Duration, VolumeNetworks: p.Duties.ServesVolumeNetworks()}
+	o := cluster.FactsOptions{Now: now, Policy: p.configuration.Policy(), VolumeNetworks: p.Duties.ServesVolumeNetworks()}
 	facts, err := p.reader.Facts(ctx, o)
 	if err != nil {
 		return planView{}, err
@@ -187,7 +187,7 @@ func (p place) completeRollout(ctx context.Context, facts *settings.Facts, then 
 	if facts.Rollout, err = p.reader.Rollout(ctx, then, record, o.Now); err != nil {
 		return err
 	}
-	facts.Rollout.Settle = o.Settle
+	facts.Rollout.Policy = o.Policy
 	if o.VolumeNetworks {
 		return p.reader.AddRequests(ctx, &facts.Rollout)
 	}

@@ -183,7 +183,7 @@ func webhookProfiles(c *config.Configuration, records *cluster.Records, live cli
 	for _, p := range c.Profiles {
 		profile := p.Storage()
 		profiles = append(profiles, webhook.Profile{
-			Profile: profile, Duties: p.Duties,
+			Profile: profile, Duties: p.Duties, Policy: c.Policy(),
 			Record: func() settings.Record { return records.Of(profile) },
 			Live:   cluster.NewReader(profile, live, live),
 

@@ -29,9 +29,9 @@ type Reconciler struct {
 	Applies bool
 	// Duties as they are set, for comparison with storage.VersionDuties.
 	Duties map[string]string
-	// VolumeNetworks and Settle, as in package rollout.
+	// VolumeNetworks and Policy, as in package rollout.
 	VolumeNetworks bool
-	Settle         time.Duration
+	Policy         settings.Policy
 	Client         client.Client
 	Cached         *cluster.Reader
 	Live           *cluster.Reader
@@ -110,7 +110,7 @@ func newlyApplied(facts settings.Facts, plan settings.Plan) bool {
 
 // plan makes the plan on what the reader sees.
 func (r *Reconciler) plan(ctx context.Context, reader *cluster.Reader) (settings.Facts, settings.Plan, error) {
-	facts, err := reader.Facts(ctx, cluster.FactsOptions{Now: r.Clock.Now(), Settle: r.Settle, VolumeNetworks: r.VolumeNetworks})
+	facts, err := reader.Facts(ctx, cluster.FactsOptions{Now: r.Clock.Now(), Policy: r.Policy, VolumeNetworks: r.VolumeNetworks})
 	if err != nil {
 		return facts, settings.Plan{}, err
 	}

@@ -197,7 +197,7 @@ func (w *world) restart() {
 	m, err := newMetrics(w.registry, profile.Name)
 	w.must(err)
 	w.r = &Reconciler{
-		Profile: profile, Applies: true, Settle: time.Second, Client: api, API: w.store,
+		Profile: profile, Applies: true, Policy: settings.Policy{Settle: time.Second}, Client: api, API: w.store,
 		Cached: cluster.NewReader(profile, api, api), Live: cluster.NewReader(profile, live, live),
 		Events: recorder{w}, Clock: w.clock, Log: slog.New(slog.DiscardHandler), metrics: m,
 	}

@@ -27,10 +27,8 @@ type Reconciler struct {
 	Applies bool
 	// VolumeNetworks: volumes may have networks of their own.
 	VolumeNetworks bool
-	// Settle is the time that admissions on their way are given; see settings.DefaultSettle.
-	Settle time.Duration
-	// Gate of the common network.
-	Gate   settings.NetworkGate
+	// Policy of roll-outs, from the configuration.
+	Policy settings.Policy
 	Client client.Client
 	Cached *cluster.Reader
 	Live   *cluster.Reader
@@ -104,7 +102,7 @@ func (r *Reconciler) gather(ctx context.Context, reader *cluster.Reader, record 
 	}
 	values := settings.Resolve(own, system, r.Profile.Name)
 	facts, err := reader.Rollout(ctx, values, record, r.Clock.Now())
-	facts.Settle, facts.Gate = r.Settle, r.Gate
+	facts.Policy = r.Policy
 	if err == nil {
 		err = r.gatherRequests(ctx, reader, &facts)
 	}

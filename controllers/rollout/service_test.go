@@ -137,7 +137,7 @@ func (f *fixture) restart() {
 		},
 	})
 	f.r = &Reconciler{
-		Profile: profile, Applies: true, Settle: time.Second, Client: api,
+		Profile: profile, Applies: true, Policy: settings.Policy{Settle: time.Second}, Client: api,
 		Cached: cluster.NewReader(profile, cached, cached), Live: cluster.NewReader(profile, api, api),
 		Events: recorder{}, Clock: clocktesting.NewFakePassiveClock(noon), Log: slog.New(slog.DiscardHandler),
 	}

@@ -53,7 +53,7 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 	reader := cluster.NewReader(storage.Longhorn(), c, c)
 	clock := clocktesting.NewFakePassiveClock(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC))
 	r := &Reconciler{
-		Profile: storage.Longhorn(), Applies: true, VolumeNetworks: true, Settle: settings.DefaultSettle,
+		Profile: storage.Longhorn(), Applies: true, VolumeNetworks: true, Policy: settings.Policy{Settle: settings.DefaultSettle},
 		Client: c, Cached: reader, Live: reader, Events: events.NewFakeRecorder(100), Clock: clock, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}
 	if r.restarts, err = restarts.Counter(prometheus.NewRegistry(), r.Profile.Name); err != nil {

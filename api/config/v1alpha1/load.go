@@ -50,6 +50,7 @@ func (c *Configuration) setDefaults() {
 	or(&c.ClusterDomain, "cluster.local")
 	or(&c.Networks.Missing, Warn)
 	or(&c.Networks.InUse, Warn)
+	or(&c.Networks.Gate, settings.GateCluster)
 	if c.Networks.Settle.Duration == 0 {
 		c.Networks.Settle.Duration = settings.DefaultSettle
 	}
@@ -109,6 +110,11 @@ func (c *Configuration) validate() field.ErrorList {
 	problems = append(problems, oneOf(field.NewPath("networks", "inUse"), c.Networks.InUse, Warn, Refuse)...)
 	if c.Networks.Settle.Duration < 0 {
 		problems = append(problems, field.Invalid(field.NewPath("networks", "settle"), c.Networks.Settle.Duration.String(), "must not be negative"))
+	}
+	problems = append(problems, oneOf(field.NewPath("networks", "gate"), c.Networks.Gate, settings.GateCluster, settings.GateNode)...)
+	for i, w := range c.MaintenanceWindows {
+		_, found := w.window(field.NewPath("maintenanceWindows").Index(i))
+		problems = append(problems, found...)
 	}
 	problems = append(problems, c.Fencing.validate(field.NewPath("fencing"))...)
 	seen := map[string]bool{}

@@ -13,6 +13,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/fairlead-io/fairlead/settings"
 	"github.com/fairlead-io/fairlead/storage"
 )
 
@@ -25,7 +26,7 @@ func defaults() *Configuration {
 	return &Configuration{
 		APIVersion: "config.fairlead.io/v1alpha1", Kind: "Configuration",
 		ClusterDomain: "cluster.local",
-		Networks:      Networks{Missing: Warn, InUse: Warn, Settle: settle},
+		Networks:      Networks{Missing: Warn, InUse: Warn, Settle: settle, Gate: settings.GateCluster},
 		Fencing:       noFencing(),
 		Profiles:      []Profile{{Name: "longhorn", Namespace: "longhorn-system", Duties: Duties{Settings: Apply, Pods: On, Services: On, Networks: On, VolumeNetworks: On, Endpoints: On, Workloads: On, Remount: Off}}},
 	}
@@ -93,7 +94,9 @@ func TestParse(t *testing.T) {
 		"another namespace":    {file: profile("  namespace: storage\n"), want: with(func(c *Configuration) { c.Profiles[0].Namespace = "storage" })},
 		"strict about networks": {
 			file: head + "networks: {missing: Refuse, inUse: Refuse}\n",
-			want: with(func(c *Configuration) { c.Networks = Networks{Missing: Refuse, InUse: Refuse, Settle: settle} }),
+			want: with(func(c *Configuration) {
+				c.Networks = Networks{Missing: Refuse, InUse: Refuse, Settle: settle, Gate: settings.GateCluster}
+			}),
 		},
 		"some duties": {
 			file: profile("  duties: {settings: guard, services: \"off\"}\n"),
@@ -118,6 +121,27 @@ func TestParse(t *testing.T) {
 		"a settle time of its own": {
 			file: head + "networks: {settle: 2m}\n",
 			want: with(func(c *Configuration) { c.Networks.Settle = metav1.Duration{Duration: 2 * time.Minute} }),
+		},
+		"the gate of nodes": {
+			file: head + "networks: {gate: node}\n",
+			want: with(func(c *Configuration) { c.Networks.Gate = settings.GateNode }),
+		},
+		"no other gate": {
+			file:    head + "networks: {gate: none}\n",
+			problem: `networks.gate: Unsupported value: "none": supported values: "cluster", "node"`,
+		},
+		"maintenance windows": {
+			file: head + "maintenanceWindows:\n- days: [Sat, sun]\n  start: \"22:00\"\n  length: 4h\n  timeZone: Europe/Berlin\n",
+			want: with(func(c *Configuration) {
+				c.MaintenanceWindows = []MaintenanceWindow{{Days: []string{"Sat", "sun"}, Start: "22:00", Length: metav1.Duration{Duration: 4 * time.Hour}, TimeZone: "Europe/Berlin"}}
+			}),
+		},
+		"maintenance windows that never open": {
+			file: head + "maintenanceWindows:\n- days: [Someday]\n  start: \"25:00\"\n  length: 0s\n  timeZone: Nowhere\n",
+			problem: `[maintenanceWindows[0].days[0]: Unsupported value: "Someday": supported values: "Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat", ` +
+				`maintenanceWindows[0].start: Invalid value: "25:00": must be a time of day, for example 22:00, ` +
+				`maintenanceWindows[0].length: Invalid value: "0s": must be from 1m to 168h, ` +
+				`maintenanceWindows[0].timeZone: Invalid value: "Nowhere": must be a name of the IANA time zone database, for example Europe/Berlin: unknown time zone Nowhere]`,
 		},
 		"no negative settle time": {
 			file:    head + "networks: {settle: -1s}\n",

@@ -8,6 +8,8 @@ import (
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fairlead-io/fairlead/settings"
 )
 
 // APIVersion and Kind that a configuration file must name.
@@ -24,6 +26,9 @@ type Configuration struct {
 	ClusterDomain string `json:"clusterDomain,omitempty"`
 	// Networks says how strict Fairlead is about NetworkAttachmentDefinitions.
 	Networks Networks `json:"networks,omitempty"`
+	// MaintenanceWindows are the times in which restarts of storage components may
+	// begin. Without any they may begin at any time.
+	MaintenanceWindows []MaintenanceWindow `json:"maintenanceWindows,omitempty"`
 	// Profiles to work for. Default: longhorn, unless there is fencing to do.
 	Profiles []Profile `json:"profiles,omitempty"`
 	// Fencing of lost nodes. See docs/fencing.md.
@@ -49,6 +54,10 @@ type Networks struct {
 	// for Services whose admission began before. Default 65s, which is longer than
 	// the API server's request timeout.
 	Settle metav1.Duration `json:"settle,omitzero"`
+	// Gate that opens the way of CSI plugin pods to another network for RWX volumes:
+	// cluster (when no RWX volume is attached anywhere) or node (each pod when none
+	// is attached on its node; servers follow volume by volume). Default cluster.
+	Gate settings.NetworkGate `json:"gate,omitempty"`
 }
 
 // Profile is one storage system in the cluster.
