@@ -39,7 +39,7 @@ func FindOutOfLine(r Rollout) []OutOfLine {
 		services[s.Volume] = s
 		is, due := s.Placement(r.Record.Clients), r.Due(s.Volume)
 		switch {
-		case r.unpublished(s):
+		case s.Unpublished(r.Record.Clients):
 			found = append(found, OutOfLine{BlockedByService, s.Name, "is headless, and no network is applied: nothing is published for it; " + r.waitsFor(s)})
 		case is.Network != due.Network:
 			found = append(found, OutOfLine{BlockedByService, s.Name, fmt.Sprintf(

@@ -100,16 +100,8 @@ func (r Rollout) misplacedServices() []storage.Service {
 	return services
 }
 
-// misplaced: a headless Service for the cluster network was made by the storage
-// system, by a value that is not applied, while the webhooks were away. Nothing
-// is published for it.
 func (r Rollout) misplaced(service storage.Service) bool {
-	due := r.Due(service.Volume)
-	return service.Placement(r.Record.Clients) != due || r.unpublished(service)
-}
-
-func (r Rollout) unpublished(service storage.Service) bool {
-	return service.Headless() && !service.Selects && service.Network(r.Record.Clients).IsZero()
+	return service.Placement(r.Record.Clients) != r.Due(service.Volume) || service.Unpublished(r.Record.Clients)
 }
 
 // misplacedCommon are those of them that the settings' network is about: on
@@ -117,7 +109,7 @@ func (r Rollout) unpublished(service storage.Service) bool {
 func (r Rollout) misplacedCommon() []storage.Service {
 	return slices.DeleteFunc(r.misplacedServices(), func(s storage.Service) bool {
 		was, due := s.Network(r.Record.Clients), r.Due(s.Volume).Network
-		return was.ForVolumes() || due.ForVolumes() || was == due && !r.unpublished(s)
+		return was.ForVolumes() || due.ForVolumes() || was == due && !s.Unpublished(r.Record.Clients)
 	})
 }
 

@@ -64,6 +64,13 @@ func (s Service) Network(fallback Attachment) Attachment {
 	}
 }
 
+// Unpublished tells whether the Service is headless, without a selector, and for
+// no network: the storage system made it by a value that is not applied, while
+// the webhooks were away. Nothing is published for it.
+func (s Service) Unpublished(fallback Attachment) bool {
+	return s.Headless() && !s.Selects && s.Network(fallback).IsZero()
+}
+
 // Placement is the network of one volume and what its server has there. The
 // zero Placement is the cluster network.
 type Placement struct {

@@ -1,0 +1,58 @@
+package volumes
+
+import (
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/storage"
+)
+
+// Longhorn made the Service and the server pod by a setting's value while the
+// webhooks were away: createServiceManifest of longhorn-manager v1.7.2.
+func TestUnpublishedServiceIsReplaced(t *testing.T) {
+	const wrong = "Service v is headless, and CSI plugin pods are on no network: nothing is published for it"
+	for name, test := range map[string]struct {
+		user   *corev1.Pod
+		optOut bool
+		stays  bool
+		want   []string
+	}{
+		"no workload has started": {
+			user: user(), want: []string{"Normal Repaired: restarted: " + wrong + ", and no started workload uses the volume"},
+		},
+		"a workload has started": {
+			user: user(sandbox("True"), ran), stays: true,
+			want: []string{"Warning OutOfLine: " + wrong + "; it is replaced when no started workload uses the volume: pod default/web-0 does"},
+		},
+		"the Service opts out": {user: user(), optOut: true, stays: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, server(), test.user)
+			var rollout v1alpha1.NetworkRollout
+			f.must(f.Get(t.Context(), client.ObjectKey{Namespace: profile.Namespace, Name: profile.Name}, &rollout))
+			rollout.Status.Clients.Network, rollout.Status.Servers.Network = "", ""
+			f.must(f.Update(t.Context(), &rollout))
+			var service corev1.Service
+			key := client.ObjectKey{Namespace: profile.Namespace, Name: "v"}
+			f.must(f.Get(t.Context(), key, &service))
+			service.Annotations = nil
+			if test.optOut {
+				service.Annotations = map[string]string{storage.OptOutAnnotation: "true"}
+			}
+			f.must(f.Update(t.Context(), &service))
+			f.reconcile()
+			gone := apierrors.IsNotFound(f.Get(t.Context(), key, &service))
+			if gone == test.stays || (f.serverUID() == "") == test.stays {
+				t.Errorf("Service gone: %v, server pod %q", gone, f.serverUID())
+			}
+			if !slices.Equal(f.notes, test.want) {
+				t.Errorf("said %q, want %q", f.notes, test.want)
+			}
+		})
+	}
+}
