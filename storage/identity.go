@@ -43,17 +43,11 @@ func (i Identity) or(other Identity) Identity {
 // Shared names what both identities claim, "" when nothing. The prefix length
 // of an address makes no difference: the network would still see it twice.
 func (i Identity) Shared(other Identity) string {
-	for _, mine := range i.IPs() {
-		address, _, _ := strings.Cut(mine, "/")
-		if slices.ContainsFunc(other.IPs(), func(theirs string) bool {
-			held, _, _ := strings.Cut(theirs, "/")
-			return held == address
-		}) {
-			return "address " + address
+	theirs := other.parts()
+	for _, mine := range i.parts() {
+		if slices.Contains(theirs, mine) {
+			return mine
 		}
-	}
-	if i.MAC != "" && i.MAC == other.MAC {
-		return "MAC address " + i.MAC
 	}
 	return ""
 }

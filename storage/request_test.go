@@ -104,11 +104,11 @@ func TestResolve(t *testing.T) {
 		},
 		"addresses on the network of the class": {
 			claim: map[string]string{addresses: "10.0.0.9/24"}, volume: map[string]string{mac: "02:00:00:00:00:01", addresses: "10.0.0.8"}, class: map[string]string{network: "team-x/nfs"},
-			want: Request{Network: a, Source: "StorageClass fast", Identity: Identity{Addresses: "10.0.0.9/24", MAC: "02:00:00:00:00:01"}},
+			want: Request{Network: a, Source: "StorageClass fast", Asker: Asker{Kind: ClaimKind, Namespace: "default", Name: "data"}, Identity: Identity{Addresses: "10.0.0.9/24", MAC: "02:00:00:00:00:01"}},
 		},
 		"addresses on the network that all are on": {
 			volume: map[string]string{addresses: "10.0.0.8"},
-			want:   Request{Source: "PersistentVolume pv-1", Identity: Identity{Addresses: "10.0.0.8"}},
+			want:   Request{Source: "PersistentVolume pv-1", Asker: Asker{Kind: VolumeKind, Name: "pv-1"}, Identity: Identity{Addresses: "10.0.0.8"}},
 		},
 		"addresses for a network that does not win": {
 			claim: map[string]string{network: "team-x/nfs"}, volume: map[string]string{network: "team-y/nfs", addresses: "10.0.0.8"},
@@ -130,7 +130,7 @@ func TestResolve(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := Resolve(
-				RequestSource{ClaimKind, "default", "data", test.claim}, RequestSource{VolumeKind, "", "pv-1", test.volume}, RequestSource{ClassKind, "", "fast", test.class},
+				RequestSource{Kind: ClaimKind, Namespace: "default", Name: "data", Annotations: test.claim}, RequestSource{Kind: VolumeKind, Namespace: "", Name: "pv-1", Annotations: test.volume}, RequestSource{Kind: ClassKind, Namespace: "", Name: "fast", Annotations: test.class},
 			)
 			if got != test.want {
 				t.Fatalf("got  %+v\nwant %+v", got, test.want)
@@ -170,7 +170,7 @@ func FuzzResolve(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, network, addresses, mac, ofClass string) {
 		r := Resolve(
-			RequestSource{ClaimKind, "default", "data", map[string]string{VolumeNetworkAnnotation: network, VolumeAddressesAnnotation: addresses, VolumeMACAnnotation: mac}},
+			RequestSource{Kind: ClaimKind, Namespace: "default", Name: "data", Annotations: map[string]string{VolumeNetworkAnnotation: network, VolumeAddressesAnnotation: addresses, VolumeMACAnnotation: mac}},
 			RequestSource{}, RequestSource{Kind: ClassKind, Name: "fast", Annotations: map[string]string{VolumeNetworkAnnotation: ofClass}},
 		)
 		if r.Problem != "" {

@@ -143,6 +143,9 @@ func setupProfile(mgr manager.Manager, c *config.Configuration, p config.Profile
 			Client: mgr.GetClient(), Cached: cached, Live: live, API: mgr.GetAPIReader(), Events: recorder, Clock: clock.RealClock{}, Log: log,
 		})
 	}
+	if duties.ServesVolumeNetworks() {
+		controllers = append(controllers, &volumes.Contests{Profile: profile, Cached: cached, Events: recorder, Log: log})
+	}
 	if duties.Services == config.On {
 		controllers = append(controllers, &volumes.Reconciler{
 			Profile: profile, ClusterDomain: c.ClusterDomain,
