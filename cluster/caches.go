@@ -153,7 +153,7 @@ func claimMetadata() *metav1.PartialObjectMetadata {
 func slimMetadata(object any) (any, error) {
 	if o, ok := object.(*metav1.PartialObjectMetadata); ok {
 		o.ObjectMeta = metav1.ObjectMeta{
-			Namespace: o.Namespace, Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion,
+			Namespace: o.Namespace, Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion, CreationTimestamp: o.CreationTimestamp,
 			Annotations: volumeAnnotations(o.Annotations),
 		}
 	}

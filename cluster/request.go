@@ -32,7 +32,13 @@ func (r *Reader) Request(ctx context.Context, volume string) (storage.Request, e
 	if provisioner != r.profile.Driver {
 		class = storage.RequestSource{}
 	}
-	return storage.Resolve(claim, volumeSource(pv), class), nil
+	request := storage.Resolve(claim, volumeSource(pv), class)
+	if request.Identity.IsZero() {
+		return request, nil
+	}
+	// Whether another volume has the identity shows only among all.
+	all, err := r.Requests(ctx)
+	return all.ByVolume[volume], err
 }
 
 // persistentVolumeOf finds the one of a volume: provisioners give both one name,

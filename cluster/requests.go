@@ -23,6 +23,8 @@ type Requests struct {
 	Unbound map[string]storage.Request
 	// Classes of the profile's driver, and the networks that they name.
 	Classes map[string]storage.Network
+	// Contested are those whose identity another volume has: it is asked for by nobody.
+	Contested []Contested
 }
 
 // Requests gathers what annotations ask for.
@@ -66,7 +68,7 @@ func (r *Reader) Requests(ctx context.Context) (Requests, error) {
 			all.Unbound[key] = storage.Resolve(claim.RequestSource, storage.RequestSource{}, storage.RequestSource{})
 		}
 	}
-	return all, nil
+	return all, r.contest(ctx, &all)
 }
 
 // AddRequests adds to the facts what annotations ask for.
@@ -135,11 +137,12 @@ func (c claimsByName) of(pv *corev1.PersistentVolume) boundClaim {
 }
 
 func claimOf(o *metav1.PartialObjectMetadata) boundClaim {
-	return boundClaim{storage.RequestSource{Kind: storage.ClaimKind, Namespace: o.Namespace, Name: o.Name, Annotations: o.Annotations}, string(o.UID)}
+	source := storage.RequestSource{Kind: storage.ClaimKind, Namespace: o.Namespace, Name: o.Name, Annotations: o.Annotations, UID: string(o.UID), Created: o.CreationTimestamp.Time}
+	return boundClaim{source, source.UID}
 }
 
 func volumeSource(pv *corev1.PersistentVolume) storage.RequestSource {
-	return storage.RequestSource{Kind: storage.VolumeKind, Name: pv.Name, Annotations: pv.Annotations}
+	return storage.RequestSource{Kind: storage.VolumeKind, Name: pv.Name, Annotations: pv.Annotations, UID: string(pv.UID), Created: pv.CreationTimestamp.Time}
 }
 
 func classSource(c *storagev1.StorageClass) storage.RequestSource {

@@ -34,7 +34,7 @@ func (r *Reader) Service(ctx context.Context, volume string) (*storage.Service, 
 		return nil, err
 	}
 	service := r.ServiceOf(object)
-	return &service, nil
+	return &service, r.dropContested(ctx, &service)
 }
 
 // ServiceObject reads a Service, for replacing it.
@@ -54,7 +54,7 @@ func (r *Reader) ServiceOf(s *corev1.Service) storage.Service {
 	}
 	return storage.Service{
 		Namespace: s.Namespace, Name: s.Name, Volume: s.Labels[r.profile.VolumeLabel],
-		UID: string(s.UID), ResourceVersion: s.ResourceVersion,
+		UID: string(s.UID), ResourceVersion: s.ResourceVersion, Created: s.CreationTimestamp.Time,
 		ClusterIP: s.Spec.ClusterIP, Recorded: recorded, Identity: identityOf(s),
 		OptOut:  s.Annotations[storage.OptOutAnnotation] == "true",
 		Fixed:   s.Spec.Type != "" && s.Spec.Type != corev1.ServiceTypeClusterIP,

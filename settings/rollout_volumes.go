@@ -95,7 +95,7 @@ func (r Rollout) waiting() Progress {
 		switch {
 		case v.Request.Problem != "":
 			p.Blockers = append(p.Blockers, Blocker{Kind: BlockedByRequest, Name: v.Name, Message: v.Request.Problem})
-			waits = append(waits, fmt.Sprintf("%s has a request that can't be read: %s", v.Name, v.Request.Problem))
+			waits = append(waits, fmt.Sprintf("%s has a request that can't be followed: %s", v.Name, v.Request.Problem))
 		case !ready:
 			waits = append(waits, fmt.Sprintf("%s for %s (%s)", v.Name, v.Request.Network, v.Request.Source))
 		case v.Attached && (place.Network.ForVolumes() || !place.Identity.IsZero()) && r.isElsewhere(v.Name, place):

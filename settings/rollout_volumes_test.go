@@ -161,7 +161,7 @@ func TestNextForNetworksOfSingleVolumes(t *testing.T) {
 			},
 			want: still(func(s *Step) {
 				s.Volumes = Progress{
-					Phase: PhaseWaiting, Message: "RWX volumes wait for their networks: pvc-a has a request that can't be read: annotation x of y: z",
+					Phase: PhaseWaiting, Message: "RWX volumes wait for their networks: pvc-a has a request that can't be followed: annotation x of y: z",
 					Blockers: []Blocker{{Kind: BlockedByRequest, Name: "pvc-a", Message: "annotation x of y: z"}},
 				}
 			}),

@@ -43,17 +43,11 @@ func (i Identity) or(other Identity) Identity {
 // Shared names what both identities claim, "" when nothing. The prefix length
 // of an address makes no difference: the network would still see it twice.
 func (i Identity) Shared(other Identity) string {
-	for _, mine := range i.IPs() {
-		address, _, _ := strings.Cut(mine, "/")
-		if slices.ContainsFunc(other.IPs(), func(theirs string) bool {
-			held, _, _ := strings.Cut(theirs, "/")
-			return held == address
-		}) {
-			return "address " + address
+	theirs := other.parts()
+	for _, mine := range i.parts() {
+		if slices.Contains(theirs, mine) {
+			return mine
 		}
-	}
-	if i.MAC != "" && i.MAC == other.MAC {
-		return "MAC address " + i.MAC
 	}
 	return ""
 }
@@ -95,9 +89,8 @@ func parseAddress(item string) (address netip.Addr, text string, err error) {
 		if err != nil {
 			return address, "", fmt.Errorf("%q is not an address with a prefix length", item)
 		}
-		// RFC 3021 gives both addresses of a /31 to hosts.
-		if prefix.Addr().Is4() && prefix.Bits() < 31 && prefix.Masked().Addr() == prefix.Addr() {
-			return address, "", fmt.Errorf("%s is the network's own address", item)
+		if why := notAHost(prefix); why != "" {
+			return address, "", fmt.Errorf("%s is %s", item, why)
 		}
 		address, text = prefix.Addr(), prefix.String()
 	} else {
@@ -114,7 +107,34 @@ func parseAddress(item string) (address netip.Addr, text string, err error) {
 	case address.IsUnspecified(), address.IsLoopback(), address.IsMulticast():
 		return address, "", fmt.Errorf("%s is no address that a server can have", item)
 	}
+	for _, block := range reserved {
+		if block.Contains(address) {
+			return address, "", fmt.Errorf("%s is reserved (%s): no interface can have it", item, block)
+		}
+	}
 	return address, text, nil
+}
+
+// reserved blocks of the IANA IPv4 Special-Purpose Address Registry: "this
+// network" (RFC 791), and class E with the limited broadcast address (RFC 1112).
+var reserved = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("240.0.0.0/4")}
+
+// notAHost says which address of its network the address is, "" where a host
+// can have it. Hosts have both addresses of an IPv4 /31 (RFC 3021) and of an
+// IPv6 /127 (RFC 6164). IPv6 has no broadcast.
+func notAHost(p netip.Prefix) string {
+	first := p.Masked().Addr()
+	switch {
+	case p.Addr().BitLen()-p.Bits() < 2:
+		return ""
+	case p.Addr() == first && p.Addr().Is4():
+		return "the network's own address"
+	case p.Addr() == first: // RFC 4291, 2.6.1
+		return "the anycast address of the network's routers"
+	case p.Addr().Is4() && !p.Contains(p.Addr().Next()):
+		return "the network's broadcast address"
+	}
+	return ""
 }
 
 // ParseMAC reads a fixed MAC address and returns it in lower case, with colons. "" fixes none.

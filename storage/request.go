@@ -1,6 +1,9 @@
 package storage
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // Request is what annotations ask for one volume. The zero Request leaves the
 // volume on the network that all volumes are on.
@@ -10,7 +13,9 @@ type Request struct {
 	Identity Identity
 	// Source names the object that asks, for messages: StorageClass fast.
 	Source string
-	// Problem says why nothing is asked though an annotation is there.
+	// Asker of the identity; zero where nothing is fixed.
+	Asker Asker
+	// Problem says why what an annotation asks for is left out.
 	Problem string
 }
 
@@ -18,6 +23,8 @@ type Request struct {
 type RequestSource struct {
 	Kind, Namespace, Name string
 	Annotations           map[string]string
+	UID                   string
+	Created               time.Time
 }
 
 // Kinds of objects that may ask for a volume.
@@ -65,6 +72,9 @@ func Resolve(claim, volume, class RequestSource) Request {
 		identity, key, err := identityOf(s.Annotations)
 		if err != nil {
 			return unreadable(s, key, err)
+		}
+		if r.Identity.IsZero() && !identity.IsZero() {
+			r.Asker = Asker{s.Kind, s.Namespace, s.Name, s.UID, s.Created}
 		}
 		r.Identity = r.Identity.or(identity)
 		if r.Source == "" && !identity.IsZero() {

@@ -2,6 +2,8 @@ package storage
 
 import (
 	"errors"
+	"math/big"
+	"net/netip"
 	"strings"
 	"testing"
 )
@@ -20,6 +22,18 @@ func TestParseAddresses(t *testing.T) {
 		"an empty item":          {value: "10.0.0.1,", problem: `"" is not an IP address`},
 		"two of a family":        {value: "10.0.0.1,10.0.0.2/24", problem: "10.0.0.1 and 10.0.0.2/24 are of one family"},
 		"the network itself":     {value: "10.0.0.0/24", problem: "10.0.0.0/24 is the network's own address"},
+		"broadcast":              {value: "192.168.60.255/24", problem: "192.168.60.255/24 is the network's broadcast address"},
+		"broadcast of a /30":     {value: "10.0.0.3/30", problem: "10.0.0.3/30 is the network's broadcast address"},
+		"the last of a /31":      {value: "10.0.0.1/31", want: "10.0.0.1/31"},
+		"255 inside a /16":       {value: "192.168.60.255/16", want: "192.168.60.255/16"},
+		"broadcast everywhere":   {value: "255.255.255.255", problem: "255.255.255.255 is reserved (240.0.0.0/4): no interface can have it"},
+		"class E":                {value: "240.0.0.1/24", problem: "240.0.0.1/24 is reserved (240.0.0.0/4): no interface can have it"},
+		"this network":           {value: "0.0.0.1", problem: "0.0.0.1 is reserved (0.0.0.0/8): no interface can have it"},
+		"subnet routers":         {value: "fd00::/64", problem: "fd00::/64 is the anycast address of the network's routers"},
+		"the first of a /127":    {value: "fd00::/127", want: "fd00::/127"},
+		"the last of IPv6":       {value: "fd00::ffff:ffff:ffff:ffff/64", want: "fd00::ffff:ffff:ffff:ffff/64"},
+		"link-local of IPv6":     {value: "fe80::1", problem: "fe80::1 reaches no further than its link"},
+		"multicast of IPv4":      {value: "224.0.0.1/4", problem: "224.0.0.1/4 is no address that a server can have"},
 		"IPv4 in IPv6 form":      {value: "::ffff:10.0.0.1", problem: "::ffff:10.0.0.1 is an IPv4 address in IPv6 form: write 10.0.0.1"},
 		"with a zone":            {value: "fe80::1%eth0", problem: "fe80::1%eth0 reaches no further than its link"},
 		"link-local":             {value: "169.254.1.1", problem: "169.254.1.1 reaches no further than its link"},
@@ -90,11 +104,11 @@ func TestResolve(t *testing.T) {
 		},
 		"addresses on the network of the class": {
 			claim: map[string]string{addresses: "10.0.0.9/24"}, volume: map[string]string{mac: "02:00:00:00:00:01", addresses: "10.0.0.8"}, class: map[string]string{network: "team-x/nfs"},
-			want: Request{Network: a, Source: "StorageClass fast", Identity: Identity{Addresses: "10.0.0.9/24", MAC: "02:00:00:00:00:01"}},
+			want: Request{Network: a, Source: "StorageClass fast", Asker: Asker{Kind: ClaimKind, Namespace: "default", Name: "data"}, Identity: Identity{Addresses: "10.0.0.9/24", MAC: "02:00:00:00:00:01"}},
 		},
 		"addresses on the network that all are on": {
 			volume: map[string]string{addresses: "10.0.0.8"},
-			want:   Request{Source: "PersistentVolume pv-1", Identity: Identity{Addresses: "10.0.0.8"}},
+			want:   Request{Source: "PersistentVolume pv-1", Asker: Asker{Kind: VolumeKind, Name: "pv-1"}, Identity: Identity{Addresses: "10.0.0.8"}},
 		},
 		"addresses for a network that does not win": {
 			claim: map[string]string{network: "team-x/nfs"}, volume: map[string]string{network: "team-y/nfs", addresses: "10.0.0.8"},
@@ -116,7 +130,7 @@ func TestResolve(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := Resolve(
-				RequestSource{ClaimKind, "default", "data", test.claim}, RequestSource{VolumeKind, "", "pv-1", test.volume}, RequestSource{ClassKind, "", "fast", test.class},
+				RequestSource{Kind: ClaimKind, Namespace: "default", Name: "data", Annotations: test.claim}, RequestSource{Kind: VolumeKind, Namespace: "", Name: "pv-1", Annotations: test.volume}, RequestSource{Kind: ClassKind, Namespace: "", Name: "fast", Annotations: test.class},
 			)
 			if got != test.want {
 				t.Fatalf("got  %+v\nwant %+v", got, test.want)
@@ -150,12 +164,13 @@ func TestSharedIdentity(t *testing.T) {
 
 // What is asked is well formed or nothing, whatever is written.
 func FuzzResolve(f *testing.F) {
-	for _, seed := range [][3]string{{"team-x/nfs", "10.0.0.1/24,fd00::1", "02:00:00:00:00:01"}, {"", "", ""}, {"x", "fe80::1%eth0", "x"}, {" a/b ", "1.2.3.4 , ::1", "01-00-00-00-00-00"}} {
+	for _, seed := range [][3]string{{"team-x/nfs", "10.0.0.1/24,fd00::1", "02:00:00:00:00:01"}, {"", "", ""}, {"x", "fe80::1%eth0", "x"}, {" a/b ", "1.2.3.4 , ::1", "01-00-00-00-00-00"},
+		{"a/b", "10.0.0.255/24", ""}, {"a/b", "255.255.255.255", ""}, {"a/b", "240.0.0.1/4", ""}, {"a/b", "fd00::/64,10.0.0.0/31", ""}, {"a/b", "0.1.2.3", ""}} {
 		f.Add(seed[0], seed[1], seed[2], seed[0])
 	}
 	f.Fuzz(func(t *testing.T, network, addresses, mac, ofClass string) {
 		r := Resolve(
-			RequestSource{ClaimKind, "default", "data", map[string]string{VolumeNetworkAnnotation: network, VolumeAddressesAnnotation: addresses, VolumeMACAnnotation: mac}},
+			RequestSource{Kind: ClaimKind, Namespace: "default", Name: "data", Annotations: map[string]string{VolumeNetworkAnnotation: network, VolumeAddressesAnnotation: addresses, VolumeMACAnnotation: mac}},
 			RequestSource{}, RequestSource{Kind: ClassKind, Name: "fast", Annotations: map[string]string{VolumeNetworkAnnotation: ofClass}},
 		)
 		if r.Problem != "" {
@@ -170,6 +185,9 @@ func FuzzResolve(f *testing.F) {
 		if again, err := ParseAddresses(r.Identity.Addresses); err != nil || again != r.Identity.Addresses || len(r.Identity.IPs()) > 2 {
 			t.Fatalf("addresses %q read back as %q, %v", r.Identity.Addresses, again, err)
 		}
+		for _, ip := range r.Identity.IPs() {
+			checkHostAddress(t, ip)
+		}
 		if again, err := ParseMAC(r.Identity.MAC); err != nil || again != r.Identity.MAC {
 			t.Fatalf("MAC %q reads back as %q, %v", r.Identity.MAC, again, err)
 		}
@@ -177,4 +195,31 @@ func FuzzResolve(f *testing.F) {
 			t.Fatalf("would have to be escaped: %+v", r.Identity)
 		}
 	})
+}
+
+// checkHostAddress wants an address that an interface in its network can have.
+func checkHostAddress(t *testing.T, text string) {
+	t.Helper()
+	ip, _, _ := strings.Cut(text, "/")
+	address, err := netip.ParseAddr(ip)
+	if err != nil || !address.IsGlobalUnicast() || address.Zone() != "" {
+		t.Fatalf("%s is accepted: %v", text, err)
+	}
+	if first := address.AsSlice()[0]; address.Is4() && (first == 0 || first >= 224) {
+		t.Fatalf("%s is accepted", text)
+	}
+	prefix, err := netip.ParsePrefix(text)
+	if err != nil {
+		return // no prefix length
+	}
+	host := prefix.Addr().BitLen() - prefix.Bits()
+	if host < 2 {
+		return
+	}
+	bits := new(big.Int).SetBytes(address.AsSlice())
+	mask := new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), uint(host)), big.NewInt(1))
+	number := new(big.Int).And(bits, mask)
+	if number.Sign() == 0 || address.Is4() && number.Cmp(mask) == 0 {
+		t.Fatalf("%s is accepted", text)
+	}
 }

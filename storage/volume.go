@@ -30,6 +30,7 @@ type Service struct {
 	Volume    string
 	// UID and ResourceVersion identify the revision that was seen.
 	UID, ResourceVersion string
+	Created              time.Time
 	// ClusterIP as the API has it: an address, "None" or "".
 	ClusterIP string
 	// Recorded is the network that was recorded when the Service was created.

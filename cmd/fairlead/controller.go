@@ -143,16 +143,24 @@ func setupProfile(mgr manager.Manager, c *config.Configuration, p config.Profile
 			Client: mgr.GetClient(), Cached: cached, Live: live, API: mgr.GetAPIReader(), Events: recorder, Clock: clock.RealClock{}, Log: log,
 		})
 	}
+	if duties.ServesVolumeNetworks() {
+		controllers = append(controllers, &volumes.Contests{Profile: profile, Cached: cached, Events: recorder, Log: log})
+	}
 	if duties.Services == config.On {
 		controllers = append(controllers, &volumes.Reconciler{
 			Profile: profile, ClusterDomain: c.ClusterDomain,
 			Client: mgr.GetClient(), Live: live, Pods: mgr.GetAPIReader(), Events: recorder, Clock: clock.RealClock{}, Log: log,
 		})
 	}
-	if duties.Endpoints != config.Off {
+	if duties.Endpoints == config.Off {
+		releaser := &endpoints.Releaser{Profile: profile, Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Log: log}
+		if err := mgr.Add(releaser); err != nil {
+			return fmt.Errorf("adding the release of endpoints: %w", err)
+		}
+	} else {
 		controllers = append(controllers, &endpoints.Reconciler{
 			Profile: profile, Classic: duties.Endpoints == config.On,
-			Client: mgr.GetClient(), Cached: cached, Events: recorder, Clock: clock.RealClock{}, Log: log,
+			Client: mgr.GetClient(), Cached: cached, Live: mgr.GetAPIReader(), Events: recorder, Clock: clock.RealClock{}, Log: log,
 		})
 	}
 	if duties.Workloads == config.On || duties.Remount == config.On {

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -43,34 +44,32 @@ type overwritten struct {
 }
 
 // syncClassic writes the Endpoints object. Longhorn creates one for each share
-// manager, and fills those that name a ShareManager as their owner; taking that
-// over, owner included, is what keeps the two from writing in turns.
+// manager and fills those that a ShareManager owns. The Service becomes the owner
+// so that the two do not write in turns; Releaser sets the owner back.
 func (r *Reconciler) syncClassic(ctx context.Context, service *corev1.Service, published []storage.Published) error {
-	key := client.ObjectKeyFromObject(service)
 	want := classic(service, published)
-	var have corev1.Endpoints
-	err := r.Client.Get(ctx, key, &have)
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("reading Endpoints %s: %w", key.Name, err)
-	}
+	have, err := r.classic(ctx, service.Name)
 	if err != nil {
+		return err
+	}
+	if have == nil {
 		if len(want.Subsets) == 0 {
 			return nil
 		}
 		if err := r.Client.Create(ctx, want); err != nil {
-			return fmt.Errorf("writing Endpoints %s: %w", key.Name, err)
+			return fmt.Errorf("writing Endpoints %s: %w", want.Name, err)
 		}
 		r.wroteClassic(service, "", want)
 		return nil
 	}
-	if sameClassic(&have, want) || r.stoodDown(service, &have, want) {
+	if sameClassic(have, want) || r.stoodDown(service, have, want) {
 		return nil
 	}
 	updated := have.DeepCopy()
 	updated.Labels = labelled(have.Labels, want.Labels)
 	updated.OwnerReferences, updated.Subsets = want.OwnerReferences, want.Subsets
 	if err := r.Client.Update(ctx, updated); err != nil {
-		return fmt.Errorf("writing Endpoints %s: %w", key.Name, err)
+		return fmt.Errorf("writing Endpoints %s: %w", want.Name, err)
 	}
 	r.wroteClassic(service, have.ResourceVersion, updated)
 	return nil
@@ -148,19 +147,44 @@ func sameClassic(have, want *corev1.Endpoints) bool {
 		equality.Semantic.DeepEqual(have.OwnerReferences, want.OwnerReferences)
 }
 
-// deleteClassic takes back an Endpoints object that was published here.
-func (r *Reconciler) deleteClassic(ctx context.Context, name string) error {
+// classic reads the Endpoints object of a Service; nil is none.
+func (r *Reconciler) classic(ctx context.Context, name string) (*corev1.Endpoints, error) {
 	var have corev1.Endpoints
-	err := r.Client.Get(ctx, client.ObjectKey{Namespace: r.Profile.Namespace, Name: name}, &have)
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("reading Endpoints %s: %w", name, err)
+	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: r.Profile.Namespace, Name: name}, &have); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("reading Endpoints %s: %w", name, err)
 	}
-	if err != nil || have.Labels[cluster.EndpointsManagedBy] != cluster.SliceManager {
-		return nil
+	return &have, nil
+}
+
+// leaveClassic leaves the Endpoints object to Longhorn, and keeps Kubernetes
+// from mirroring it: Longhorn falls back to the pod's own address.
+func (r *Reconciler) leaveClassic(ctx context.Context, name string) error {
+	have, err := r.classic(ctx, name)
+	if err != nil || have == nil || !managed(have) && (touched(have) || !ofShareManager(have)) {
+		return err
 	}
-	if err := r.Client.Delete(ctx, &have, client.Preconditions{UID: &have.UID}); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("taking back Endpoints %s: %w", name, err)
+	owner, err := r.releaser().successor(ctx, name)
+	if err != nil {
+		return err
 	}
-	r.Log.Info("took back", "endpoints", name)
+	if owner == nil {
+		return r.deleteClassic(ctx, name)
+	}
+	return r.releaser().handOver(ctx, have, owner, false)
+}
+
+// deleteClassic deletes the Endpoints object if it is Fairlead's.
+func (r *Reconciler) deleteClassic(ctx context.Context, name string) error {
+	have, err := r.classic(ctx, name)
+	if err != nil || have == nil || !managed(have) {
+		return err
+	}
+	if err := r.Client.Delete(ctx, have, client.Preconditions{UID: &have.UID}); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting Endpoints %s: %w", name, err)
+	}
+	r.Log.Info("deleted", "endpoints", name)
 	return nil
 }

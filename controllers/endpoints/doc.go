@@ -7,6 +7,6 @@
 // so that Kubernetes does not mirror it into slices once more.
 //
 // Both are owned by the Service, so that they go with it. A Service with a
-// selector is Kubernetes' to publish, one with a cluster IP needs nobody: what
-// was published here before it became one is taken back.
+// selector or a cluster IP is Kubernetes' to publish: what was published before
+// is deleted. Where the duty is off, Releaser returns the volumes to Longhorn.
 package endpoints

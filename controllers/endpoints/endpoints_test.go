@@ -100,7 +100,7 @@ func (f *fixture) restart() {
 		},
 	})
 	f.r = &Reconciler{
-		Profile: profile, Classic: true, Client: api, Cached: cluster.NewReader(profile, api, api),
+		Profile: profile, Classic: true, Client: api, Cached: cluster.NewReader(profile, api, api), Live: f.Client,
 		Events: recorder{f}, Clock: f.clock, Log: slog.New(slog.DiscardHandler), overwritten: map[string]*overwritten{},
 	}
 }

@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/cluster"
-	"github.com/fairlead-io/fairlead/settings"
 	"github.com/fairlead-io/fairlead/storage"
 )
 
@@ -26,9 +25,11 @@ type Reconciler struct {
 	Classic bool
 	Client  client.Client
 	Cached  *cluster.Reader
-	Events  events.EventRecorder
-	Clock   clock.PassiveClock
-	Log     *slog.Logger
+	// Live reads from the API server.
+	Live   client.Reader
+	Events events.EventRecorder
+	Clock  clock.PassiveClock
+	Log    *slog.Logger
 
 	// overwritten is by Service. There is one worker.
 	overwritten map[string]*overwritten
@@ -51,37 +52,67 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{RequeueAfter: after}, err
 }
 
-// publish returns when to look again, though nothing has happened.
+// publish returns when to look again without an event.
 func (r *Reconciler) publish(ctx context.Context, object *corev1.Service) (time.Duration, error) {
 	service := r.Cached.ServiceOf(object)
-	if !service.Headless() || service.Selects || service.OptOut || object.DeletionTimestamp != nil {
+	if !service.Headless() || service.Selects || object.DeletionTimestamp != nil {
 		return 0, errors.Join(r.deleteSlices(ctx, object.Name), r.deleteClassic(ctx, object.Name))
 	}
-	record, err := r.Cached.Record(ctx)
-	if errors.Is(err, cluster.ErrNotRecorded) {
-		record, err = settings.Record{}, nil // a Service that has its network recorded needs no more
+	var clients storage.Attachment
+	if service.Recorded.IsZero() {
+		record, err := r.Cached.Record(ctx)
+		if errors.Is(err, cluster.ErrNotRecorded) {
+			return 0, nil // the network is unknown until the record is adopted: nothing is written or deleted
+		}
+		if err != nil {
+			return 0, err
+		}
+		clients = record.Clients
 	}
-	if err != nil {
-		return 0, err
+	network := service.Network(clients)
+	if service.OptOut || network.IsZero() {
+		return r.release(ctx, object.Name)
 	}
 	servers, err := r.Cached.ServersOf(ctx, service.Volume)
 	if err != nil {
 		return 0, err
 	}
-	published := storage.Publish(service, servers, record.Clients)
+	published := storage.Publish(service, servers, clients)
 	if err := r.syncSlices(ctx, object, published); err != nil {
 		return 0, err
 	}
-	sync := r.syncClassic
 	if !r.Classic {
-		sync = func(ctx context.Context, service *corev1.Service, _ []storage.Published) error {
-			return r.deleteClassic(ctx, service.Name)
-		}
+		return r.tellUnreachable(object, network, servers, published), r.leaveClassic(ctx, object.Name)
 	}
-	return r.tellUnreachable(object, service.Network(record.Clients), servers, published), sync(ctx, object, published)
+	return r.tellUnreachable(object, network, servers, published), r.syncClassic(ctx, object, published)
 }
 
-// late is how long Multus may take before somebody is told.
+// release returns a volume to the storage system, if anything of it is published.
+func (r *Reconciler) release(ctx context.Context, service string) (time.Duration, error) {
+	published := false
+	for _, family := range families {
+		s, err := r.ownSlice(ctx, sliceName(service, family))
+		if err != nil {
+			return 0, err
+		}
+		published = published || s != nil
+	}
+	have, err := r.classic(ctx, service)
+	if err != nil || !published && (have == nil || !touched(have)) {
+		return 0, err
+	}
+	done, err := r.releaser().Service(ctx, service)
+	if err != nil || done {
+		return 0, err
+	}
+	return releaseRetry, nil
+}
+
+func (r *Reconciler) releaser() *Releaser {
+	return &Releaser{Profile: r.Profile, Client: r.Client, Live: r.Live, Log: r.Log}
+}
+
+// late is how long Multus may take before an event reports a missing address.
 const late = 10 * time.Second
 
 // tellUnreachable says why a volume whose server is up can't be found.

@@ -32,14 +32,11 @@ func (r *Reconciler) syncSlices(ctx context.Context, service *corev1.Service, pu
 		case have == nil && len(want.Endpoints) == 0:
 			continue
 		case have == nil:
-			err = r.Client.Create(ctx, want)
+			err = r.createSlice(ctx, want)
 		case sameSlice(have, want):
 			continue
 		default:
-			updated := have.DeepCopy()
-			updated.Labels = labelled(have.Labels, want.Labels)
-			updated.OwnerReferences, updated.Endpoints, updated.Ports = want.OwnerReferences, want.Endpoints, want.Ports
-			err = r.Client.Update(ctx, updated)
+			err = r.updateSlice(ctx, have, want)
 		}
 		if err != nil {
 			return fmt.Errorf("publishing %s of Service %s: %w", family, service.Name, err)
@@ -47,6 +44,26 @@ func (r *Reconciler) syncSlices(ctx context.Context, service *corev1.Service, pu
 		r.Log.Info("published", "service", service.Name, "family", family, "addresses", addresses(want))
 	}
 	return nil
+}
+
+// createSlice takes over a slice that has lost the label by which slices are cached.
+func (r *Reconciler) createSlice(ctx context.Context, want *discoveryv1.EndpointSlice) error {
+	err := r.Client.Create(ctx, want)
+	if !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	var have discoveryv1.EndpointSlice
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(want), &have); err != nil {
+		return err
+	}
+	return r.updateSlice(ctx, &have, want)
+}
+
+func (r *Reconciler) updateSlice(ctx context.Context, have, want *discoveryv1.EndpointSlice) error {
+	updated := have.DeepCopy()
+	updated.Labels = labelled(have.Labels, want.Labels)
+	updated.OwnerReferences, updated.Endpoints, updated.Ports = want.OwnerReferences, want.Endpoints, want.Ports
+	return r.Client.Update(ctx, updated)
 }
 
 // slice is what the Service's slice of one family should be.
@@ -148,7 +165,7 @@ func (r *Reconciler) ownSlice(ctx context.Context, name string) (*discoveryv1.En
 	return &s, nil
 }
 
-// deleteSlices takes back what was published for the Service.
+// deleteSlices deletes the slices of the Service.
 func (r *Reconciler) deleteSlices(ctx context.Context, service string) error {
 	for _, family := range families {
 		s, err := r.ownSlice(ctx, sliceName(service, family))
@@ -159,9 +176,9 @@ func (r *Reconciler) deleteSlices(ctx context.Context, service string) error {
 			continue
 		}
 		if err := r.Client.Delete(ctx, s, client.Preconditions{UID: &s.UID}); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("taking back EndpointSlice %s: %w", s.Name, err)
+			return fmt.Errorf("deleting EndpointSlice %s: %w", s.Name, err)
 		}
-		r.Log.Info("took back", "endpointslice", s.Name)
+		r.Log.Info("deleted", "endpointslice", s.Name)
 	}
 	return nil
 }

@@ -1,0 +1,102 @@
+package volumes
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/fairlead-io/fairlead/cluster"
+	"github.com/fairlead-io/fairlead/storage"
+)
+
+// Contests reports claims and PersistentVolumes that fix an address or a MAC
+// which another volume has. The webhook refuses them where it sees them; two may
+// have come at one moment, or while it was away. There is one request.
+type Contests struct {
+	Profile storage.Profile
+	Cached  *cluster.Reader
+	Events  events.EventRecorder
+	Log     *slog.Logger
+
+	// reported is by object.
+	reported map[storage.Asker]string
+}
+
+// Reconcile reports each contested object once.
+func (r *Contests) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
+	requests, err := r.Cached.Requests(ctx)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	contested := map[storage.Asker]string{}
+	for _, c := range requests.Contested {
+		contested[c.Asker] = c.Problem
+		if r.reported[c.Asker] == c.Problem {
+			continue
+		}
+		r.Log.Warn("an address or MAC is asked for twice", "by", c.Asker.String(), "detail", c.Problem)
+		r.Events.Eventf(asking(c.Asker), nil, corev1.EventTypeWarning, "AddressTaken", "Look", "%s", c.Problem)
+	}
+	r.reported = contested
+	return ctrl.Result{}, nil
+}
+
+// asking is the object that an event is about.
+func asking(a storage.Asker) client.Object {
+	at := metav1.ObjectMeta{Namespace: a.Namespace, Name: a.Name, UID: types.UID(a.UID)}
+	if a.Kind == storage.ClaimKind {
+		return &corev1.PersistentVolumeClaim{ObjectMeta: at}
+	}
+	return &corev1.PersistentVolume{ObjectMeta: at}
+}
+
+// SetupWithManager registers the controller. Claims and PersistentVolumes are
+// many, and few of them fix anything.
+func (r *Contests) SetupWithManager(mgr ctrl.Manager) error {
+	one := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: r.Profile.Name}}}
+	})
+	here := predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetNamespace() == r.Profile.Namespace })
+	err := ctrl.NewControllerManagedBy(mgr).Named("contests-"+r.Profile.Name).
+		WatchesMetadata(&corev1.PersistentVolumeClaim{}, one, builder.WithPredicates(fixes())).
+		Watches(&corev1.PersistentVolume{}, one, builder.WithPredicates(fixes())).
+		Watches(&corev1.Service{}, one, builder.WithPredicates(here, fixes())).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("setting up the report of addresses that are asked for twice: %w", err)
+	}
+	return nil
+}
+
+// fixes passes objects with addresses or a MAC in their annotations, when they
+// come, go, or change their annotations.
+func fixes() predicate.Predicate {
+	fixed := func(o client.Object) bool {
+		for _, key := range []string{storage.VolumeAddressesAnnotation, storage.VolumeMACAnnotation, storage.AddressesAnnotation, storage.MACAnnotation} {
+			if o.GetAnnotations()[key] != "" {
+				return true
+			}
+		}
+		return false
+	}
+	return predicate.Funcs{
+		CreateFunc: func(e event.CreateEvent) bool { return fixed(e.Object) },
+		DeleteFunc: func(e event.DeleteEvent) bool { return fixed(e.Object) },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return (fixed(e.ObjectOld) || fixed(e.ObjectNew)) && !maps.Equal(e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations())
+		},
+	}
+}

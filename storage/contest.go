@@ -1,0 +1,96 @@
+package storage
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Asker is the object that fixes addresses or a MAC for a volume.
+type Asker struct {
+	Kind, Namespace, Name, UID string
+	// Since is when the object was created.
+	Since time.Time
+}
+
+// String is the kind and the name, as in messages.
+func (a Asker) String() string {
+	return RequestSource{Kind: a.Kind, Namespace: a.Namespace, Name: a.Name}.String()
+}
+
+// Claimant has, or asks for, an identity on a network.
+type Claimant struct {
+	// Volume is what the identity is for: two claimants of one volume share it.
+	Volume string
+	// Who is the volume and the object, for messages.
+	Who      string
+	Network  Network
+	Identity Identity
+	// Holds: a Service has it recorded, so a server may run with it.
+	Holds bool
+	Since time.Time
+}
+
+// Contest returns why claimants do not get their identity, by index; "" where
+// they do. A Service that has it recorded wins, then the older object, then the
+// name of the volume: whoever judges finds the same winner.
+func Contest(claimants []Claimant) []string {
+	order := make([]int, len(claimants))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(x, y int) int {
+		a, b := claimants[x], claimants[y]
+		if a.Holds != b.Holds {
+			if a.Holds {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Or(a.Since.Compare(b.Since), strings.Compare(a.Volume, b.Volume), strings.Compare(a.Who, b.Who))
+	})
+	type key struct {
+		network Network
+		what    string
+	}
+	taken := map[key]Claimant{}
+	problems := make([]string, len(claimants))
+	for _, i := range order {
+		c := claimants[i]
+		if c.Network.IsZero() {
+			continue // nothing is fixed on the cluster network
+		}
+		parts := c.Identity.parts()
+		for _, what := range parts {
+			if winner, ok := taken[key{c.Network, what}]; ok && winner.Volume != c.Volume {
+				problems[i] = fmt.Sprintf("%s on network %s is of %s already: choose another", what, c.Network, winner.Who)
+				break
+			}
+		}
+		if problems[i] != "" {
+			continue
+		}
+		for _, what := range parts {
+			if _, ok := taken[key{c.Network, what}]; !ok {
+				taken[key{c.Network, what}] = c
+			}
+		}
+	}
+	return problems
+}
+
+// parts are the addresses and the MAC one by one, as Shared words them. The
+// prefix length of an address makes no difference.
+func (i Identity) parts() []string {
+	var parts []string
+	for _, ip := range i.IPs() {
+		address, _, _ := strings.Cut(ip, "/")
+		parts = append(parts, "address "+address)
+	}
+	if i.MAC != "" {
+		parts = append(parts, "MAC address "+i.MAC)
+	}
+	return parts
+}
