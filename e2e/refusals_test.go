@@ -50,6 +50,13 @@ func TestSettingsAreJudged(t *testing.T) {
 		t.Error("a setting of an unknown name was created")
 	}
 	says(`metadata.name: Unsupported value: "storage-netwrok"`, out)
+	for _, elsewhere := range []string{"default", "fairlead-system"} {
+		out, err := c.Kubectl(t.Context(), "apiVersion: fairlead.io/v1alpha1\nkind: Setting\nmetadata: {name: priority-class, namespace: "+elsewhere+"}\nvalue: x\n", "create", "-f", "-")
+		if err == nil {
+			t.Errorf("a setting was created in namespace %s, where nobody reads it", elsewhere)
+		}
+		says(`set priority-class in namespace "longhorn-system" (longhorn)`, out)
+	}
 
 	// Pending, with its blockers; then told in every place where one may look.
 	c.set(system, "storage-network", netA)
