@@ -58,6 +58,14 @@ func TestSettingsAreJudged(t *testing.T) {
 		says(`set priority-class in namespace "longhorn-system" (longhorn)`, out)
 	}
 
+	out, err = c.Kubectl(t.Context(), "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: misspelled, namespace: default, annotations: {fairlead.io/volume-netwrok: x/y}}\n"+
+		"spec: {accessModes: [ReadWriteMany], resources: {requests: {storage: 1Gi}}, storageClassName: none}\n", "create", "-f", "-")
+	if err != nil {
+		t.Error(err)
+	}
+	says("annotation fairlead.io/volume-netwrok is unknown to Fairlead and has no effect: did you mean fairlead.io/volume-network?", out)
+	says("annotation fairlead.io/volume-mack is unknown", c.kubectl("annotate", "pvc", "misspelled", "fairlead.io/volume-mack=x"))
+
 	// Pending, with its blockers; then told in every place where one may look.
 	c.set(system, "storage-network", netA)
 	says("Warning: accepted; will be applied when these RWX volumes are detached: pvc-117d3553 (node-2, pod default/web-0). Then 3 CSI plugin pods restart.",
