@@ -13,9 +13,10 @@ import (
 	"github.com/fairlead-io/fairlead/storage"
 )
 
-// Requests are what annotations ask for volumes of the profile.
+// Requests are what annotations ask for RWX volumes of the profile. Those of other
+// volumes have no effect: no server pod serves them over NFS.
 type Requests struct {
-	// ByVolume has every volume that Kubernetes knows.
+	// ByVolume has every RWX volume that Kubernetes knows.
 	ByVolume map[string]storage.Request
 	// ClassOf names the StorageClass of a volume.
 	ClassOf map[string]string
@@ -54,7 +55,7 @@ func (r *Reader) Requests(ctx context.Context) (Requests, error) {
 		pv := &volumes.Items[i]
 		claim := claims.of(pv)
 		delete(claims, claim.Namespace+"/"+claim.Name)
-		if pv.Spec.CSI == nil || pv.Spec.CSI.Driver != r.profile.Driver {
+		if pv.Spec.CSI == nil || pv.Spec.CSI.Driver != r.profile.Driver || !slimVolume(pv).shared {
 			continue
 		}
 		request := storage.Resolve(claim.RequestSource, volumeSource(pv), classes[pv.Spec.StorageClassName])

@@ -60,6 +60,9 @@ func requesting() []client.Object {
 		bound(pv("released"), "reused", "", nil),
 		bound(persistentVolumeOf("static-pv", "by-hand", corev1.ReadWriteMany, nil), "", "", asksFor(teamX)),
 		ebs,
+		// Not served over NFS, so they ask for nothing.
+		bound(persistentVolumeOf("rwo", "rwo", corev1.ReadWriteOnce, nil), "", "fast", asksFor(teamX)),
+		bound(persistentVolumeOf("migratable", "migratable", corev1.ReadWriteMany, map[string]string{migratableAttribute: "true"}), "", "fast", asksFor(teamX)),
 	}
 }
 

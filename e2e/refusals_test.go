@@ -50,6 +50,21 @@ func TestSettingsAreJudged(t *testing.T) {
 		t.Error("a setting of an unknown name was created")
 	}
 	says(`metadata.name: Unsupported value: "storage-netwrok"`, out)
+	for _, elsewhere := range []string{"default", "fairlead-system"} {
+		out, err := c.Kubectl(t.Context(), "apiVersion: fairlead.io/v1alpha1\nkind: Setting\nmetadata: {name: priority-class, namespace: "+elsewhere+"}\nvalue: x\n", "create", "-f", "-")
+		if err == nil {
+			t.Errorf("a setting was created in namespace %s, where nobody reads it", elsewhere)
+		}
+		says(`set priority-class in namespace "longhorn-system" (longhorn)`, out)
+	}
+
+	out, err = c.Kubectl(t.Context(), "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: misspelled, namespace: default, annotations: {fairlead.io/volume-netwrok: x/y}}\n"+
+		"spec: {accessModes: [ReadWriteMany], resources: {requests: {storage: 1Gi}}, storageClassName: none}\n", "create", "-f", "-")
+	if err != nil {
+		t.Error(err)
+	}
+	says("annotation fairlead.io/volume-netwrok is unknown to Fairlead and has no effect: did you mean fairlead.io/volume-network?", out)
+	says("annotation fairlead.io/volume-mack is unknown", c.kubectl("annotate", "pvc", "misspelled", "fairlead.io/volume-mack=x"))
 
 	// Pending, with its blockers; then told in every place where one may look.
 	c.set(system, "storage-network", netA)

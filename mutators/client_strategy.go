@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 
+	jsonv2 "github.com/go-json-experiment/json"
 	"gomodules.xyz/jsonpatch/v2"
 
 	"github.com/fairlead-io/fairlead/storage"
@@ -49,7 +50,7 @@ type TemplateView struct {
 // UnmarshalJSON implements json.Unmarshaler.
 func (t *TemplateView) UnmarshalJSON(data []byte) error {
 	type view TemplateView
-	if err := json.Unmarshal(data, (*view)(t)); err != nil {
+	if err := jsonv2.Unmarshal(data, (*view)(t)); err != nil {
 		return err
 	}
 	t.raw = bytes.Clone(data)

@@ -7,8 +7,9 @@ import (
 )
 
 // The settings that say which workloads may be restarted when their mount has
-// died. Source: Longhorn; they are no danger zone: nothing restarts when they
-// change, and they are in force at once.
+// died. They are not in the danger zone: a change restarts nothing and takes
+// effect at once. Source: longhorn-manager types/setting.go; the blacklist is
+// there from v1.10.1, and empty by default.
 const (
 	AutoDeletePod          Name = "auto-delete-pod-when-volume-detached-unexpectedly"
 	AutoDeletePodBlacklist Name = "blacklist-for-auto-delete-pod-when-volume-detached-unexpectedly"
@@ -18,7 +19,7 @@ func workloadFamily() []Definition {
 	const affects = "workload pods whose mount has died, from the next one on"
 	return []Definition{
 		{Name: AutoDeletePod, Default: "true", Normalize: normalizeBool, Since: "1.1", Affects: affects, Gate: AtOnce},
-		{Name: AutoDeletePodBlacklist, Default: "apps/ReplicaSet;apps/DaemonSet", Normalize: normalizeKinds, Since: "1.10", Affects: affects, Gate: AtOnce},
+		{Name: AutoDeletePodBlacklist, Normalize: normalizeKinds, Since: "1.10", Affects: affects, Gate: AtOnce},
 	}
 }
 

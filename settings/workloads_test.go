@@ -19,7 +19,7 @@ func TestKindsAreReadAsLonghornWritesThem(t *testing.T) {
 		"none":                               {value: ""},
 		"blank":                              {value: " "},
 		"one":                                {value: "apps/StatefulSet", want: []string{"apps/StatefulSet"}},
-		"Longhorn's default":                 {value: "apps/ReplicaSet;apps/DaemonSet", want: []string{"apps/ReplicaSet", "apps/DaemonSet"}},
+		"ReplicaSets and DaemonSets":         {value: "apps/ReplicaSet;apps/DaemonSet", want: []string{"apps/ReplicaSet", "apps/DaemonSet"}},
 		"space around each":                  {value: " apps/ReplicaSet ; apps/DaemonSet ", want: []string{"apps/ReplicaSet", "apps/DaemonSet"}},
 		"nothing between semicolons":         {value: ";apps/ReplicaSet;;", want: []string{"apps/ReplicaSet"}},
 		"the core group":                     {value: "/ReplicationController", want: []string{"/ReplicationController"}},
@@ -75,5 +75,13 @@ func TestSettingsOfWorkloadsAreNoDangerZone(t *testing.T) {
 		if slices.ContainsFunc(DangerZone(), func(d Definition) bool { return d.Name == name }) {
 			t.Errorf("%s is in the danger zone", name)
 		}
+	}
+}
+
+// Longhorn 1.10.1 to 1.12 has the same default: no kind of controller is spared.
+func TestBlacklistIsEmptyByDefault(t *testing.T) {
+	d, _ := Lookup(string(AutoDeletePodBlacklist))
+	if d.Default != "" {
+		t.Errorf("the default is %q", d.Default)
 	}
 }

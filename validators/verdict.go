@@ -19,6 +19,7 @@ const (
 	ReasonApplies       = "accepted, applied now"
 	ReasonInvalidValue  = "invalid value"
 	ReasonUnknown       = "unknown setting"
+	ReasonNamespace     = "wrong namespace"
 	ReasonNotDeletable  = "can't be deleted"
 	ReasonNoSuchNetwork = "no such network"
 	ReasonInUse         = "network in use"

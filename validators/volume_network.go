@@ -63,18 +63,23 @@ func (v *Verdict) checkSyntax(kind string, annotations map[string]string) {
 	}
 }
 
+// checkVolumeNetworkExists refuses the name of a network that does not exist,
+// where the configuration says so. Else tellEffect warns of it.
 func (v *Verdict) checkVolumeNetworkExists(text string, facts VolumeNetworkFacts) {
 	network, err := storage.ParseNetwork(text)
-	if err != nil || network.IsZero() || !facts.NetworksKnown || slices.Contains(facts.Networks, network) {
+	if err != nil || facts.MissingPolicy != Refuse || !facts.isMissing(network) {
 		return
 	}
-	message := fmt.Sprintf("there is no NetworkAttachmentDefinition %s%s; the volume stays where it is until it is created", network, hint(facts.Networks))
-	if facts.MissingPolicy == Refuse {
-		v.Reason = ReasonNoSuchNetwork
-		v.Problems = append(v.Problems, field.Invalid(annotation(storage.VolumeNetworkAnnotation), text, message))
-		return
-	}
-	v.Warnings = append(v.Warnings, message)
+	v.Reason = ReasonNoSuchNetwork
+	v.Problems = append(v.Problems, field.Invalid(annotation(storage.VolumeNetworkAnnotation), text, facts.missingMessage(network)))
+}
+
+func (f VolumeNetworkFacts) isMissing(n storage.Network) bool {
+	return !n.IsZero() && f.NetworksKnown && !slices.Contains(f.Networks, n)
+}
+
+func (f VolumeNetworkFacts) missingMessage(n storage.Network) string {
+	return fmt.Sprintf("there is no NetworkAttachmentDefinition %s%s; volumes stay where they are, and no pod restarts for it, until you create it", n, hint(f.Networks))
 }
 
 // checkNobodyHas refuses what another volume has on the same network.
@@ -133,8 +138,14 @@ func (f VolumeNetworkFacts) noEffect(kind string, o VolumeAsking, request storag
 	return ""
 }
 
-// tellEffect says what the change waits for.
+// tellEffect says what the change waits for. While the network does not exist,
+// that is all: nothing restarts, and detaching the volume changes nothing.
 func (v *Verdict) tellEffect(request storage.Request, facts VolumeNetworkFacts) {
+	if facts.isMissing(request.Network) {
+		v.Reason = ReasonPending
+		v.Warnings = append(v.Warnings, facts.missingMessage(request.Network))
+		return
+	}
 	place, ready := facts.Rollout.Record.Place(request)
 	if !ready {
 		v.Reason = ReasonPending

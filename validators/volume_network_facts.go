@@ -1,6 +1,9 @@
 package validators
 
 import (
+	"iter"
+	"maps"
+
 	"github.com/fairlead-io/fairlead/settings"
 	"github.com/fairlead-io/fairlead/storage"
 )
@@ -30,6 +33,9 @@ type VolumeAsking struct {
 		} `json:"csi"`
 	} `json:"spec"`
 }
+
+// AnnotationKeys are those of the object.
+func (o VolumeAsking) AnnotationKeys() iter.Seq[string] { return maps.Keys(o.Metadata.Annotations) }
 
 // VolumeNetworkFacts are the facts that such an object is judged by, read live.
 type VolumeNetworkFacts struct {

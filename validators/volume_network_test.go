@@ -69,13 +69,20 @@ func TestVolumeNetwork(t *testing.T) {
 		"no such network": {
 			annotations: map[string]string{askNetwork: "team-y/nfs"}, reason: ReasonPending,
 			warnings: []string{
-				"there is no NetworkAttachmentDefinition team-y/nfs (in this cluster: kube-system/storage-net, team-x/nfs); the volume stays where it is until it is created",
-				"accepted; 2 CSI plugin pods restart to join network team-y/nfs, each when no RWX volume is attached on its node",
+				"there is no NetworkAttachmentDefinition team-y/nfs (in this cluster: kube-system/storage-net, team-x/nfs); volumes stay where they are, and no pod restarts for it, until you create it",
 			},
+		},
+		"no such network, named by the class": {
+			annotations: map[string]string{askAddress: "10.0.0.9"}, reason: ReasonPending,
+			change: func(_ *VolumeAsking, f *VolumeNetworkFacts) {
+				f.Class = storage.RequestSource{Kind: storage.ClassKind, Name: "fast", Annotations: map[string]string{askNetwork: "team-y/nfs"}}
+				f.Concerned = []storage.Volume{attached}
+			},
+			warnings: []string{"there is no NetworkAttachmentDefinition team-y/nfs (in this cluster: kube-system/storage-net, team-x/nfs); volumes stay where they are, and no pod restarts for it, until you create it"},
 		},
 		"no such network, refused": {
 			annotations: map[string]string{askNetwork: "team-y/nfs"}, change: func(_ *VolumeAsking, f *VolumeNetworkFacts) { f.MissingPolicy = Refuse }, reason: ReasonNoSuchNetwork,
-			problems: []string{`metadata.annotations[fairlead.io/volume-network]: Invalid value: "team-y/nfs": there is no NetworkAttachmentDefinition team-y/nfs (in this cluster: kube-system/storage-net, team-x/nfs); the volume stays where it is until it is created`},
+			problems: []string{`metadata.annotations[fairlead.io/volume-network]: Invalid value: "team-y/nfs": there is no NetworkAttachmentDefinition team-y/nfs (in this cluster: kube-system/storage-net, team-x/nfs); volumes stay where they are, and no pod restarts for it, until you create it`},
 		},
 		"an address of another volume, on the network of all": {
 			annotations: map[string]string{askAddress: "10.0.0.9/24"}, reason: ReasonAddressTaken,

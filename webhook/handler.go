@@ -3,6 +3,7 @@ package webhook
 import (
 	"context"
 	"errors"
+	"iter"
 	"log/slog"
 	"net/http"
 	"time"
@@ -10,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fairlead-io/fairlead/mutators"
+	"github.com/fairlead-io/fairlead/validators"
 )
 
 // rule is one entry of a webhook configuration: the kinds that it may be sent
@@ -50,6 +52,9 @@ func handle[V any](rule rule[V], metrics *Metrics, log *slog.Logger) http.Handle
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
+		if o, ok := any(request.Object).(annotated); ok && request.Object != nil {
+			decision.Warnings = append(decision.Warnings, validators.CheckAnnotations(o.AnnotationKeys())...)
+		}
 		response, err := decision.response(request.UID)
 		if err != nil {
 			observed.done(outcomeError, "bad response", started)
@@ -71,6 +76,9 @@ func handle[V any](rule rule[V], metrics *Metrics, log *slog.Logger) http.Handle
 		}
 	})
 }
+
+// annotated is a view whose annotations may be misspelled.
+type annotated interface{ AnnotationKeys() iter.Seq[string] }
 
 // object names what a review is about; there is room for what a line adds.
 func object[V any](r *Request[V]) []slog.Attr {

@@ -61,7 +61,7 @@ func Registration(profiles []storage.Profile) (*admissionregistrationv1.Mutating
 		)
 		validating.Webhooks = append(validating.Webhooks, validateSettings(p))
 	}
-	validating.Webhooks = append(validating.Webhooks, validateNetworks(), validateVolumeNetworks())
+	validating.Webhooks = append(validating.Webhooks, validateNetworks(), validateVolumeNetworks(), validateStraySettings(profiles))
 	return mutating, validating
 }
 

@@ -1,14 +1,11 @@
 package webhook
 
 import (
-	"fmt"
-	"strings"
-
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/fairlead-io/fairlead/storage"
+	"github.com/fairlead-io/fairlead/validators"
 )
 
 // validateVolumeNetworks sees claims, which are in every namespace and which
@@ -30,20 +27,17 @@ func validateVolumeNetworks() admissionregistrationv1.ValidatingWebhook {
 		TimeoutSeconds:          ptr.To(validateTimeout),
 		AdmissionReviewVersions: []string{"v1"},
 		MatchConditions: []admissionregistrationv1.MatchCondition{
-			condition("asks-anew", volumeAnnotations()+".exists(a, request.operation == 'UPDATE' ? "+
-				"object.metadata.?annotations[?a] != oldObject.metadata.?annotations[?a] : object.metadata.?annotations[?a].hasValue())"),
+			condition("annotation-of-fairlead-changed", annotationChanged),
 		},
 	}
 }
 
-// volumeAnnotations lists in CEL what asks for a network for one volume.
-func volumeAnnotations() string {
-	var keys []string
-	for _, key := range storage.VolumeAnnotations() {
-		keys = append(keys, fmt.Sprintf("'%s'", key))
-	}
-	return "[" + strings.Join(keys, ", ") + "]"
-}
+// annotationChanged, in CEL: an annotation with Fairlead's prefix is new, has
+// another value or is gone. Misspelled ones count, so that they can be warned of.
+const annotationChanged = "object.metadata.?annotations.orValue({}).exists(a, a.startsWith('" + validators.AnnotationPrefix + "') && " +
+	"(request.operation != 'UPDATE' || object.metadata.?annotations[?a] != oldObject.metadata.?annotations[?a])) || " +
+	"request.operation == 'UPDATE' && oldObject.metadata.?annotations.orValue({}).exists(a, a.startsWith('" + validators.AnnotationPrefix + "') && " +
+	"!object.metadata.?annotations[?a].hasValue())"
 
 // ofCluster is for kinds that have no namespace.
 func ofCluster(rule admissionregistrationv1.RuleWithOperations) admissionregistrationv1.RuleWithOperations {

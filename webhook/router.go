@@ -27,6 +27,7 @@ const (
 	entrySettingValues       = "setting-values"
 	entryNetworks            = "networks"
 	entryVolumeNetworks      = "volume-networks"
+	entryStraySettings       = "stray-settings"
 
 	// Those of fencing.
 	entryAttachmentMarks    = "attachment-marks"
@@ -45,6 +46,7 @@ func validatePath(profile, entry string) string { return "/validate/" + profile 
 const (
 	networksPath       = "/validate/" + entryNetworks
 	volumeNetworksPath = "/validate/" + entryVolumeNetworks
+	straySettingsPath  = "/validate/" + entryStraySettings
 
 	// One entry is for all storage systems that are fenced: they are told apart by driver.
 	attachmentMarksPath    = "/mutate/" + entryAttachmentMarks
@@ -67,7 +69,7 @@ type routes struct {
 func NewRouter(c *config.Configuration, profiles []Profile, fencing *Fencing, metrics *Metrics, log *slog.Logger) http.Handler {
 	r := routes{chi.NewRouter(), metrics, log}
 	r.Use(recoverer(log))
-	var told, asked []Profile
+	var told, asked, judged []Profile
 	for _, p := range profiles {
 		pods, services := p.Duties.Pods == config.On, p.Duties.Services == config.On
 		// Where the storage system rolls out by itself, clients stay as it builds them.
@@ -81,6 +83,9 @@ func NewRouter(c *config.Configuration, profiles []Profile, fencing *Fencing, me
 		serve(r, mutatePath(p.Name, entryShareManagers), services, p.shareManagers(c.ClusterDomain))
 		serve(r, mutatePath(p.Name, entrySettingValues), p.Duties.Settings != config.Off, p.settingValues())
 		serve(r, validatePath(p.Name, entrySettings), p.Duties.Settings != config.Off, p.settings(c.Networks.Missing))
+		if p.Duties.Settings != config.Off {
+			judged = append(judged, p)
+		}
 		if p.Duties.Networks == config.On {
 			told = append(told, p)
 		}
@@ -88,6 +93,7 @@ func NewRouter(c *config.Configuration, profiles []Profile, fencing *Fencing, me
 			asked = append(asked, p)
 		}
 	}
+	serve(r, straySettingsPath, len(judged) > 0, straySettings(judged))
 	serve(r, networksPath, len(told) > 0, networks(told, c.Networks.InUse))
 	serve(r, volumeNetworksPath, len(asked) > 0, volumeNetworks(asked, c.Networks.Missing))
 	fencing.routes(r)

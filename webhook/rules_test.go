@@ -206,7 +206,7 @@ func TestFactsUnavailable(t *testing.T) {
 		for path, review := range reviewsOfEveryPath() {
 			status, _ := h.post(path, review)
 			// Those that refuse by themselves, and those that need no facts.
-			others := []string{clientPodsPath, valuesPath, "/validate/longhorn/settings", attachmentsPath, attachmentMarksPath, nodeFenceOverridesPath, nodeFencesPath}
+			others := []string{clientPodsPath, valuesPath, "/validate/longhorn/settings", attachmentsPath, attachmentMarksPath, nodeFenceOverridesPath, nodeFencesPath, straySettingsPath}
 			if reads := !slices.Contains(others, path); reads && status != http.StatusInternalServerError {
 				t.Errorf("%s: got %d", path, status)
 			}
@@ -229,6 +229,7 @@ func reviewsOfEveryPath() map[string]string {
 		"/mutate/longhorn/services":                   reviewOf(serviceKind, create),
 		"/mutate/longhorn/sharemanagers":              reviewOf(shareKind, create),
 		"/validate/longhorn/settings":                 settingReview(settingKind, "CREATE", "storage-network", `{"metadata":{"name":"storage-network"},"value":"x"}`),
+		straySettingsPath:                             strayReview("default"),
 		networksPath:                                  reviewOf(networkKind, create),
 		volumeNetworksPath:                            reviewOf(claimKind, `"namespace":"default","name":"data","operation":"CREATE","object":{"metadata":{"name":"data","annotations":{"fairlead.io/volume-network":"nfs"}}}`),
 		attachmentMarksPath:                           attachmentReview("pv-a", "node-2"),
@@ -282,7 +283,7 @@ func TestEachDutySwitchesItsOwnRules(t *testing.T) {
 		"pods":     {func(d *config.Duties) { d.Pods = config.Off }, append(built, clientPodsPath, "/mutate/longhorn/server-pods", "/mutate/longhorn/client-template")},
 		"services": {func(d *config.Duties) { d.Services = config.Off }, []string{"/mutate/longhorn/services", "/mutate/longhorn/sharemanagers"}},
 		// Who does not roll out the network of all does not roll out others.
-		"settings": {func(d *config.Duties) { d.Settings = config.Off }, append(built, "/validate/longhorn/settings", valuesPath, volumeNetworksPath, clientPodsPath, "/mutate/longhorn/client-template")},
+		"settings": {func(d *config.Duties) { d.Settings = config.Off }, append(built, "/validate/longhorn/settings", valuesPath, volumeNetworksPath, straySettingsPath, clientPodsPath, "/mutate/longhorn/client-template")},
 		// Who only guards settings builds nothing by them, and leaves clients to the storage system.
 		"applying settings": {func(d *config.Duties) { d.Settings = config.Guard }, append(built, volumeNetworksPath, clientPodsPath, "/mutate/longhorn/client-template")},
 		"volumeNetworks":    {func(d *config.Duties) { d.VolumeNetworks = config.Off }, []string{volumeNetworksPath}},

@@ -23,6 +23,9 @@ func volumeNetworks(profiles []Profile, missing config.Strictness) rule[validato
 			{Group: "storage.k8s.io", Version: "v1", Kind: storage.ClassKind},
 		},
 		decide: func(ctx context.Context, r *Request[validators.VolumeAsking]) (Decision, error) {
+			if !asksAnew(r) { // it is here for an annotation that nobody knows
+				return Decision{Outcome: outcomeAllowed, Reason: validators.ReasonValid}, nil
+			}
 			// A name that the API server has yet to make up is not on the object.
 			object := *r.Object
 			object.Metadata.Namespace = r.Namespace
@@ -38,6 +41,20 @@ func volumeNetworks(profiles []Profile, missing config.Strictness) rule[validato
 			return fromVerdict(validators.ValidateVolumeNetwork(r.Kind.Kind, object, a.facts), resource, r.Name), nil
 		},
 	}
+}
+
+// asksAnew tells whether an annotation that asks for a network for one volume
+// comes, changes or goes.
+func asksAnew(r *Request[validators.VolumeAsking]) bool {
+	var old map[string]string
+	if r.OldObject != nil {
+		old = r.OldObject.Metadata.Annotations
+	}
+	return slices.ContainsFunc(storage.VolumeAnnotations(), func(key string) bool {
+		was, before := old[key]
+		is, now := r.Object.Metadata.Annotations[key]
+		return before != now || was != is
+	})
 }
 
 // asking gathers, live, what one object that asks is judged by.

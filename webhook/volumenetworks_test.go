@@ -91,6 +91,10 @@ func TestVolumeNetworksOverTheWire(t *testing.T) {
 				`"object":{"metadata":{"name":"fast","annotations":{"fairlead.io/volume-network":"kube-system/backup-net"}},"provisioner":"driver.longhorn.io"}`),
 			warnings: []string{"accepted; 1 CSI plugin pod restarts to join network kube-system/backup-net, each when no RWX volume is attached on its node", attached},
 		},
+		"misspelled": {
+			review: claim("fairlead.io/volume-netwrok", "team-x/nfs"),
+			warnings: []string{"annotation fairlead.io/volume-netwrok is unknown to Fairlead and has no effect: did you mean fairlead.io/volume-network?"},
+		},
 		"a class of somebody else": {
 			review: reviewOf(classKind, `"resource":{"group":"storage.k8s.io","version":"v1","resource":"storageclasses"},"name":"ebs","operation":"CREATE",`+
 				`"object":{"metadata":{"name":"ebs","annotations":{"fairlead.io/volume-network":"team-x/nfs"}},"provisioner":"ebs.csi.aws.com"}`),
@@ -138,5 +142,21 @@ func TestServiceGoesWhereItsVolumeAsks(t *testing.T) {
 				t.Errorf("got  %s\nwant %s", got, test.patch)
 			}
 		})
+	}
+}
+
+func TestMisspelledAnnotationsAreWarnedOfWhereSeen(t *testing.T) {
+	const misspelled = `{"metadata":{"annotations":{"fairlead.io/optout":"true","a":"b"}}}`
+	h := newRig(t, fakeClient(t, onNetwork()...))
+	for path, review := range map[string]string{
+		clientPodsPath:                     reviewOf(podKind, `"namespace":"longhorn-system","operation":"CREATE","object":`+misspelled),
+		"/mutate/longhorn/server-pods":     reviewOf(podKind, `"namespace":"longhorn-system","operation":"CREATE","object":`+misspelled),
+		"/mutate/longhorn/client-template": reviewOf(daemonSetKind, `"namespace":"longhorn-system","operation":"CREATE","object":{"spec":{"template":`+misspelled+`}}`),
+		"/mutate/longhorn/services":        reviewOf(serviceKind, `"namespace":"longhorn-system","operation":"CREATE","object":`+misspelled),
+	} {
+		want := "annotation fairlead.io/optout is unknown to Fairlead and has no effect: did you mean fairlead.io/opt-out?"
+		if got := h.ask(t, path, review); !slices.Contains(got.Warnings, want) {
+			t.Errorf("%s: warnings %q", path, got.Warnings)
+		}
 	}
 }

@@ -228,7 +228,7 @@ func TestWhatFailsForOnePodDoesNotKeepTheOthers(t *testing.T) {
 
 func TestWhatIsSaidOfDeadMounts(t *testing.T) {
 	const dead = "volume v-shared was mounted before 2027-01-15T08:00:13Z, when the network of the CSI plugin pod on its node was made anew: its NFS mount does not answer"
-	w := atRest(t)
+	w := atRest(t, sparesReplicaSets)
 	w.slot("web-1").blocked = true
 	w.slot("web-0").optOut, w.slot("web-0").pod.optOut = true, true
 	w.publishWorkload(w.slot("web-0").pod)
@@ -259,8 +259,22 @@ func TestWhatIsSaidOfDeadMounts(t *testing.T) {
 	}
 }
 
-func TestDeadMountsThatStayAreCounted(t *testing.T) {
+// Longhorn's blacklist is empty by default.
+func TestReplicaSetPodsRestartByDefault(t *testing.T) {
 	w := atRest(t)
+	w.newSandbox("node-1")
+	w.look()
+	if !slices.ContainsFunc(w.notes, func(note string) bool { return strings.HasPrefix(note, "Remount: restarted pod rs-x on node-1") }) {
+		t.Fatalf("got %q", w.notes)
+	}
+}
+
+func sparesReplicaSets(w *world) {
+	w.set(settings.AutoDeletePodBlacklist, "apps/ReplicaSet;apps/DaemonSet")
+}
+
+func TestDeadMountsThatStayAreCounted(t *testing.T) {
+	w := atRest(t, sparesReplicaSets)
 	w.newSandbox("node-1")
 	w.look()
 	count := func() map[string]float64 {

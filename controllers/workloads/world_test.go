@@ -484,10 +484,7 @@ func (p *workloadPod) dead() bool {
 }
 
 func (w *world) blacklist(values map[settings.Name]string) []string {
-	if text, ok := values[settings.AutoDeletePodBlacklist]; ok {
-		return settings.Kinds(text)
-	}
-	return []string{"apps/ReplicaSet", "apps/DaemonSet"} // the default
+	return settings.Kinds(values[settings.AutoDeletePodBlacklist]) // none by default
 }
 
 func (w *world) set(name settings.Name, value string) {

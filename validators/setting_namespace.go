@@ -1,0 +1,32 @@
+package validators
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/fairlead-io/fairlead/storage"
+)
+
+// ValidateSettingNamespace refuses a setting of Fairlead's own group in a
+// namespace from which no profile reads settings, and names the right namespace.
+// Without this rule the value is stored and never takes effect.
+//
+// Objects: settings.fairlead.io outside the namespaces of all profiles, created or
+// with another value. Deletions and changes of labels pass.
+func ValidateSettingNamespace(name, namespace string, profiles []storage.Profile) Verdict {
+	if slices.ContainsFunc(profiles, func(p storage.Profile) bool { return p.Namespace == namespace }) {
+		return Verdict{Reason: ReasonValid}
+	}
+	var served []string
+	for _, p := range profiles {
+		served = append(served, fmt.Sprintf("%q (%s)", p.Namespace, p.Name))
+	}
+	return Verdict{Reason: ReasonNamespace, Problems: field.ErrorList{field.Invalid(
+		field.NewPath("metadata", "namespace"), namespace,
+		fmt.Sprintf("Fairlead reads no settings from namespace %q, so the value would never take effect: set %s in namespace %s",
+			namespace, name, strings.Join(served, " or ")),
+	)}}
+}
