@@ -25,9 +25,15 @@ import (
 type Live struct {
 	client.Reader
 	pods func(any) (any, error)
-	// custom reads Longhorn's kinds; nil reads them through Reader.
-	custom *customReader
-	turns  *semaphore.Weighted
+	// streams read the kinds with the longest lists; what none reads comes through Reader.
+	streams []streamed
+	turns   *semaphore.Weighted
+}
+
+// streamed decodes lists of some kinds while they arrive.
+type streamed interface {
+	reads(client.ObjectList) bool
+	each(context.Context, client.ObjectList, func(runtime.Object) error, ...client.ListOption) error
 }
 
 // NewLive pages through what a client of the API server reads.
@@ -35,15 +41,19 @@ func NewLive(api client.Reader, profiles []storage.Profile) *Live {
 	return &Live{Reader: api, pods: slimPods(profiles), turns: semaphore.NewWeighted(heavyAtOnce)}
 }
 
-// Streaming decodes Longhorn's objects, which are big and come as JSON, while
-// they arrive.
+// Streaming decodes Longhorn's objects, PersistentVolumes and claims while they arrive.
 func (l *Live) Streaming(config *rest.Config, connection *http.Client, mapper meta.RESTMapper, scheme *runtime.Scheme) (*Live, error) {
-	api, err := apiutil.RESTClientForGVK(longhorn.GroupVersion.WithKind("Volume"), true, false, config, serializer.NewCodecFactory(scheme), connection)
+	codecs, parameters := serializer.NewCodecFactory(scheme), runtime.NewParameterCodec(scheme)
+	core, err := apiutil.RESTClientForGVK(corev1.SchemeGroupVersion.WithKind(storage.VolumeKind), false, false, config, codecs, connection)
+	if err != nil {
+		return nil, fmt.Errorf("building the client of PersistentVolumes: %w", err)
+	}
+	custom, err := apiutil.RESTClientForGVK(longhorn.GroupVersion.WithKind("Volume"), true, false, config, codecs, connection)
 	if err != nil {
 		return nil, fmt.Errorf("building the client of Longhorn's kinds: %w", err)
 	}
 	streaming := *l
-	streaming.custom = &customReader{api: api, mapper: mapper, scheme: scheme, parameters: runtime.NewParameterCodec(scheme)}
+	streaming.streams = []streamed{&protoLists{core, parameters}, &jsonLists{custom, mapper, scheme, parameters}}
 	return &streaming, nil
 }
 
@@ -98,8 +108,10 @@ func (l *Live) slim(o runtime.Object) (any, error) {
 
 // each visits all objects of a list, page by page.
 func (l *Live) each(ctx context.Context, list client.ObjectList, visit func(runtime.Object) error, options ...client.ListOption) error {
-	if l.custom != nil && l.custom.reads(list) {
-		return l.custom.each(ctx, list, visit, options...)
+	for _, s := range l.streams {
+		if s.reads(list) {
+			return s.each(ctx, list, visit, options...)
+		}
 	}
 	return eachPage(ctx, l.Reader, list, func() error { return meta.EachListItem(list, visit) }, options...)
 }
@@ -132,7 +144,7 @@ func pageOf(list client.ObjectList) int64 {
 }
 
 // forEach visits all objects of a list, for reading only: page by page where they
-// come from the API server.
+// come from the API server. An object is valid until take returns.
 func forEach[T client.Object](ctx context.Context, from client.Reader, list client.ObjectList, take func(T), options ...client.ListOption) error {
 	visit := func(o runtime.Object) error {
 		take(o.(T))

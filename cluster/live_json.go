@@ -19,55 +19,61 @@ import (
 	"github.com/fairlead-io/fairlead/cluster/longhorn"
 )
 
-// customReader lists custom resources, which the API server has only as JSON.
-// An engine alone may have hundreds of snapshots in its status: whatever its Go
-// type has no field for is skipped while it arrives.
-type customReader struct {
+// jsonLists lists Longhorn's objects, which the API server has only as JSON. An
+// engine alone may have hundreds of snapshots in its status: whatever its Go type
+// has no field for is skipped while it arrives.
+type jsonLists struct {
 	api        rest.Interface
 	mapper     meta.RESTMapper
 	scheme     *runtime.Scheme
 	parameters runtime.ParameterCodec
 }
 
-func (c *customReader) reads(list client.ObjectList) bool {
-	gvk, err := apiutil.GVKForObject(list, c.scheme)
+func (j *jsonLists) reads(list client.ObjectList) bool {
+	gvk, err := apiutil.GVKForObject(list, j.scheme)
 	return err == nil && gvk.GroupVersion() == longhorn.GroupVersion
 }
 
-func (c *customReader) each(ctx context.Context, list client.ObjectList, visit func(runtime.Object) error, options ...client.ListOption) error {
-	gvk, err := apiutil.GVKForObject(list, c.scheme)
+func (j *jsonLists) each(ctx context.Context, list client.ObjectList, visit func(runtime.Object) error, options ...client.ListOption) error {
+	gvk, err := apiutil.GVKForObject(list, j.scheme)
 	if err != nil {
 		return err
 	}
 	gvk.Kind = strings.TrimSuffix(gvk.Kind, "List")
-	mapping, err := c.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	mapping, err := j.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if err != nil {
 		return err
 	}
-	items := reflect.TypeOf(list).Elem()
-	field, _ := items.FieldByName("Items")
+	field, _ := reflect.TypeOf(list).Elem().FieldByName("Items")
+	return eachStreamed(ctx, j.api, j.parameters, mapping.Resource.Resource, options, nil,
+		func(body io.Reader) (string, error) { return decodeList(body, field.Type.Elem(), visit) })
+}
+
+// eachStreamed requests page after page, and has each decoded while it arrives.
+func eachStreamed(ctx context.Context, api rest.Interface, parameters runtime.ParameterCodec, resource string, options []client.ListOption,
+	adjust func(*rest.Request) *rest.Request, decode func(io.Reader) (next string, _ error),
+) error {
 	var o client.ListOptions
 	o.ApplyOptions(options)
 	for {
 		o.Limit = largePage
-		request := c.api.Get().NamespaceIfScoped(o.Namespace, mapping.Scope.Name() == meta.RESTScopeNameNamespace).
-			Resource(mapping.Resource.Resource).VersionedParams(o.AsListOptions(), c.parameters)
-		if o.Continue, err = streamPage(ctx, request, field.Type.Elem(), visit); err != nil || o.Continue == "" {
+		request := api.Get().NamespaceIfScoped(o.Namespace, o.Namespace != "").Resource(resource).VersionedParams(o.AsListOptions(), parameters)
+		if adjust != nil {
+			request = adjust(request)
+		}
+		body, err := request.Stream(ctx)
+		if err != nil {
 			return err
 		}
+		o.Continue, err = decode(body)
+		_ = body.Close()
+		if err != nil {
+			return fmt.Errorf("reading a page of %s: %w", resource, err)
+		}
+		if o.Continue == "" {
+			return nil
+		}
 	}
-}
-
-func streamPage(ctx context.Context, request *rest.Request, item reflect.Type, visit func(runtime.Object) error) (next string, err error) {
-	body, err := request.Stream(ctx)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = body.Close() }()
-	if next, err = decodeList(body, item, visit); err != nil {
-		return "", fmt.Errorf("reading a list of %s: %w", item.Name(), err)
-	}
-	return next, nil
 }
 
 // lenient: the API server has checked what it sends. Managed fields are most of
