@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"google.golang.org/protobuf/encoding/protowire"
 	corev1 "k8s.io/api/core/v1"
@@ -14,18 +15,39 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/storage"
 )
 
-// fieldMask are the fields of a message that are kept, by number; nil keeps all.
-// The numbers are those of generated.proto in k8s.io/api and k8s.io/apimachinery.
-type fieldMask map[protowire.Number]fieldMask
+// fieldMask is what is kept of a message. The numbers of fields are those of
+// generated.proto in k8s.io/api and k8s.io/apimachinery.
+type fieldMask struct {
+	// fields that are kept, whole where their mask is nil.
+	fields map[protowire.Number]*fieldMask
+	// keys that are kept, where the message is one entry of a map.
+	keys []string
+}
 
 var (
-	// name, namespace, uid, annotations
-	keptMetadata = fieldMask{1: nil, 3: nil, 5: nil, 12: nil}
-	keptClaim    = fieldMask{1: keptMetadata}
-	// spec: csi (driver, volumeHandle, volumeAttributes), accessModes, claimRef, storageClassName; status: phase
-	keptVolume = fieldMask{1: keptMetadata, 2: {2: {22: {1: nil, 2: nil, 5: nil}}, 3: nil, 4: {2: nil, 3: nil, 4: nil}, 6: nil}, 3: {1: nil}}
+	keptMetadata = &fieldMask{fields: map[protowire.Number]*fieldMask{
+		1: nil, 3: nil, 5: nil, // name, namespace, uid
+		12: {keys: storage.VolumeAnnotations()},
+	}}
+	keptClaim  = &fieldMask{fields: map[protowire.Number]*fieldMask{1: keptMetadata}}
+	keptVolume = &fieldMask{fields: map[protowire.Number]*fieldMask{
+		1: keptMetadata,
+		2: {fields: map[protowire.Number]*fieldMask{ // spec
+			2: {fields: map[protowire.Number]*fieldMask{22: keptCSI}},
+			3: nil,                                                               // accessModes
+			4: {fields: map[protowire.Number]*fieldMask{2: nil, 3: nil, 4: nil}}, // claimRef: namespace, name, uid
+			6: nil,                                                               // storageClassName
+		}},
+		3: {fields: map[protowire.Number]*fieldMask{1: nil}}, // status: phase
+	}}
+	keptCSI = &fieldMask{fields: map[protowire.Number]*fieldMask{
+		1: nil, 2: nil, // driver, volumeHandle
+		5: {keys: []string{migratableAttribute, engineAttribute}},
+	}}
 )
 
 const (
@@ -80,34 +102,57 @@ func (p *protoLists) each(ctx context.Context, list client.ObjectList, visit fun
 		func(body io.Reader) (string, error) { return decodeProtoList(body, take) })
 }
 
-// appendKept appends the fields of a message that the mask has.
-func (m fieldMask) appendKept(to, message []byte) ([]byte, error) {
+// appendKept appends what the mask keeps of a message.
+func (m *fieldMask) appendKept(to, message []byte) ([]byte, error) {
 	for len(message) > 0 {
 		number, kind, tag := protowire.ConsumeTag(message)
 		if tag < 0 {
 			return nil, protowire.ParseError(tag)
 		}
-		value := protowire.ConsumeFieldValue(number, kind, message[tag:])
-		if value < 0 {
-			return nil, protowire.ParseError(value)
+		size := protowire.ConsumeFieldValue(number, kind, message[tag:])
+		if size < 0 {
+			return nil, protowire.ParseError(size)
 		}
-		field := message[:tag+value]
-		message = message[tag+value:]
-		inner, kept := m[number]
-		switch {
-		case !kept:
-		case inner == nil || kind != protowire.BytesType:
-			to = append(to, field...)
-		default:
+		field := message[:tag+size]
+		message = message[tag+size:]
+		inner, kept := m.fields[number]
+		if kept && inner != nil && kind == protowire.BytesType {
 			content, _ := protowire.ConsumeBytes(field[tag:])
-			part, err := inner.appendKept(nil, content)
-			if err != nil {
-				return nil, err
+			if inner.keys == nil {
+				var err error
+				if to, err = inner.appendMessage(append(to, field[:tag]...), content); err != nil {
+					return nil, err
+				}
+				continue
 			}
-			to = protowire.AppendBytes(append(to, field[:tag]...), part)
+			kept = inner.hasKey(content)
+		}
+		if kept {
+			to = append(to, field...)
 		}
 	}
 	return to, nil
+}
+
+// appendMessage appends a message that is cut down, with its length before it.
+func (m *fieldMask) appendMessage(to, message []byte) ([]byte, error) {
+	begin := len(to)
+	to, err := m.appendKept(to, message)
+	if err != nil {
+		return nil, err
+	}
+	var length [binary.MaxVarintLen64]byte
+	return slices.Insert(to, begin, protowire.AppendVarint(length[:0], uint64(len(to)-begin))...), nil
+}
+
+// hasKey tells whether an entry of a map, whose key is its first field, is kept.
+func (m *fieldMask) hasKey(entry []byte) bool {
+	number, kind, tag := protowire.ConsumeTag(entry)
+	if tag < 0 || number != 1 || kind != protowire.BytesType {
+		return false
+	}
+	key, _ := protowire.ConsumeBytes(entry[tag:])
+	return slices.ContainsFunc(m.keys, func(kept string) bool { return kept == string(key) })
 }
 
 var (
