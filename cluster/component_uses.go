@@ -24,25 +24,20 @@ type place struct{ node, engine string }
 
 func (r *Reader) instances(ctx context.Context, managers []longhorn.InstanceManager) (instances, error) {
 	found := instances{map[string][]string{}, map[place][]string{}, make(map[string]place, len(managers))}
+	if r.announces {
+		return found, nil
+	}
 	for i := range managers {
 		m := &managers[i]
 		found.managers[m.Name] = place{m.Spec.NodeID, m.Spec.Engine()}
 	}
-	var engines longhorn.EngineList
-	if err := r.listHere(ctx, &engines, "engines"); err != nil {
+	err := eachHere(ctx, r, &longhorn.EngineList{}, "engines", func(e *longhorn.Engine) { found.add(e.Name, &e.Spec, &e.Status) })
+	if err != nil {
 		return found, err
 	}
-	for i := range engines.Items {
-		e := &engines.Items[i]
-		found.add(e.Name, &e.Spec, &e.Status)
-	}
-	var replicas longhorn.ReplicaList
-	if err := r.listHere(ctx, &replicas, "replicas"); err != nil {
+	err = eachHere(ctx, r, &longhorn.ReplicaList{}, "replicas", func(replica *longhorn.Replica) { found.add(replica.Name, &replica.Spec, &replica.Status) })
+	if err != nil {
 		return found, err
-	}
-	for i := range replicas.Items {
-		replica := &replicas.Items[i]
-		found.add(replica.Name, &replica.Spec, &replica.Status)
 	}
 	return found, nil
 }

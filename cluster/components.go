@@ -10,19 +10,29 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/settings"
+	"github.com/fairlead-io/fairlead/storage"
 )
 
 // Components gathers what settings decide how it is built: the pods that the
 // storage system makes and the templates of the others, by kind, node and name.
 // It is one pass over each list.
 func (r *Reader) Components(ctx context.Context) ([]settings.Component, error) {
+	volumes, err := r.Volumes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return r.componentsWith(ctx, volumes)
+}
+
+// componentsWith is for who has read all volumes of the profile already.
+func (r *Reader) componentsWith(ctx context.Context, volumes []storage.Volume) ([]settings.Component, error) {
 	classes, err := r.podClasses(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var components []settings.Component
 	for _, gather := range []func(context.Context, podClasses) ([]settings.Component, error){
-		r.templates, r.instanceManagers, r.backingImageManagers, r.shareManagers,
+		r.templates, r.instanceManagers, r.backingImageManagers, r.shareManagers(volumes),
 	} {
 		more, err := gather(ctx, classes)
 		if err != nil {
@@ -40,6 +50,14 @@ func (r *Reader) Components(ctx context.Context) ([]settings.Component, error) {
 // the cache's. One without the kind has none.
 func (r *Reader) listHere(ctx context.Context, list client.ObjectList, what string) error {
 	if err := r.objects.List(ctx, list, client.InNamespace(r.profile.Namespace), client.UnsafeDisableDeepCopy); err != nil && !meta.IsNoMatchError(err) {
+		return fmt.Errorf("listing %s: %w", what, err)
+	}
+	return nil
+}
+
+// eachHere visits objects of the storage system's own, as listHere lists them.
+func eachHere[T client.Object](ctx context.Context, r *Reader, list client.ObjectList, what string, take func(T)) error {
+	if err := forEach(ctx, r.objects, list, take, client.InNamespace(r.profile.Namespace)); err != nil && !meta.IsNoMatchError(err) {
 		return fmt.Errorf("listing %s: %w", what, err)
 	}
 	return nil

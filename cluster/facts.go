@@ -44,13 +44,18 @@ func (r *Reader) Facts(ctx context.Context, o FactsOptions) (settings.Facts, err
 			return f, err
 		}
 	}
+	if r.announces { // what volumes ask for is not read: their networks stay as they are
+		for _, a := range record.VolumeServers {
+			f.Rollout.ClassNetworks = append(f.Rollout.ClassNetworks, a.Network)
+		}
+	}
 	f.Volumes = f.Rollout.Volumes
 	if err != nil { // what is not about the network of shared volumes goes on
 		if f.Volumes, err = r.Volumes(ctx); err != nil {
 			return f, err
 		}
 	}
-	if f.Components, err = r.Components(ctx); err != nil {
+	if f.Components, err = r.componentsWith(ctx, f.Volumes); err != nil {
 		return f, err
 	}
 	classes, _, err := r.PriorityClasses(ctx)

@@ -33,7 +33,11 @@ type HolderReader struct {
 }
 
 // NewHolderReader returns a reader over the API server and a cache with the indexes of HolderIndexes.
+// Over a Live one it reads whole objects, and takes turns with the other reviews.
 func NewHolderReader(live, candidates client.Reader) *HolderReader {
+	if live, ok := live.(*Live); ok {
+		return &HolderReader{live: live.Reader, candidates: candidates, heavy: live.turns}
+	}
 	return &HolderReader{live: live, candidates: candidates, heavy: semaphore.NewWeighted(heavyAtOnce)}
 }
 
@@ -145,9 +149,6 @@ const (
 	each = 16
 	// share of all nodes, as one in so many, that is worth reading all of them at once.
 	share = 8
-	// page of whole nodes, or records, that is in memory while all are read, and heavyAtOnce how
-	// many may do so at a time: the webhook has little memory, and many attachments come at once.
-	page, heavyAtOnce = 100, 2
 )
 
 // Holders are the nodes that have or had a volume, each as it is now.
@@ -286,42 +287,29 @@ func (r *HolderReader) listed(ctx context.Context, v fence.Volume, names []strin
 	for i, name := range names {
 		holders[i].Node.Name, of[name] = name, &holders[i]
 	}
-	err := eachPage(ctx, r.live, func(nodes *corev1.NodeList) {
+	var nodes corev1.NodeList
+	err := eachPage(ctx, r.live, &nodes, func() error {
 		for i := range nodes.Items {
 			if h := of[nodes.Items[i].Name]; h != nil {
 				isNode(h, &nodes.Items[i], fence.UniqueName(v.Driver, v.Handle))
 			}
 		}
+		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("reading the nodes that may hold volume %s: %w", v.Name, err)
 	}
-	err = eachPage(ctx, r.live, func(records *v1alpha1.NodeFenceList) {
+	var records v1alpha1.NodeFenceList
+	err = eachPage(ctx, r.live, &records, func() error {
 		for i := range records.Items {
 			if h := of[records.Items[i].Name]; h != nil {
 				isOnRecord(h, &records.Items[i])
 			}
 		}
+		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("reading the NodeFences that may hold volume %s: %w", v.Name, err)
 	}
 	return holders, nil
-}
-
-// eachPage reads all objects of a kind, each page into a list of its own, of which nothing is left for the next.
-func eachPage[T any, L interface {
-	*T
-	client.ObjectList
-}](ctx context.Context, from client.Reader, take func(L)) error {
-	for next := ""; ; {
-		list := L(new(T))
-		if err := from.List(ctx, list, client.Limit(page), client.Continue(next)); err != nil {
-			return err
-		}
-		take(list)
-		if next = list.GetContinue(); next == "" {
-			return nil
-		}
-	}
 }

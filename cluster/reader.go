@@ -25,12 +25,32 @@ type Reader struct {
 	// PersistentVolume (driver, handle, access modes) never changes, and no gate
 	// goes by what annotations ask for.
 	provisioned client.Reader
+	// announces: see Announcing.
+	announces bool
 }
 
 // NewReader returns a reader over a cache or, for decisions that deny or
 // disrupt, over the API server.
 func NewReader(profile storage.Profile, objects, provisioned client.Reader) *Reader {
 	return &Reader{profile: profile, objects: objects, provisioned: provisioned}
+}
+
+// Announcing is the same reader for telling what a change will do. What runs in
+// instance managers is what they report: engines and replicas, which name an
+// instance a moment earlier, are big and are not read.
+func (r *Reader) Announcing() *Reader {
+	announcing := *r
+	announcing.announces = true
+	return &announcing
+}
+
+// Turn waits until few others read many objects, where memory is short. The
+// turn is over when the returned function is called.
+func (r *Reader) Turn(ctx context.Context) (end func(), _ error) {
+	if live, ok := r.objects.(*Live); ok {
+		return live.Turn(ctx)
+	}
+	return func() {}, nil
 }
 
 // RolloutKey is where the record of a profile is kept.

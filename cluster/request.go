@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -51,14 +50,16 @@ func (r *Reader) persistentVolumeOf(ctx context.Context, volume string) (*corev1
 	if err != nil || pv != nil && ours(pv) {
 		return pv, err
 	}
-	var list corev1.PersistentVolumeList
-	if err := r.provisioned.List(ctx, &list); err != nil {
+	var found *corev1.PersistentVolume
+	err = forEach(ctx, r.provisioned, &corev1.PersistentVolumeList{}, func(pv *corev1.PersistentVolume) {
+		if found == nil && ours(pv) {
+			found = pv.DeepCopy() // the rest of the page is not kept
+		}
+	})
+	if err != nil {
 		return nil, fmt.Errorf("listing PersistentVolumes: %w", err)
 	}
-	if i := slices.IndexFunc(list.Items, func(pv corev1.PersistentVolume) bool { return ours(&pv) }); i >= 0 {
-		return &list.Items[i], nil
-	}
-	return nil, nil
+	return found, nil
 }
 
 // PersistentVolume reads one by its name; nil is none.

@@ -1,13 +1,13 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/settings"
 	"github.com/fairlead-io/fairlead/storage"
@@ -16,9 +16,9 @@ import (
 // Requests are what annotations ask for RWX volumes of the profile. Those of other
 // volumes have no effect: no server pod serves them over NFS.
 type Requests struct {
-	// ByVolume has every RWX volume that Kubernetes knows.
+	// ByVolume has the RWX volumes that something is asked for.
 	ByVolume map[string]storage.Request
-	// ClassOf names the StorageClass of a volume.
+	// ClassOf names the StorageClass of each volume that Kubernetes knows.
 	ClassOf map[string]string
 	// Unbound claims that ask, as namespace/name: of which driver their volume will be is open.
 	Unbound map[string]storage.Request
@@ -47,27 +47,28 @@ func (r *Reader) Requests(ctx context.Context) (Requests, error) {
 	if err != nil {
 		return all, err
 	}
-	var volumes corev1.PersistentVolumeList
-	if err := r.provisioned.List(ctx, &volumes, client.UnsafeDisableDeepCopy); err != nil {
-		return all, fmt.Errorf("listing PersistentVolumes: %w", err)
-	}
-	for i := range volumes.Items {
-		pv := &volumes.Items[i]
+	err = forEach(ctx, r.provisioned, &corev1.PersistentVolumeList{}, func(pv *corev1.PersistentVolume) {
 		claim := claims.of(pv)
 		delete(claims, claim.Namespace+"/"+claim.Name)
 		if pv.Spec.CSI == nil || pv.Spec.CSI.Driver != r.profile.Driver || !slimVolume(pv).shared {
-			continue
+			return
 		}
-		request := storage.Resolve(claim.RequestSource, volumeSource(pv), classes[pv.Spec.StorageClassName])
 		// Several PersistentVolumes may stand for one volume: one that asks counts.
-		if handle := pv.Spec.CSI.VolumeHandle; all.ByVolume[handle] == (storage.Request{}) {
-			all.ByVolume[handle], all.ClassOf[handle] = request, pv.Spec.StorageClassName
+		handle := pv.Spec.CSI.VolumeHandle
+		if _, asks := all.ByVolume[handle]; asks {
+			return
 		}
+		class := classes[pv.Spec.StorageClassName]
+		all.ClassOf[handle] = cmp.Or(class.Name, pv.Spec.StorageClassName) // one string for all of a class
+		if request := storage.Resolve(claim.RequestSource, volumeSource(pv), class); request != (storage.Request{}) {
+			all.ByVolume[handle] = request
+		}
+	})
+	if err != nil {
+		return all, fmt.Errorf("listing PersistentVolumes: %w", err)
 	}
 	for key, claim := range claims {
-		if storage.AsksForNetwork(claim.Annotations) {
-			all.Unbound[key] = storage.Resolve(claim.RequestSource, storage.RequestSource{}, storage.RequestSource{})
-		}
+		all.Unbound[key] = storage.Resolve(claim.RequestSource, storage.RequestSource{}, storage.RequestSource{})
 	}
 	return all, r.contest(ctx, &all)
 }
@@ -89,20 +90,19 @@ func (r *Reader) AddRequests(ctx context.Context, facts *settings.Rollout) error
 
 // classes are the StorageClasses of the driver, by name.
 func (r *Reader) classes(ctx context.Context) (map[string]storage.RequestSource, error) {
-	var list storagev1.StorageClassList
-	if err := r.provisioned.List(ctx, &list); err != nil {
-		return nil, fmt.Errorf("listing StorageClasses: %w", err)
-	}
 	byName := map[string]storage.RequestSource{}
-	for i := range list.Items {
-		if list.Items[i].Provisioner == r.profile.Driver {
-			byName[list.Items[i].Name] = classSource(&list.Items[i])
+	err := forEach(ctx, r.provisioned, &storagev1.StorageClassList{}, func(class *storagev1.StorageClass) {
+		if class.Provisioner == r.profile.Driver {
+			byName[class.Name] = classSource(class)
 		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing StorageClasses: %w", err)
 	}
 	return byName, nil
 }
 
-// claimsByName has claims by namespace/name.
+// claimsByName has claims that ask for something, by namespace/name.
 type claimsByName map[string]boundClaim
 
 type boundClaim struct {
@@ -113,12 +113,14 @@ type boundClaim struct {
 func (r *Reader) claims(ctx context.Context) (claimsByName, error) {
 	var list metav1.PartialObjectMetadataList
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(storage.ClaimKind + "List"))
-	if err := r.provisioned.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing PersistentVolumeClaims: %w", err)
-	}
 	byName := claimsByName{}
-	for i := range list.Items {
-		byName[list.Items[i].Namespace+"/"+list.Items[i].Name] = claimOf(&list.Items[i])
+	err := forEach(ctx, r.provisioned, &list, func(o *metav1.PartialObjectMetadata) {
+		if storage.AsksForNetwork(o.Annotations) {
+			byName[o.Namespace+"/"+o.Name] = claimOf(o)
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing PersistentVolumeClaims: %w", err)
 	}
 	return byName, nil
 }

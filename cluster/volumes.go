@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,29 +20,61 @@ import (
 // one: the storage system's own volumes, and Kubernetes' VolumeAttachments.
 // Where they disagree, a volume is attached: that can only make a gate wait.
 func (r *Reader) Volumes(ctx context.Context) ([]storage.Volume, error) {
-	var list longhorn.VolumeList
-	if err := r.objects.List(ctx, &list, client.InNamespace(r.profile.Namespace)); err != nil && !meta.IsNoMatchError(err) {
+	var volumes []storage.Volume
+	// index of a volume by its name, and of those whose PersistentVolume the storage system names by that.
+	byName, byPV := map[string]int{}, map[string]int{}
+	err := forEach(ctx, r.objects, &longhorn.VolumeList{}, func(v *longhorn.Volume) {
+		byName[v.Name] = len(volumes)
+		if pv := v.Status.KubernetesStatus.PVName; pv != "" {
+			byPV[pv] = len(volumes)
+		}
+		volumes = append(volumes, volumeOf(v))
+	}, client.InNamespace(r.profile.Namespace))
+	if err != nil && !meta.IsNoMatchError(err) {
 		return nil, fmt.Errorf("listing volumes: %w", err)
 	}
-	attachments, err := r.attachments(ctx)
+	attached, err := r.attachments(ctx)
 	if err != nil {
 		return nil, err
 	}
-	volumes := make([]storage.Volume, 0, len(list.Items))
-	for i := range list.Items {
-		volume := volumeOf(&list.Items[i])
-		if a, ok := attachments[volume.Name]; ok {
-			volume.Attached, volume.Nodes = true, a.nodes
-			delete(attachments, volume.Name)
-		}
-		volumes = append(volumes, volume)
+	unnamed, err := r.persistentVolumes(ctx, slices.Collect(unknown(attached, byPV)))
+	if err != nil {
+		return nil, err
 	}
-	// Attached by Kubernetes, unknown to the storage system: it may just not have been seen yet.
-	for name, a := range attachments {
-		volumes = append(volumes, storage.Volume{Name: name, Shared: a.shared, Attached: true, Engine: a.engine, Nodes: a.nodes})
+	byKubernetes := map[int][]string{}
+	for name, nodes := range attached {
+		i, known := byPV[name]
+		if !known {
+			pv, there := unnamed[name]
+			if !there { // a PV that is gone: take it for a shared one of its own name
+				pv = persistentVolume{handle: name, shared: true, engine: longhorn.EngineV1}
+			}
+			if i, known = byName[pv.handle]; !known {
+				// Attached by Kubernetes, unknown to the storage system: it may just not have been seen yet.
+				i = len(volumes)
+				byName[pv.handle] = i
+				volumes = append(volumes, storage.Volume{Name: pv.handle, Shared: pv.shared, Engine: pv.engine})
+			}
+		}
+		byKubernetes[i] = append(byKubernetes[i], nodes...)
+	}
+	for i, nodes := range byKubernetes {
+		slices.Sort(nodes)
+		volumes[i].Attached, volumes[i].Nodes = true, slices.Compact(nodes)
 	}
 	storage.SortVolumes(volumes)
 	return volumes, nil
+}
+
+// unknown are the attached PersistentVolumes that the storage system names for no volume.
+func unknown(attached map[string][]string, known map[string]int) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for name := range attached {
+			if _, ok := known[name]; !ok && !yield(name) {
+				return
+			}
+		}
+	}
 }
 
 func volumeOf(v *longhorn.Volume) storage.Volume {
@@ -67,48 +100,20 @@ func surelyDetached(v *longhorn.Volume) bool {
 	return v.Status.CurrentNodeID == "" && (state == "" || state == longhorn.StateCreating || state == longhorn.StateDetached)
 }
 
-type attachment struct {
-	shared bool
-	engine string
-	nodes  []string
-}
-
-// attachments returns Kubernetes' attachments of the profile's driver by volume
-// handle, those being deleted included: the mount may still be there.
-func (r *Reader) attachments(ctx context.Context) (map[string]attachment, error) {
-	var list storagev1.VolumeAttachmentList
-	if err := r.objects.List(ctx, &list); err != nil {
+// attachments are the nodes that Kubernetes attaches volumes of the profile's
+// driver to, by the name of the PersistentVolume. Those being deleted are
+// included: the mount may still be there.
+func (r *Reader) attachments(ctx context.Context) (map[string][]string, error) {
+	nodes := map[string][]string{}
+	err := forEach(ctx, r.objects, &storagev1.VolumeAttachmentList{}, func(va *storagev1.VolumeAttachment) {
+		if pv := va.Spec.Source.PersistentVolumeName; va.Spec.Attacher == r.profile.Driver && pv != nil {
+			nodes[*pv] = append(nodes[*pv], va.Spec.NodeName)
+		}
+	})
+	if err != nil {
 		return nil, fmt.Errorf("listing VolumeAttachments: %w", err)
 	}
-	var ours []storagev1.VolumeAttachment
-	for _, va := range list.Items {
-		if va.Spec.Attacher == r.profile.Driver && va.Spec.Source.PersistentVolumeName != nil {
-			ours = append(ours, va)
-		}
-	}
-	if len(ours) == 0 {
-		return nil, nil
-	}
-	persistentVolumes, err := r.persistentVolumesByName(ctx)
-	if err != nil {
-		return nil, err
-	}
-	byHandle := map[string]attachment{}
-	for _, va := range ours {
-		name := *va.Spec.Source.PersistentVolumeName
-		handle, shared, engine := name, true, longhorn.EngineV1 // a PV that is gone: take it for a shared one of its own name
-		if pv, ok := persistentVolumes[name]; ok {
-			handle, shared, engine = pv.handle, pv.shared, pv.engine
-		}
-		a := byHandle[handle]
-		a.shared, a.engine = shared, engine
-		if !slices.Contains(a.nodes, va.Spec.NodeName) {
-			a.nodes = append(a.nodes, va.Spec.NodeName)
-		}
-		slices.Sort(a.nodes)
-		byHandle[handle] = a
-	}
-	return byHandle, nil
+	return nodes, nil
 }
 
 type persistentVolume struct {
@@ -126,20 +131,43 @@ func slimVolume(pv *corev1.PersistentVolume) persistentVolume {
 	}
 }
 
-func (r *Reader) persistentVolumesByName(ctx context.Context) (map[string]persistentVolume, error) {
-	var list corev1.PersistentVolumeList
-	if err := r.provisioned.List(ctx, &list); err != nil {
+// oneByOne is how many PersistentVolumes are read one by one; more are listed.
+const oneByOne = 100
+
+// persistentVolumes reads those of some names. The result lacks those that are
+// gone, or of another driver.
+func (r *Reader) persistentVolumes(ctx context.Context, names []string) (map[string]persistentVolume, error) {
+	found := make(map[string]persistentVolume, len(names))
+	take := func(pv *corev1.PersistentVolume) {
+		if pv.Spec.CSI != nil && pv.Spec.CSI.Driver == r.profile.Driver {
+			found[pv.Name] = slimVolume(pv)
+		}
+	}
+	if len(names) <= oneByOne {
+		for _, name := range names {
+			pv, err := r.PersistentVolume(ctx, name)
+			if err != nil {
+				return nil, err
+			}
+			if pv != nil {
+				take(pv)
+			}
+		}
+		return found, nil
+	}
+	wanted := make(map[string]bool, len(names))
+	for _, name := range names {
+		wanted[name] = true
+	}
+	err := forEach(ctx, r.provisioned, &corev1.PersistentVolumeList{}, func(pv *corev1.PersistentVolume) {
+		if wanted[pv.Name] {
+			take(pv)
+		}
+	})
+	if err != nil {
 		return nil, fmt.Errorf("listing PersistentVolumes: %w", err)
 	}
-	byName := make(map[string]persistentVolume, len(list.Items))
-	for i := range list.Items {
-		pv := &list.Items[i]
-		if pv.Spec.CSI == nil || pv.Spec.CSI.Driver != r.profile.Driver {
-			continue
-		}
-		byName[pv.Name] = slimVolume(pv)
-	}
-	return byName, nil
+	return found, nil
 }
 
 // Longhorn's StorageClass parameters, kept in the PV's volumeAttributes.

@@ -97,6 +97,13 @@ func TestVolumesAreSeenFromBothSides(t *testing.T) {
 			},
 			storage.Volume{Name: "v", Engine: "v1", Shared: true, Attached: true, Nodes: []string{"node-2"}},
 		},
+		"the PV is known by the name that the storage system has for it, and is not read": {
+			[]client.Object{
+				volume("v", "rwx", "detached", "", func(v *longhorn.Volume) { v.Status.KubernetesStatus.PVName = "static-pv" }),
+				attachedTo("static-pv", "node-2"),
+			},
+			storage.Volume{Name: "v", Engine: "v1", Shared: true, Attached: true, Nodes: []string{"node-2"}},
+		},
 		"known to Kubernetes only": {
 			[]client.Object{persistentVolumeOf("v", "v", corev1.ReadWriteMany, nil), attachedTo("v", "node-2")},
 			storage.Volume{Name: "v", Engine: "v1", Shared: true, Attached: true, Nodes: []string{"node-2"}},

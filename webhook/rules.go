@@ -149,6 +149,11 @@ func networks(profiles []Profile, inUse config.Strictness) rule[validators.Netwo
 		deletes: true,
 		kinds:   []metav1.GroupVersionKind{{Group: cluster.NetworkKind.Group, Version: cluster.NetworkKind.Version, Kind: cluster.NetworkKind.Kind}},
 		decide: func(ctx context.Context, r *Request[validators.NetworkDefinition]) (Decision, error) {
+			end, err := profiles[0].Live.Turn(ctx)
+			if err != nil {
+				return Decision{}, err
+			}
+			defer end()
 			var facts []validators.NetworkFacts
 			for _, p := range profiles {
 				f, err := p.networkFacts(ctx, inUse)

@@ -34,6 +34,11 @@ func (p Profile) settings(missing config.Strictness) rule[validators.Setting] {
 			if r.Namespace != p.Namespace {
 				return Decision{Outcome: outcomeAllowed, Reason: validators.ReasonValid}, nil
 			}
+			end, err := p.Live.Turn(ctx)
+			if err != nil {
+				return cannotJudge(err), nil
+			}
+			defer end()
 			facts, err := p.settingFacts(ctx, r, missing)
 			if err != nil {
 				return cannotJudge(err), nil
@@ -58,7 +63,7 @@ func (p Profile) settingFacts(ctx context.Context, r *Request[validators.Setting
 		User:          r.UserInfo.Username,
 	}
 	var err error
-	if facts.Facts, err = p.Live.Facts(ctx, cluster.FactsOptions{Now: time.Now(), Policy: p.Policy, VolumeNetworks: p.Duties.ServesVolumeNetworks()}); err != nil {
+	if facts.Facts, err = p.Live.Announcing().Facts(ctx, cluster.FactsOptions{Now: time.Now(), Policy: p.Policy}); err != nil {
 		return facts, err
 	}
 	if facts.PriorityClasses, _, err = p.Live.PriorityClasses(ctx); err != nil {

@@ -34,6 +34,11 @@ func volumeNetworks(profiles []Profile, missing config.Strictness) rule[validato
 				a.facts.Drivers = append(a.facts.Drivers, p.Driver)
 			}
 			a.facts.MissingPolicy = validators.Strictness(missing)
+			end, err := profiles[0].Live.Turn(ctx)
+			if err != nil {
+				return Decision{}, err
+			}
+			defer end()
 			if err := a.gather(ctx, profiles); err != nil {
 				return Decision{}, fmt.Errorf("what is asked for a volume: %w", err)
 			}

@@ -27,13 +27,13 @@ var ErrTooSmall = errors.New("the review is larger than that without padding")
 // bytes long: environment variables make up what is missing, as that is what
 // pods grow by in practice. Annotations are set on the pod; nil sets none.
 func ClientPodReview(size int, annotations map[string]string) ([]byte, error) {
-	var pod corev1.Pod
-	if err := yaml.UnmarshalStrict(clientPod, &pod); err != nil {
-		return nil, fmt.Errorf("reading the sample pod: %w", err)
+	pod, err := ClientPod()
+	if err != nil {
+		return nil, err
 	}
 	pod.Annotations = annotations
 	env := &pod.Spec.Containers[len(pod.Spec.Containers)-1].Env
-	bare, err := create(&pod)
+	bare, err := create(pod)
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +47,16 @@ func ClientPodReview(size int, annotations map[string]string) ([]byte, error) {
 		return nil, fmt.Errorf("%w: %d bytes, want %d", ErrTooSmall, len(bare), size)
 	}
 	*env = append(*env, corev1.EnvVar{Name: "LAST", Value: strings.Repeat("v", missing)})
-	return create(&pod)
+	return create(pod)
+}
+
+// ClientPod is a CSI plugin pod as its DaemonSet creates it.
+func ClientPod() (*corev1.Pod, error) {
+	var pod corev1.Pod
+	if err := yaml.UnmarshalStrict(clientPod, &pod); err != nil {
+		return nil, fmt.Errorf("reading the sample pod: %w", err)
+	}
+	return &pod, nil
 }
 
 // What one environment variable, and the last, take in JSON.

@@ -93,6 +93,7 @@ type VolumeStatus struct {
 
 // KubernetesStatus says who uses the volume. With LastPodRefAt it speaks of the past.
 type KubernetesStatus struct {
+	PVName          string           `json:"pvName,omitempty"`
 	Namespace       string           `json:"namespace,omitempty"`
 	LastPodRefAt    string           `json:"lastPodRefAt,omitempty"`
 	WorkloadsStatus []WorkloadStatus `json:"workloadsStatus,omitempty"`

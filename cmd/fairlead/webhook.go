@@ -93,6 +93,8 @@ func (o *webhookOptions) run(ctx context.Context, log *slog.Logger) error {
 	// The API server keeps its own peace (priority and fairness): admission waits for no limit of ours,
 	// as long as it reads few objects one by one (cluster.HolderReader).
 	restConfig.QPS, restConfig.Burst = 400, 800
+	// Within a cluster compressing takes longer, on both sides, than sending.
+	restConfig.DisableCompression = true
 	source, err := o.certificates(restConfig)
 	if err != nil {
 		return err
@@ -111,9 +113,17 @@ func (o *webhookOptions) run(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return fmt.Errorf("building the cache: %w", err)
 	}
-	live, err := client.New(restConfig, client.Options{Scheme: scheme})
+	connection, err := rest.HTTPClientFor(restConfig)
 	if err != nil {
 		return fmt.Errorf("building the client: %w", err)
+	}
+	live, err := client.New(restConfig, client.Options{Scheme: scheme, HTTPClient: connection})
+	if err != nil {
+		return fmt.Errorf("building the client: %w", err)
+	}
+	lists, err := cluster.NewLive(live, storageProfiles(configuration)).Streaming(restConfig, connection, live.RESTMapper(), scheme)
+	if err != nil {
+		return err
 	}
 	listener, err := net.Listen("tcp", o.listen)
 	if err != nil {
@@ -138,11 +148,11 @@ func (o *webhookOptions) run(ctx context.Context, log *slog.Logger) error {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	server := &webhook.Server{Listener: tls.NewListener(listener, tlsConfig), DrainDelay: o.drainDelay, Log: log}
-	fencing, err := webhookFencing(background, configuration, objects, live, server)
+	fencing, err := webhookFencing(background, configuration, objects, live, lists, server)
 	if err != nil {
 		return err
 	}
-	server.Handler = webhook.NewRouter(configuration, webhookProfiles(configuration, records, live), fencing, webhook.NewMetrics(registry), log)
+	server.Handler = webhook.NewRouter(configuration, webhookProfiles(configuration, records, live, lists), fencing, webhook.NewMetrics(registry), log)
 	readiness := &webhook.Readiness{
 		Address: dialAddress(listener.Addr()), ServingName: o.servingName, Now: time.Now,
 		Synced:   func() bool { return records.Synced() && (fencing == nil || fencing.Live.Synced()) },
@@ -178,14 +188,14 @@ func (o *webhookOptions) run(ctx context.Context, log *slog.Logger) error {
 	return group.Wait()
 }
 
-func webhookProfiles(c *config.Configuration, records *cluster.Records, live client.Client) []webhook.Profile {
+func webhookProfiles(c *config.Configuration, records *cluster.Records, live client.Client, lists *cluster.Live) []webhook.Profile {
 	var profiles []webhook.Profile
 	for _, p := range c.Profiles {
 		profile := p.Storage()
 		profiles = append(profiles, webhook.Profile{
 			Profile: profile, Duties: p.Duties, Policy: c.Policy(),
 			Record: func() settings.Record { return records.Of(profile) },
-			Live:   cluster.NewReader(profile, live, live),
+			Live:   cluster.NewReader(profile, lists, lists),
 
 			MayOverride: webhook.MayOverride(live, profile.Namespace),
 		})
@@ -194,11 +204,11 @@ func webhookProfiles(c *config.Configuration, records *cluster.Records, live cli
 }
 
 // webhookFencing is what the gates of fencing need; nil where nothing is fenced.
-func webhookFencing(ctx context.Context, c *config.Configuration, objects cache.Cache, live client.Client, server *webhook.Server) (*webhook.Fencing, error) {
+func webhookFencing(ctx context.Context, c *config.Configuration, objects cache.Cache, live client.Client, lists *cluster.Live, server *webhook.Server) (*webhook.Fencing, error) {
 	if !c.Fencing.On() {
 		return nil, nil
 	}
-	reader, err := cluster.WatchHolders(ctx, objects, live)
+	reader, err := cluster.WatchHolders(ctx, objects, lists)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,205 @@
+package apiserver
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fairlead-io/fairlead/bench/sample"
+	"github.com/fairlead-io/fairlead/storage"
+)
+
+// Size of a cluster.
+type Size struct {
+	// PersistentVolumes, each with a claim; Volumes of them are Longhorn's and attached.
+	PersistentVolumes, Volumes int
+	Nodes                      int
+	// Snapshots of each volume, which are in the status of its engine.
+	Snapshots int
+}
+
+// Large is the cluster of the requirement.
+var Large = Size{PersistentVolumes: 20_000, Volumes: 3_000, Nodes: 100, Snapshots: 50}
+
+func (s Size) String() string {
+	return fmt.Sprintf("%d PersistentVolumes and claims, %d attached volumes with %d snapshots each, %d nodes", s.PersistentVolumes, s.Volumes, s.Snapshots, s.Nodes)
+}
+
+const (
+	namespace = "longhorn-system"
+	driver    = "driver.longhorn.io"
+	replicas  = 3
+)
+
+var ofCluster = []string{"persistentvolumes", "nodes", "volumeattachments", "storageclasses", "priorityclasses"}
+
+// New serves a cluster of a size.
+func New(scheme *runtime.Scheme, size Size) (*Server, error) {
+	core, lh := corev1.SchemeGroupVersion, schema.GroupVersion{Group: "longhorn.io", Version: "v1beta2"}
+	own := schema.GroupVersion{Group: "fairlead.io", Version: "v1alpha1"}
+	s := &Server{scheme: scheme, kinds: map[string]*kind{
+		"persistentvolumes":              {gvk: core.WithKind("PersistentVolume")},
+		"persistentvolumeclaims":         {gvk: core.WithKind("PersistentVolumeClaim")},
+		"pods":                           {gvk: core.WithKind("Pod")},
+		"services":                       {gvk: core.WithKind("Service")},
+		"nodes":                          {gvk: core.WithKind("Node")},
+		"volumeattachments":              {gvk: storagev1.SchemeGroupVersion.WithKind("VolumeAttachment")},
+		"storageclasses":                 {gvk: storagev1.SchemeGroupVersion.WithKind("StorageClass")},
+		"priorityclasses":                {gvk: schedulingv1.SchemeGroupVersion.WithKind("PriorityClass")},
+		"daemonsets":                     {gvk: appsv1.SchemeGroupVersion.WithKind("DaemonSet")},
+		"deployments":                    {gvk: appsv1.SchemeGroupVersion.WithKind("Deployment")},
+		"network-attachment-definitions": {gvk: schema.GroupVersionKind{Group: "k8s.cni.cncf.io", Version: "v1", Kind: "NetworkAttachmentDefinition"}},
+		"volumes":                        {gvk: lh.WithKind("Volume"), custom: []custom{}},
+		"engines":                        {gvk: lh.WithKind("Engine"), custom: []custom{}},
+		"replicas":                       {gvk: lh.WithKind("Replica"), custom: []custom{}},
+		"instancemanagers":               {gvk: lh.WithKind("InstanceManager"), custom: []custom{}},
+		"backingimagemanagers":           {gvk: lh.WithKind("BackingImageManager"), custom: []custom{}},
+		"networkrollouts":                {gvk: own.WithKind("NetworkRollout"), custom: []custom{}},
+	}}
+	s.kinds["storageclasses"].typed = []runtime.Object{&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "longhorn"}, Provisioner: driver}}
+	s.kinds["priorityclasses"].typed = []runtime.Object{&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "longhorn-critical"}}, &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "system-node-critical"}}}
+	s.kinds["daemonsets"].typed = []runtime.Object{&appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "longhorn-csi-plugin"}}}
+	s.kinds["network-attachment-definitions"].typed = []runtime.Object{&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "team-x", Name: "nfs"}}}
+	for i := range size.PersistentVolumes {
+		s.kinds["persistentvolumes"].typed = append(s.kinds["persistentvolumes"].typed, persistentVolume(i))
+		s.kinds["persistentvolumeclaims"].typed = append(s.kinds["persistentvolumeclaims"].typed, claim(i))
+	}
+	for i := range size.Nodes {
+		s.kinds["nodes"].typed = append(s.kinds["nodes"].typed, node(i))
+		for _, kind := range []string{"longhorn-csi-plugin", "instance-manager"} {
+			pod, err := componentPod(kind, i)
+			if err != nil {
+				return nil, err
+			}
+			s.kinds["pods"].typed = append(s.kinds["pods"].typed, pod)
+		}
+		if err := s.add("instancemanagers", instanceManager(size, i)); err != nil {
+			return nil, err
+		}
+	}
+	for i := range size.Volumes {
+		s.kinds["volumeattachments"].typed = append(s.kinds["volumeattachments"].typed, attachment(i, i%size.Nodes))
+		s.kinds["services"].typed = append(s.kinds["services"].typed, &corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: VolumeName(i), Labels: map[string]string{storage.Longhorn().VolumeLabel: VolumeName(i)}},
+			Spec:       corev1.ServiceSpec{ClusterIP: "10.96.0.1"},
+		})
+		for resource, object := range map[string]map[string]any{"volumes": volume(size, i), "engines": engine(size, i)} {
+			if err := s.add(resource, object); err != nil {
+				return nil, err
+			}
+		}
+		for n := range replicas {
+			if err := s.add("replicas", replica(size, i, n)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return s, s.add("networkrollouts", map[string]any{
+		"apiVersion": own.String(), "kind": "NetworkRollout", "metadata": map[string]any{"name": "longhorn", "namespace": namespace},
+		"status": map[string]any{"recorded": true, "clients": map[string]any{}, "servers": map[string]any{}},
+	})
+}
+
+func (s *Server) add(resource string, object map[string]any) error {
+	text, err := json.Marshal(managed(object))
+	k := s.kinds[resource]
+	k.custom = append(k.custom, custom{name: object["metadata"].(map[string]any)["name"].(string), object: text})
+	return err
+}
+
+// VolumeName is the name of a volume, and of its PersistentVolume.
+func VolumeName(i int) string { return fmt.Sprintf("pvc-%08d-5e0c-4f0e-9a3f-1f2e3d4c5b6a", i) }
+func nodeName(i int) string   { return fmt.Sprintf("node-%03d", i) }
+
+// written has the managed fields of an object that some manager wrote.
+func written(fields string) []metav1.ManagedFieldsEntry {
+	return []metav1.ManagedFieldsEntry{{
+		Manager: "csi-provisioner", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", FieldsType: "FieldsV1",
+		FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)},
+	}}
+}
+
+func persistentVolume(i int) *corev1.PersistentVolume {
+	return &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: VolumeName(i), UID: types.UID(fmt.Sprintf("%08d-73a6-4b5e-9d3d-0a1c9b6e4f11", i)), ResourceVersion: fmt.Sprint(1000 + i),
+			Annotations:   map[string]string{"pv.kubernetes.io/provisioned-by": driver, "volume.kubernetes.io/provisioner-deletion-secret-name": "", "volume.kubernetes.io/provisioner-deletion-secret-namespace": ""},
+			Finalizers:    []string{"external-provisioner.volume.kubernetes.io/finalizer", "kubernetes.io/pv-protection", "external-attacher/driver-longhorn-io"},
+			ManagedFields: written(`{"f:metadata":{"f:annotations":{".":{},"f:pv.kubernetes.io/provisioned-by":{},"f:volume.kubernetes.io/provisioner-deletion-secret-name":{},"f:volume.kubernetes.io/provisioner-deletion-secret-namespace":{}},"f:finalizers":{".":{},"v:\"external-provisioner.volume.kubernetes.io/finalizer\"":{}}},"f:spec":{"f:accessModes":{},"f:capacity":{".":{},"f:storage":{}},"f:claimRef":{".":{},"f:apiVersion":{},"f:kind":{},"f:name":{},"f:namespace":{},"f:resourceVersion":{},"f:uid":{}},"f:csi":{".":{},"f:driver":{},"f:fsType":{},"f:volumeAttributes":{".":{},"f:dataLocality":{},"f:fromBackup":{},"f:fsType":{},"f:numberOfReplicas":{},"f:share":{},"f:staleReplicaTimeout":{},"f:storage.kubernetes.io/csiProvisionerIdentity":{}},"f:volumeHandle":{}},"f:persistentVolumeReclaimPolicy":{},"f:storageClassName":{},"f:volumeMode":{}}}`),
+		},
+		Spec: corev1.PersistentVolumeSpec{
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}, StorageClassName: "longhorn",
+			Capacity: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("10Gi")},
+			ClaimRef: &corev1.ObjectReference{Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: "team-a", Name: fmt.Sprintf("data-%d", i), UID: types.UID(fmt.Sprintf("uid-%d", i)), ResourceVersion: "900"},
+			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
+				Driver: driver, VolumeHandle: VolumeName(i), FSType: "ext4",
+				VolumeAttributes: map[string]string{"dataLocality": "disabled", "fromBackup": "", "fsType": "ext4", "numberOfReplicas": "3", "share": "true", "staleReplicaTimeout": "30", "storage.kubernetes.io/csiProvisionerIdentity": "1700000000000-8081-driver.longhorn.io"},
+			}},
+		},
+		Status: corev1.PersistentVolumeStatus{Phase: corev1.VolumeBound},
+	}
+}
+
+func claim(i int) *metav1.PartialObjectMetadata {
+	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "team-a", Name: fmt.Sprintf("data-%d", i), UID: types.UID(fmt.Sprintf("uid-%d", i)), ResourceVersion: fmt.Sprint(2000 + i),
+		Labels:        map[string]string{"app.kubernetes.io/name": "web", "app.kubernetes.io/instance": fmt.Sprintf("web-%d", i)},
+		Annotations:   map[string]string{"pv.kubernetes.io/bind-completed": "yes", "pv.kubernetes.io/bound-by-controller": "yes", "volume.beta.kubernetes.io/storage-provisioner": driver, "volume.kubernetes.io/storage-provisioner": driver},
+		Finalizers:    []string{"kubernetes.io/pvc-protection"},
+		ManagedFields: written(`{"f:metadata":{"f:annotations":{"f:pv.kubernetes.io/bind-completed":{},"f:pv.kubernetes.io/bound-by-controller":{},"f:volume.beta.kubernetes.io/storage-provisioner":{},"f:volume.kubernetes.io/storage-provisioner":{}},"f:labels":{".":{},"f:app.kubernetes.io/instance":{},"f:app.kubernetes.io/name":{}}},"f:spec":{"f:accessModes":{},"f:resources":{"f:requests":{".":{},"f:storage":{}}},"f:storageClassName":{},"f:volumeMode":{},"f:volumeName":{}}}`),
+	}}
+}
+
+func attachment(i, onNode int) *storagev1.VolumeAttachment {
+	pv := VolumeName(i)
+	return &storagev1.VolumeAttachment{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: fmt.Sprintf("csi-%064d", i), ResourceVersion: "1", Annotations: map[string]string{"csi.alpha.kubernetes.io/node-id": nodeName(onNode)}, Finalizers: []string{"external-attacher/driver-longhorn-io"},
+			ManagedFields: written(`{"f:spec":{"f:attacher":{},"f:nodeName":{},"f:source":{"f:persistentVolumeName":{}}}}`),
+		},
+		Spec:   storagev1.VolumeAttachmentSpec{Attacher: driver, NodeName: nodeName(onNode), Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &pv}},
+		Status: storagev1.VolumeAttachmentStatus{Attached: true},
+	}
+}
+
+func node(i int) *corev1.Node {
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName(i), Labels: map[string]string{"kubernetes.io/hostname": nodeName(i)}}}
+	n.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("16")}
+	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	for image := range 50 { // as many as a kubelet reports
+		n.Status.Images = append(n.Status.Images, corev1.ContainerImage{SizeBytes: 1 << 28, Names: []string{
+			fmt.Sprintf("registry.example.com/team/image-%d@sha256:%064d", image, image), fmt.Sprintf("registry.example.com/team/image-%d:v1.%d.0", image, image),
+		}})
+	}
+	return n
+}
+
+// componentPod of a node, as large as a CSI plugin pod.
+func componentPod(name string, i int) (*corev1.Pod, error) {
+	pod, err := sample.ClientPod()
+	if err != nil {
+		return nil, err
+	}
+	pod.Name, pod.UID, pod.Spec.NodeName = fmt.Sprintf("%s-%03d", name, i), types.UID(fmt.Sprintf("%s-%d", name, i)), nodeName(i)
+	if name != "longhorn-csi-plugin" {
+		pod.Labels = map[string]string{"longhorn.io/data-engine": "v1"}
+		for key, value := range storage.Longhorn().InstanceManagerLabels {
+			pod.Labels[key] = value
+		}
+	}
+	pod.Status = corev1.PodStatus{
+		Phase: corev1.PodRunning, PodIPs: []corev1.PodIP{{IP: fmt.Sprintf("10.1.%d.%d", i/250, i%250)}}, StartTime: &metav1.Time{Time: time.Unix(1, 0)},
+		Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
+	}
+	return pod, nil
+}

@@ -1,0 +1,143 @@
+package webhook
+
+import (
+	"fmt"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	config "github.com/fairlead-io/fairlead/api/config/v1alpha1"
+	"github.com/fairlead-io/fairlead/bench/apiserver"
+	"github.com/fairlead-io/fairlead/cluster"
+	"github.com/fairlead-io/fairlead/storage"
+)
+
+// liveOver reads as the webhook does.
+func liveOver(t testing.TB, server *apiserver.Server, url string) *cluster.Live {
+	t.Helper()
+	scheme, err := cluster.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &rest.Config{Host: url, QPS: -1, DisableCompression: true}
+	connection, err := rest.HTTPClientFor(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mapper := server.Mapper()
+	api, err := client.New(c, client.Options{Scheme: scheme, HTTPClient: connection, Mapper: mapper})
+	if err != nil {
+		t.Fatal(err)
+	}
+	live, err := cluster.NewLive(api, []storage.Profile{storage.Longhorn()}).Streaming(c, connection, mapper, scheme)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return live
+}
+
+func largeCluster(t testing.TB, size apiserver.Size) *apiserver.Server {
+	t.Helper()
+	scheme, err := cluster.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := apiserver.New(scheme, size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return server
+}
+
+// largeReview is one of those that gather much.
+type largeReview struct{ name, path, review, warning string }
+
+func largeReviews() []largeReview {
+	return []largeReview{
+		{"setting", "/validate/longhorn/settings", settingReview(ownKind, "CREATE", "priority-class", `{"metadata":{"name":"priority-class"},"value":"longhorn-critical"}`),
+			"accepted; will be applied when these volumes are detached: pvc-00000000-"},
+		{"network", networksPath, reviewOf(networkKind, `"resource":{"group":"k8s.cni.cncf.io","version":"v1","resource":"network-attachment-definitions"},"namespace":"team-x","name":"nfs","operation":"DELETE","oldObject":{"metadata":{"name":"nfs"}}`), ""},
+		{"annotations", volumeNetworksPath, reviewOf(claimKind, `"resource":{"group":"","version":"v1","resource":"persistentvolumeclaims"},"namespace":"team-a","name":"data-1","operation":"UPDATE",`+
+			`"object":{"metadata":{"name":"data-1","namespace":"team-a","annotations":{"fairlead.io/volume-network":"team-x/nfs"}},"spec":{"accessModes":["ReadWriteMany"],"volumeName":"`+apiserver.VolumeName(1)+`","storageClassName":"longhorn"}}`),
+			"takes effect when the volume is detached: pvc-00000001-"},
+	}
+}
+
+func volumeNetworksOn(_ *config.Configuration, p *Profile) { p.Duties.VolumeNetworks = config.On }
+
+// ask fails the test where the review did not look at the cluster.
+func (l largeReview) ask(t testing.TB, handler rig) {
+	t.Helper()
+	response := handler.ask(t, l.path, l.review)
+	if !response.Allowed || !strings.Contains(fmt.Sprint(response.Warnings), l.warning) {
+		t.Fatalf("%s: got %+v, %q", l.name, response.Result, response.Warnings)
+	}
+}
+
+// A list that is not limited grows with the cluster, and the webhook has little memory.
+func TestReviewsReadLongListsInPages(t *testing.T) {
+	server := largeCluster(t, apiserver.Size{PersistentVolumes: 1200, Volumes: 600, Nodes: 3, Snapshots: 1})
+	listening := httptest.NewServer(server)
+	defer listening.Close()
+	handler := newRig(t, liveOver(t, server, listening.URL), volumeNetworksOn)
+	unread := map[string][]string{"setting": {"engines", "replicas", "persistentvolumes", "persistentvolumeclaims"}}
+	paged := map[string][]string{"setting": {"volumes", "volumeattachments"}, "network": {"persistentvolumes", "persistentvolumeclaims"}, "annotations": {"volumes", "persistentvolumes", "persistentvolumeclaims"}}
+	for _, review := range largeReviews() {
+		before := len(server.Lists())
+		review.ask(t, handler)
+		requests := map[string]int{}
+		for _, r := range server.Lists()[before:] {
+			requests[r.Resource]++
+			if r.Limit <= 0 || r.Limit > 500 {
+				t.Errorf("%s: %s listed with limit %d", review.name, r.Resource, r.Limit)
+			}
+		}
+		for _, resource := range unread[review.name] {
+			if requests[resource] > 0 {
+				t.Errorf("%s: %s are read", review.name, resource)
+			}
+		}
+		for _, resource := range paged[review.name] {
+			if requests[resource] < 2 {
+				t.Errorf("%s: %s are read by %d requests, so nothing is seen of pages", review.name, resource, requests[resource])
+			}
+		}
+	}
+}
+
+// Several come at once: whoever applies a Helm chart changes many settings.
+func TestReviewsThatReadMuchTakeTurns(t *testing.T) {
+	live := cluster.NewLive(fakeClient(t, withVolumes(true, nil)...), []storage.Profile{storage.Longhorn()})
+	var turns []func()
+	for range 2 {
+		end, err := live.Turn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		turns = append(turns, end)
+	}
+	handler := newRig(t, live, volumeNetworksOn)
+	for _, review := range largeReviews() {
+		if status, body := handler.post(review.path+"?timeout=50ms", review.review); status == 200 && !strings.Contains(body, "waiting for a turn") {
+			t.Errorf("%s: decided while others had all turns: %s", review.name, body)
+		}
+	}
+	for _, end := range turns {
+		end()
+	}
+	var all sync.WaitGroup
+	for _, review := range largeReviews() {
+		for range 3 {
+			all.Go(func() {
+				if status, body := handler.post(review.path, review.review); status != 200 || strings.Contains(body, "waiting for a turn") {
+					t.Errorf("%s: got %d %s", review.name, status, body)
+				}
+			})
+		}
+	}
+	all.Wait()
+}
