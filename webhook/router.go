@@ -28,6 +28,8 @@ const (
 	entryNetworks            = "networks"
 	entryVolumeNetworks      = "volume-networks"
 
+	entryInstanceManagerDeletions = "instance-manager-deletions"
+
 	// Those of fencing.
 	entryAttachmentMarks    = "attachment-marks"
 	entryAttachments        = "attachments"
@@ -81,6 +83,7 @@ func NewRouter(c *config.Configuration, profiles []Profile, fencing *Fencing, me
 		serve(r, mutatePath(p.Name, entryShareManagers), services, p.shareManagers(c.ClusterDomain))
 		serve(r, mutatePath(p.Name, entrySettingValues), p.Duties.Settings != config.Off, p.settingValues())
 		serve(r, validatePath(p.Name, entrySettings), p.Duties.Settings != config.Off, p.settings(c.Networks.Missing))
+		serve(r, validatePath(p.Name, entryInstanceManagerDeletions), p.Duties.Settings != config.Off, p.instanceManagerDeletions())
 		if p.Duties.Networks == config.On {
 			told = append(told, p)
 		}
