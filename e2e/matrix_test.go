@@ -67,12 +67,12 @@ func TestNetworkMatrix(t *testing.T) {
 	}
 }
 
-// notAppliedToInstanceManagers wants Longhorn's storage-network to say the truth:
+// notAppliedToInstanceManagers wants the storage network not to be applied:
 // the instance manager does not ask for it, and is in use.
 func (c *cluster) notAppliedToInstanceManagers() {
 	c.t.Helper()
 	c.eventually("storage-network waits for the engine", 5*time.Second, func() error {
-		out := c.kubectl("-n", namespace, "get", system, string(settings.StorageNetwork), "-o", "jsonpath={.status.applied} {.metadata.annotations.fairlead\\.io/message}")
+		out := c.kubectl("-n", namespace, "get", own, string(settings.StorageNetwork), "-o", "jsonpath={.status.applied} {.status.conditions[0].message}")
 		if !strings.HasPrefix(out, "false") || !strings.Contains(out, "instance-manager-1 on node-1 runs 1 instance: pvc-rwo-e-0") {
 			return errors.New(out)
 		}

@@ -77,7 +77,7 @@ func TestSettingsAreJudged(t *testing.T) {
 		for _, look := range [][]string{
 			{"get", own, "storage-network-for-rwx-volume-enabled"},
 			{"describe", own, "storage-network-for-rwx-volume-enabled"},
-			{"describe", system, "storage-network"},
+			{"describe", own, "storage-network"},
 			{"get", "networkrollouts", "longhorn"},
 			{"get", "events"},
 		} {
@@ -87,8 +87,8 @@ func TestSettingsAreJudged(t *testing.T) {
 		}
 		return nil
 	})
-	if applied := c.kubectl("-n", namespace, "get", system, "storage-network", "-o", "jsonpath={.status.applied}"); applied != "false" {
-		t.Errorf("Longhorn's storage-network says applied %s while it waits", applied)
+	if applied := c.kubectl("-n", namespace, "get", own, "storage-network", "-o", "jsonpath={.status.applied}"); applied != "false" {
+		t.Errorf("storage-network says applied %s while it waits", applied)
 	}
 	// Fairlead's own setting can be deleted: Longhorn's value is in force again, and nothing waits.
 	says(`storage-network-for-rwx-volume-enabled is "false" from now on (as the setting of longhorn says)`, c.kubectl("-n", namespace, "delete", own, "storage-network-for-rwx-volume-enabled"))

@@ -240,7 +240,7 @@ func TestStandsDownOnAFight(t *testing.T) {
 	}
 	c.waitSetting(system, "priority-class", "false")
 	c.eventually("all else is rolled", 40*time.Second, func() error {
-		for _, look := range [][]string{{"get", own, "priority-class"}, {"describe", system, "priority-class"}} {
+		for _, look := range [][]string{{"get", own, "priority-class"}, {"describe", own, "priority-class"}} {
 			out := c.kubectl(append([]string{"-n", namespace}, look...)...)
 			if want := "Deployment csi-attacher is as it was before Fairlead brought it in line; tried again at "; !strings.Contains(out, want) {
 				return fmt.Errorf("kubectl %s does not say %q:\n%s", strings.Join(look, " "), want, out)

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -15,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/cluster/longhorn"
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
 	"github.com/fairlead-io/fairlead/settings"
 )
@@ -290,7 +288,7 @@ func (c *cluster) setAll(cases []settingCase) {
 func (c *cluster) waitIdleRestarted(is settingCase) {
 	c.t.Helper()
 	c.eventually("nothing is restarted for "+is.name, 60*time.Second, func() error {
-		ours, _ := c.settingStatuses()
+		ours := c.settingStatuses()
 		if s := ours[is.name]; s.value != is.value || s.phase == "" || s.phase == string(settings.PhaseRestarting) {
 			return fmt.Errorf("%+v", s)
 		}
@@ -330,22 +328,15 @@ type settingStatus struct {
 	phase, reason, value string
 }
 
-// waitSettings waits until all are as they should be, in every place that tells.
+// waitSettings waits until all are as they should be.
 func (c *cluster) waitSettings(what string, within time.Duration, cases []settingCase, good func(settingStatus, settingCase) bool) {
 	c.t.Helper()
 	c.eventually(what, within, func() error {
-		ours, theirs := c.settingStatuses()
+		ours := c.settingStatuses()
 		var bad []string
 		for _, is := range cases {
-			s := ours[is.name]
-			if !good(s, is) || is.value != "" && s.value != is.value {
+			if s := ours[is.name]; !good(s, is) || is.value != "" && s.value != is.value {
 				bad = append(bad, fmt.Sprintf("%s: %+v", is.name, s))
-			} else if d, _ := settings.Lookup(is.name); d.Gate == settings.SharedVolumesDetached && !ours["storage-network"].applied {
-				continue // Longhorn's is not written to: its sync would restart what storage-network waits for
-			} else if settings.ReadOnly(is.name) {
-				continue // Longhorn's webhook lets nobody write to it
-			} else if other, told := theirs[is.name]; is.group == system && (other.applied != s.applied || told && !good(other, is)) {
-				bad = append(bad, fmt.Sprintf("%s of longhorn.io: %+v", is.name, other))
 			}
 		}
 		if len(bad) > 0 {
@@ -355,29 +346,18 @@ func (c *cluster) waitSettings(what string, within time.Duration, cases []settin
 	})
 }
 
-// settingStatuses of both groups by name. What Longhorn's own setting never had
-// to tell is told as Fairlead's.
-func (c *cluster) settingStatuses() (ours, theirs map[string]settingStatus) {
+// settingStatuses are those of Fairlead's own settings by name.
+func (c *cluster) settingStatuses() map[string]settingStatus {
 	c.t.Helper()
-	ours, theirs = map[string]settingStatus{}, map[string]settingStatus{}
-	var ourList v1alpha1.SettingList
-	c.must(c.Client.List(c.t.Context(), &ourList, client.InNamespace(namespace)))
-	for _, s := range ourList.Items {
+	ours := map[string]settingStatus{}
+	var list v1alpha1.SettingList
+	c.must(c.Client.List(c.t.Context(), &list, client.InNamespace(namespace)))
+	for _, s := range list.Items {
 		status := settingStatus{applied: s.Status.Applied, reason: "not told yet", value: s.Status.EffectiveValue}
 		if told := meta.FindStatusCondition(s.Status.Conditions, v1alpha1.ConditionApplied); told != nil {
 			status.phase, status.reason = told.Reason, told.Message
 		}
 		ours[s.Name] = status
 	}
-	maps.Copy(theirs, ours)
-	var theirList longhorn.SettingList
-	c.must(c.Client.List(c.t.Context(), &theirList, client.InNamespace(namespace)))
-	for _, s := range theirList.Items {
-		status := settingStatus{applied: s.Status.Applied, reason: ours[s.Name].reason}
-		if message, told := s.Annotations["fairlead.io/message"]; told {
-			status.reason = message
-		}
-		theirs[s.Name] = status
-	}
-	return ours, theirs
+	return ours
 }

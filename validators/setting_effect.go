@@ -36,6 +36,7 @@ func (v *Verdict) checkEffect(d settings.Definition, before, after SettingFacts)
 	}
 	if !before.Applies {
 		v.warnGuarded(d, before)
+		v.warnKept(d, after)
 		return
 	}
 	if why := after.unheeded(d); why != "" {
@@ -46,6 +47,7 @@ func (v *Verdict) checkEffect(d settings.Definition, before, after SettingFacts)
 	}
 	v.announceNetwork(d, before, after)
 	v.announce(d, after)
+	v.warnKept(d, after)
 }
 
 // unheeded tells why the value in force comes to nothing.

@@ -20,6 +20,10 @@ const (
 	attachedV2 = "v2 volume attached"
 	// attachedRWX: an RWX volume is attached and used on node-2.
 	attachedRWX = "RWX volume attached"
+	// networkWaits: kube-system/storage-net is set, and waits for a v1 volume on node-1 with its replica on node-2.
+	networkWaits = "storage network waits"
+	// networkWaitsGuarding: so it is where Fairlead only guards.
+	networkWaitsGuarding = "storage network waits, Fairlead only guards"
 	// detaching: no volume is attached any more, but on node-1 both instance managers still end what they run.
 	detaching = "volume just detached"
 	// cordoned is node-3.
@@ -61,6 +65,10 @@ func situation(name string) SettingFacts {
 	case attached, guarding:
 		f.attach("pvc-1", settings.EngineV1, "node-1", "node-2")
 		f.Applies = name == attached
+	case networkWaits, networkWaitsGuarding:
+		f.attach("pvc-1", settings.EngineV1, "node-1", "node-2")
+		f.SystemValues[settings.StorageNetwork] = "kube-system/storage-net"
+		f.Applies = name == networkWaits
 	case attachedV2:
 		f.attach("pvc-2", settings.EngineV2, "node-3", "node-3")
 	case attachedRWX:

@@ -34,6 +34,7 @@ type settingRow struct {
 const (
 	allNow          = "accepted; nothing keeps it from being applied now: 4 Deployments and 2 DaemonSets roll, 1 backing image manager and 6 instance managers restart one by one"
 	threeNow        = "accepted; nothing keeps it from being applied now: 3 instance managers restart one by one"
+	kept            = "storage-network still waits for 2 instance managers in use: this change restarts none of them (Fairlead's webhook refuses that to longhorn)"
 	engineImagesNow = "accepted; nothing keeps it from being applied now: 1 DaemonSet rolls"
 )
 
@@ -83,6 +84,12 @@ var settingTable = []settingRow{
 	// Whether RWX volumes use it too, to 1.10. The newer setting wins.
 	{setting: "storage-network-for-rwx-volume-enabled", group: system, value: "false", facts: onNetwork, reason: ReasonApplies,
 		warnings: []string{rolling},
+	},
+	{setting: "storage-network-for-rwx-volume-enabled", group: system, value: "true", facts: networkWaits, reason: ReasonApplies,
+		warnings: []string{rolling, kept},
+	},
+	{setting: "storage-network-for-rwx-volume-enabled", group: system, value: "true", facts: networkWaitsGuarding, reason: ReasonValid,
+		warnings: []string{kept},
 	},
 	{setting: "storage-network-for-rwx-volume-enabled", group: system, value: "true", facts: idle, reason: ReasonValid,
 		warnings: []string{"has no effect until storage-network names a network"},
@@ -567,7 +574,7 @@ func TestSettingTableHasEverySetting(t *testing.T) {
 // Who changes Fairlead's own setting and who changes the storage system's reads the same.
 func TestSettingTableIsTheSameInBothGroups(t *testing.T) {
 	for _, row := range settingTable {
-		if _, known := settings.Lookup(row.setting); !known || row.facts == guarding || row.facts == ownSaysSo {
+		if _, known := settings.Lookup(row.setting); !known || !situation(row.facts).Applies || row.facts == ownSaysSo {
 			continue // the groups differ there
 		}
 		other := row

@@ -33,6 +33,10 @@ const (
 	ReasonOverridden    = "gate overridden"
 	ReasonNotTheirs     = "the controller's own"
 	ReasonNotForgotten  = "record of a lost node"
+
+	ReasonInstanceManagerInUse = "instance manager in use"
+	ReasonIdle                 = "instance manager idle"
+	ReasonMayBeReplaced        = "not running or not ready"
 )
 
 // Strictness says what becomes of something questionable.

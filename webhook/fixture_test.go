@@ -37,6 +37,7 @@ const (
 	clientPodsPath       = "/mutate/longhorn/client-pods"
 	instanceManagersPath = "/mutate/longhorn/instance-manager-pods"
 	valuesPath           = "/mutate/longhorn/setting-values"
+	deletionsPath        = "/validate/longhorn/instance-manager-deletions"
 	podKind              = `{"group":"","version":"v1","kind":"Pod"}`
 	serviceKind          = `{"group":"","version":"v1","kind":"Service"}`
 	daemonSetKind        = `{"group":"apps","version":"v1","kind":"DaemonSet"}`

@@ -29,6 +29,7 @@ const (
 const (
 	mutateTimeout   int32 = 5
 	validateTimeout int32 = 10
+	deleteTimeout   int32 = 3
 )
 
 // Registration returns the webhook configurations of the profiles, as the
@@ -59,7 +60,7 @@ func Registration(profiles []storage.Profile) (*admissionregistrationv1.Mutating
 				condition("has-an-endpoint", "has(object.status) && has(object.status.endpoint) && object.status.endpoint != ''")),
 			mutateSettings(p),
 		)
-		validating.Webhooks = append(validating.Webhooks, validateSettings(p))
+		validating.Webhooks = append(validating.Webhooks, validateSettings(p), validateInstanceManagerDeletions(p))
 	}
 	validating.Webhooks = append(validating.Webhooks, validateNetworks(), validateVolumeNetworks(), validateStraySettings(profiles))
 	return mutating, validating
@@ -141,6 +142,27 @@ func notTheStorageSystemsOwn(p storage.Profile) admissionregistrationv1.MatchCon
 	return condition("not-created-by-the-storage-system", fmt.Sprintf(
 		"!(request.operation == 'CREATE' && request.resource.group != 'fairlead.io' && request.userInfo.username == 'system:serviceaccount:' + request.namespace + ':%s' && !(%s))",
 		p.ServiceAccount, overrideChanged))
+}
+
+// validateInstanceManagerDeletions sees what the storage system itself deletes, and only while the pod works:
+// evictions are no deletions, and administrators and Kubernetes' controllers have other accounts.
+func validateInstanceManagerDeletions(p storage.Profile) admissionregistrationv1.ValidatingWebhook {
+	return admissionregistrationv1.ValidatingWebhook{
+		Name:                    entryInstanceManagerDeletions + "." + p.Name + ".fairlead.io",
+		ClientConfig:            clientConfig(validatePath(p.Name, entryInstanceManagerDeletions)),
+		Rules:                   []admissionregistrationv1.RuleWithOperations{on("", "v1", "pods", admissionregistrationv1.Delete)},
+		FailurePolicy:           ptr.To(admissionregistrationv1.Ignore), // a pod must never wait for Fairlead
+		MatchPolicy:             ptr.To(admissionregistrationv1.Equivalent),
+		NamespaceSelector:       inNamespace(p.Namespace),
+		ObjectSelector:          labels(p.InstanceManagerLabels),
+		SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
+		TimeoutSeconds:          ptr.To(deleteTimeout),
+		AdmissionReviewVersions: []string{"v1"},
+		MatchConditions: []admissionregistrationv1.MatchCondition{
+			condition("by-the-storage-system", fmt.Sprintf("request.userInfo.username == 'system:serviceaccount:' + request.namespace + ':%s'", p.ServiceAccount)),
+			condition("of-a-pod-that-works", "!has(oldObject.metadata.deletionTimestamp) && oldObject.?status.?conditions.orValue([]).exists(c, c.type == 'Ready' && c.status == 'True')"),
+		},
+	}
 }
 
 // replaced are the settings that a later version of the storage system does not know any more.

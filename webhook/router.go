@@ -29,6 +29,8 @@ const (
 	entryVolumeNetworks      = "volume-networks"
 	entryStraySettings       = "stray-settings"
 
+	entryInstanceManagerDeletions = "instance-manager-deletions"
+
 	// Those of fencing.
 	entryAttachmentMarks    = "attachment-marks"
 	entryAttachments        = "attachments"
@@ -86,6 +88,7 @@ func NewRouter(c *config.Configuration, profiles []Profile, fencing *Fencing, me
 		if p.Duties.Settings != config.Off {
 			judged = append(judged, p)
 		}
+		serve(r, validatePath(p.Name, entryInstanceManagerDeletions), p.Duties.Settings != config.Off, p.instanceManagerDeletions())
 		if p.Duties.Networks == config.On {
 			told = append(told, p)
 		}

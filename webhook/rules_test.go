@@ -231,6 +231,7 @@ func reviewsOfEveryPath() map[string]string {
 		"/validate/longhorn/settings":                 settingReview(settingKind, "CREATE", "storage-network", `{"metadata":{"name":"storage-network"},"value":"x"}`),
 		straySettingsPath:                             strayReview("default"),
 		networksPath:                                  reviewOf(networkKind, create),
+		deletionsPath:                                 deletionReview("True"),
 		volumeNetworksPath:                            reviewOf(claimKind, `"namespace":"default","name":"data","operation":"CREATE","object":{"metadata":{"name":"data","annotations":{"fairlead.io/volume-network":"nfs"}}}`),
 		attachmentMarksPath:                           attachmentReview("pv-a", "node-2"),
 		attachmentsPath:                               attachmentReview("pv-a", "node-2"),
@@ -283,13 +284,14 @@ func TestEachDutySwitchesItsOwnRules(t *testing.T) {
 		"pods":     {func(d *config.Duties) { d.Pods = config.Off }, append(built, clientPodsPath, "/mutate/longhorn/server-pods", "/mutate/longhorn/client-template")},
 		"services": {func(d *config.Duties) { d.Services = config.Off }, []string{"/mutate/longhorn/services", "/mutate/longhorn/sharemanagers"}},
 		// Who does not roll out the network of all does not roll out others.
-		"settings": {func(d *config.Duties) { d.Settings = config.Off }, append(built, "/validate/longhorn/settings", valuesPath, volumeNetworksPath, straySettingsPath, clientPodsPath, "/mutate/longhorn/client-template")},
+		"settings": {func(d *config.Duties) { d.Settings = config.Off }, append(built, "/validate/longhorn/settings", valuesPath, volumeNetworksPath, straySettingsPath, deletionsPath, clientPodsPath, "/mutate/longhorn/client-template")},
 		// Who only guards settings builds nothing by them, and leaves clients to the storage system.
 		"applying settings": {func(d *config.Duties) { d.Settings = config.Guard }, append(built, volumeNetworksPath, clientPodsPath, "/mutate/longhorn/client-template")},
 		"volumeNetworks":    {func(d *config.Duties) { d.VolumeNetworks = config.Off }, []string{volumeNetworksPath}},
 	}
 	for duty, test := range rulesOf {
-		h := newRig(t, fakeClient(t, append(onNetwork(), setting("taint-toleration", "a:NoSchedule"))...), func(_ *config.Configuration, p *Profile) { test.off(&p.Duties) })
+		objects := slices.Concat(onNetwork(), serving(), []client.Object{setting("taint-toleration", "a:NoSchedule")})
+		h := newRig(t, fakeClient(t, objects...), func(_ *config.Configuration, p *Profile) { test.off(&p.Duties) })
 		reviews := reviewsOfEveryPath()
 		for _, path := range slices.Sorted(maps.Keys(reviews)) {
 			if slices.Contains(fencingPaths, path) {

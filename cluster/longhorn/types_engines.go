@@ -70,6 +70,7 @@ type InstanceProcessStatus struct {
 
 // States of an instance. In the last three it surely does not run.
 const (
+	InstanceStarting   = "starting"
 	InstanceRunning    = "running"
 	InstanceStopped    = "stopped"
 	InstanceTerminated = "terminated"

@@ -1,6 +1,6 @@
 // Package apply is the settings controller: it brings the settings of the danger
-// zone to the storage system's components, and tells in status, conditions,
-// annotations, events and metrics how far each is and what it waits for.
+// zone to the storage system's components, and reports in status, conditions,
+// events and metrics how far each is and what it waits for.
 //
 // It gathers facts, makes the plan (settings.Make), reports, and does at most one
 // piece of work of it. Work is decided twice: on the cache, and then on a

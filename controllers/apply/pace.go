@@ -6,8 +6,8 @@ import "time"
 // detached. Within one phase it is told every so often, the last state at last;
 // a phase is told as it begins.
 const (
-	// tellEvery is for events and for the storage system's own settings: a write to
-	// one of them wakes every manager of it.
+	// tellEvery is for events, and for a write to the storage system's own settings that
+	// was refused: each wakes every manager of it.
 	tellEvery = 30 * time.Second
 	// statusEvery is for the status of Fairlead's own.
 	statusEvery = 2 * time.Second

@@ -9,9 +9,8 @@ import (
 	"github.com/fairlead-io/fairlead/settings"
 )
 
-// report tells the plan in every place where somebody may look: Fairlead's own
-// settings, the storage system's, and metrics. What can't be told of one setting
-// keeps nothing from the others.
+// report writes the plan to Fairlead's own settings and to metrics, and confirms on
+// the storage system's settings what is applied. An error at one setting stops no other.
 func (r *Reconciler) report(ctx context.Context, facts settings.Facts, plan settings.Plan) telling {
 	told := map[settings.Name]settings.SettingPlan{}
 	for _, s := range plan.Settings {

@@ -423,7 +423,7 @@ func (w *world) allOf(class string) error {
 func (w *world) mustBeAsTold(value string) {
 	w.Helper()
 	status, system := w.status(class), w.system(class)
-	if own := status.Applied && status.EffectiveValue == value; own || system.Status.Applied && system.Annotations[AppliedAnnotation] == value+"=true" {
+	if status.Applied && status.EffectiveValue == value || system.Status.Applied {
 		if err := w.allOf(value); err != nil {
 			w.Errorf("after write %d %q is called applied, but %v", len(w.wrote), value, err)
 		}
@@ -468,11 +468,26 @@ func (w *world) set(name settings.Name, value string) {
 	w.must(w.store.Update(context.Background(), s))
 }
 
+// setSystem changes Longhorn's setting. Longhorn finds its gate closed, and gives up after three retries.
 func (w *world) setSystem(name settings.Name, value string) {
+	w.Helper()
+	w.setSystemOpen(name, value)
+	s := w.system(name)
+	s.Status.Applied = false
+	w.must(w.store.Status().Update(context.Background(), s))
+}
+
+// setSystemOpen changes Longhorn's setting, whose gate is open: Longhorn never writes its status.
+func (w *world) setSystemOpen(name settings.Name, value string) {
 	w.Helper()
 	s := w.system(name)
 	s.Value = value
 	w.must(w.store.Update(context.Background(), s))
+}
+
+// wroteToLonghorn lists the controller's writes to Longhorn's settings.
+func (w *world) wroteToLonghorn() []string {
+	return slices.DeleteFunc(slices.Clone(w.wrote), func(text string) bool { return !strings.Contains(text, "longhorn.Setting/") })
 }
 
 // annotate writes annotations of a setting; "" takes one away.

@@ -51,3 +51,16 @@ func dangerZone(ctx context.Context, t *tourist, s *sandbox.Sandbox) error {
 	t.run(ctx, ns, "get", "pods", "-o=custom-columns=POD:.metadata.name,NODE:.spec.nodeName,CLASS:.spec.priorityClassName")
 	return t.err
 }
+
+// longhornIsHeldOff does what Longhorn's sync of the RWX switch does now: it restarts instance managers for
+// storage-network, which still waits, also the one that serves the database's volume.
+func longhornIsHeldOff(ctx context.Context, t *tourist, s *sandbox.Sandbox) error {
+	const ns = "-n=longhorn-system"
+	t.say("Longhorn itself would restart an instance manager in use now (storage-network still waits for it); Fairlead refuses that to Longhorn")
+	pod, err := s.Kubectl(ctx, "", ns, "get", "pods", "-l=longhorn.io/component=instance-manager,longhorn.io/node=node-1", "-o=jsonpath={.items[0].metadata.name}")
+	if err != nil {
+		return err
+	}
+	t.refusedWith(ctx, "which is attached", ns, "delete", "pod", pod, "--as=system:serviceaccount:longhorn-system:longhorn-service-account", "--as-group=system:masters")
+	return nil
+}

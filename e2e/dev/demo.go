@@ -131,6 +131,9 @@ func tour(ctx context.Context, t *tourist, s *sandbox.Sandbox) error {
 	t.run(ctx, append([]string{ns, "get", "settings.fairlead.io"}, networkSettings...)...)
 	t.run(ctx, ns, "get", "networkrollouts")
 	t.run(ctx, ns, "get", "pods", "-l=app=longhorn-csi-plugin", "-o=custom-columns=POD:.metadata.name,NODE:.spec.nodeName,NETWORKS:.metadata.annotations.k8s\\.v1\\.cni\\.cncf\\.io/networks")
+	if err := longhornIsHeldOff(ctx, t, s); err != nil {
+		return err
+	}
 
 	t.say("The workload starts again: Service, server pod and endpoint are on the storage network")
 	t.run(ctx, "scale", "statefulset/web", "--replicas=1")

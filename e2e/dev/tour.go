@@ -61,10 +61,15 @@ func (t *tourist) fairlead(ctx context.Context, args ...string) {
 	}
 }
 
-// refused shows a command that Fairlead refuses.
+// refused shows a command that Fairlead refuses as invalid.
 func (t *tourist) refused(ctx context.Context, args ...string) {
+	t.refusedWith(ctx, "is invalid", args...)
+}
+
+// refusedWith shows a command that Fairlead refuses with these words.
+func (t *tourist) refusedWith(ctx context.Context, words string, args ...string) {
 	out, err := t.show(ctx, args...)
-	if err == nil || !strings.Contains(out, "is invalid") {
+	if err == nil || !strings.Contains(out, words) {
 		t.fail(fmt.Errorf("this should have been refused: kubectl %s", strings.Join(args, " ")))
 	}
 }

@@ -59,6 +59,12 @@ func TestComponentsMayBeRead(t *testing.T) {
 			}
 		}
 	}
+	// What the deletion of an instance manager's pod is judged by is read one by one.
+	for _, resource := range []string{"longhorn.io/instancemanagers", "longhorn.io/volumes"} {
+		if got := granted(namespacedRules(t, "../profiles/longhorn/webhook-rbac.yaml"), resource); !slices.Contains(got, "get") {
+			t.Errorf("the webhook may %v %s, want get", got, resource)
+		}
+	}
 	rules := namespacedRules(t, "../profiles/longhorn/controller-rbac.yaml")
 	for resource, verb := range map[string]string{
 		"/pods": "delete", "apps/daemonsets": "patch", "apps/deployments": "patch", "longhorn.io/instancemanagers": "delete",

@@ -1,0 +1,22 @@
+package validators
+
+import "github.com/fairlead-io/fairlead/settings"
+
+// warnKept says what an RWX network setting does not restart. Longhorn's sync of one also deletes the instance
+// managers that storage-network waits for, in use or not; ValidateInstanceManagerDeletion refuses those in use.
+func (v *Verdict) warnKept(d settings.Definition, after SettingFacts) {
+	if d.Gate != settings.SharedVolumesDetached {
+		return
+	}
+	_, later := settings.Make(after.Facts).For(settings.StorageNetwork)
+	inUse := 0
+	for _, work := range later {
+		if work.Component.Kind == settings.InstanceManager && len(work.Component.Uses) > 0 {
+			inUse++
+		}
+	}
+	if inUse > 0 {
+		v.warn("%s still waits for %s in use: this change restarts none of them (Fairlead's webhook refuses that to %s)",
+			settings.StorageNetwork, settings.Count(inUse, "instance manager"), after.Profile.Name)
+	}
+}
