@@ -15,7 +15,7 @@ import (
 // have in common: one pod of the object's name, on the object's node.
 func managerPod(o *unstructured.Unstructured, container string) *corev1.Pod {
 	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: o.GetNamespace(), Name: o.GetName(), OwnerReferences: owner(o, true)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: o.GetNamespace(), Name: o.GetName(), OwnerReferences: blockingOwner(o)},
 		Spec: corev1.PodSpec{
 			ServiceAccountName: "longhorn-service-account", RestartPolicy: corev1.RestartPolicyNever, NodeName: text(o, "spec", "nodeID"),
 			Containers: []corev1.Container{{
