@@ -85,6 +85,8 @@ func newCluster(t *testing.T, o options) *cluster {
 		lh, err := c.Longhorn().Stale(t.Context())
 		c.must(err)
 		c.runComponents(lh)
+	case o.components && o.syncs:
+		c.runComponents(c.Longhorn().RestartIdle())
 	case o.components:
 		c.runComponents(c.Longhorn())
 	}

@@ -42,9 +42,9 @@ func (l Longhorn) InstallComponents(ctx context.Context) error {
 }
 
 // RunComponents does what longhorn-manager does with its instance managers and
-// backing image managers, until the context ends: makes their pods anew, follows
+// backing image managers, until the context ends: it recreates their pods, follows
 // them in their status, and has them run the engines and replicas that are to
-// run. It restarts no pod by itself because a setting has changed.
+// run. Pods that a setting has changed for are restarted only by RestartIdle and SyncSettings.
 func (l Longhorn) RunComponents(ctx context.Context) {
 	changed, ended := l.changes(ctx, &corev1.PodList{}, listOf("Setting"), listOf("Node"), listOf("InstanceManager"),
 		listOf("BackingImageManager"), listOf("Engine"), listOf("Replica"))

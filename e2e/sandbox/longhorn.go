@@ -32,6 +32,8 @@ type Longhorn struct {
 	release   release
 	// remembered settings that pods are built by; nil for those of the moment.
 	remembered settingValues
+	// restartIdle: idle instance managers are restarted when a setting of their pods changes.
+	restartIdle bool
 	// out is told what goes wrong where nobody waits for it.
 	out io.Writer
 }
