@@ -18,8 +18,9 @@ func TestVolumesKeepRecordedNetworkWhileChangeWaits(t *testing.T) {
 		t.Run(version, func(t *testing.T) {
 			c := newCluster(t, options{webhooks: 1, controllers: 1, longhorn: version, syncs: true, components: true})
 			a, b := netA+"@"+iface, netB+"@"+iface
-			for _, change := range []struct{ name, to, from, wants string }{
-				{"enable", netA, "", a}, {"other", netB, a, b}, {"disable", "", b, ""},
+			// When the network is disabled, servers of new volumes leave first; clients on it reach them.
+			for _, change := range []struct{ name, to, oldOn, newOn, wants string }{
+				{"enable", netA, "", "", a}, {"other", netB, a, a, b}, {"disable", "", b, "", ""},
 			} {
 				t.Run(change.name, func(t *testing.T) {
 					c := &cluster{Sandbox: c.Sandbox, t: t}
@@ -28,11 +29,11 @@ func TestVolumesKeepRecordedNetworkWhileChangeWaits(t *testing.T) {
 					c.rwxOn(version, change.to)
 					c.waitWaiting()
 					c.attachNew(added, "node-2")
-					c.servedOn(added, change.from)
+					c.servedOn(added, change.newOn)
 					c.failOver(added, "node-2")
-					c.servedOn(added, change.from)
+					c.servedOn(added, change.newOn)
 					c.failOver(old, "node-1")
-					c.servedOn(old, change.from)
+					c.servedOn(old, change.oldOn)
 					for _, volume := range []string{old, added} {
 						c.must(c.Longhorn().Detach(t.Context(), volume))
 					}

@@ -189,18 +189,18 @@ func (l Longhorn) Attach(ctx context.Context, volume, node string, workloads ...
 	return l.startSharing(ctx, sm)
 }
 
-func (l Longhorn) waitReady(ctx context.Context, pod string) error {
+func (l Longhorn) waitRunning(ctx context.Context, name string) (*corev1.Pod, error) {
+	pod := &corev1.Pod{}
 	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		var p corev1.Pod
-		if err := l.client.Get(ctx, client.ObjectKey{Namespace: l.namespace, Name: pod}, &p); err != nil {
+		if err := l.client.Get(ctx, client.ObjectKey{Namespace: l.namespace, Name: name}, pod); err != nil {
 			return false, err
 		}
-		return p.Status.Phase == corev1.PodRunning, nil
+		return pod.Status.Phase == corev1.PodRunning, nil
 	})
 	if err != nil {
-		return fmt.Errorf("waiting for pod %s: %w", pod, err)
+		return nil, fmt.Errorf("waiting for pod %s: %w", name, err)
 	}
-	return nil
+	return pod, nil
 }
 
 // Detach does what longhorn-manager does when a volume is detached.

@@ -34,7 +34,11 @@ func (l Longhorn) startSharing(ctx context.Context, sm *unstructured.Unstructure
 			return err
 		}
 	}
-	if err := l.waitReady(ctx, "share-manager-"+sm.GetName()); err != nil {
+	pod, err := l.waitRunning(ctx, "share-manager-"+sm.GetName())
+	if err != nil {
+		return err
+	}
+	if err := l.takeServerTicket(ctx, sm.GetName(), pod.Spec.NodeName); err != nil {
 		return err
 	}
 	return l.writeEndpoint(ctx, sm, values)

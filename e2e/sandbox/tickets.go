@@ -19,12 +19,22 @@ func (l Longhorn) createTickets(ctx context.Context, volume string) error {
 }
 
 // takeTicket follows ControllerPublishVolume in csi/controller_server.go: the volume is asked for before it is attached.
-// The ticket of the share manager itself is left out: no gate tells the two apart.
 func (l Longhorn) takeTicket(ctx context.Context, volume, node string) error {
 	id := fmt.Sprintf("csi-%x", sha256.Sum256([]byte(volume+storage.Longhorn().Driver+node)))
-	return l.patchTickets(ctx, volume, map[string]any{id: map[string]any{
-		"id": id, "type": "csi-attacher", "nodeID": node, "parameters": map[string]any{"disableFrontend": "false"},
-	}})
+	return l.patchTickets(ctx, volume, ticket(id, "csi-attacher", node))
+}
+
+// takeServerTicket follows createShareManagerAttachmentTicket in controller/share_manager_controller.go: the volume is attached
+// where its server runs.
+func (l Longhorn) takeServerTicket(ctx context.Context, volume, node string) error {
+	const attacher = "share-manager-controller"
+	return l.patchTickets(ctx, volume, ticket(attacher+"-"+volume, attacher, node))
+}
+
+func ticket(id, attacher, node string) map[string]any {
+	return map[string]any{id: map[string]any{
+		"id": id, "type": attacher, "nodeID": node, "parameters": map[string]any{"disableFrontend": "false"}, "generation": int64(0),
+	}}
 }
 
 // returnTickets follows ControllerUnpublishVolume, for all nodes at once.
