@@ -17,7 +17,7 @@ import (
 // components as Longhorn does, with no Fairlead beside it.
 func TestComponents(t *testing.T) {
 	c := newControlPlane(t, options{})
-	c.must(c.SeedLonghorn(t.Context()))
+	c.seedLonghorn()
 	lh := c.Longhorn()
 	stop := c.runComponents(lh)
 

@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -37,7 +36,6 @@ func TestEndpoints(t *testing.T) {
 
 	// Longhorn makes an Endpoints object of its own, which Kubernetes mirrors and
 	// Longhorn's endpoint controller fills with the pod's address where it knows of no network.
-	c.must(c.Client.Create(t.Context(), c.longhornEndpoints(volume)))
 	c.must(lh.Attach(t.Context(), volume, "node-1"))
 	first := c.waitPublished(volume)
 	c.resolves(dns, name, first...)
@@ -137,17 +135,6 @@ func gone(err error) error {
 		return errors.New("it is still there")
 	}
 	return nil
-}
-
-// longhornEndpoints is what createEndpoint of longhorn-manager v1.7.0 makes.
-func (c *cluster) longhornEndpoints(volume string) client.Object {
-	c.t.Helper()
-	uid := c.kubectl("-n", namespace, "get", "sharemanagers.longhorn.io", volume, "-o", "jsonpath={.metadata.uid}")
-	e := c.classic()
-	e.Namespace, e.Name = namespace, volume
-	e.Labels = map[string]string{"longhorn.io/managed-by": "longhorn-manager", "longhorn.io/share-manager": volume}
-	e.OwnerReferences = []metav1.OwnerReference{{APIVersion: "longhorn.io/v1beta2", Kind: "ShareManager", Name: volume, UID: types.UID(uid)}}
-	return e
 }
 
 func (c *cluster) server(volume string) *corev1.Pod {

@@ -52,6 +52,10 @@ type options struct {
 	components bool
 	// stale: so they are, and its manager is one that has not heard of changes since it began.
 	stale bool
+	// longhorn is the version that the stand-in models; empty is the one that it is compared with.
+	longhorn string
+	// syncs: Longhorn applies its settings itself, as its setting controller does.
+	syncs bool
 	// duties of the profile, as in the configuration, in one line.
 	duties string
 	// fencing as in the configuration, in one line; empty for none.
@@ -72,12 +76,17 @@ func newCluster(t *testing.T, o options) *cluster {
 		o.overlay = sandbox.CertManager
 	}
 	c := newControlPlane(t, o)
-	c.must(c.SeedLonghorn(t.Context()))
+	c.seedLonghorn()
+	if o.syncs {
+		c.runUntilStopped(c.Longhorn().SyncSettings)
+	}
 	switch {
 	case o.stale:
 		lh, err := c.Longhorn().Stale(t.Context())
 		c.must(err)
 		c.runComponents(lh)
+	case o.components && o.syncs:
+		c.runComponents(c.Longhorn().RestartIdle())
 	case o.components:
 		c.runComponents(c.Longhorn())
 	}
@@ -101,7 +110,7 @@ func newControlPlane(t *testing.T, o options) *cluster {
 	}
 	binary := os.Getenv(o.binary)
 	out := &output{}
-	s, err := sandbox.Start(t.Context(), sandbox.Options{Dir: t.TempDir(), Nodes: o.nodes, FastNodeLoss: o.fastNodeLoss, ClusterDomain: o.clusterDomain, Fairlead: binary, Duties: o.duties, Fencing: o.fencing, ControllerArgs: o.controllerArgs, Out: out})
+	s, err := sandbox.Start(t.Context(), sandbox.Options{Dir: t.TempDir(), Nodes: o.nodes, FastNodeLoss: o.fastNodeLoss, LonghornVersion: o.longhorn, ClusterDomain: o.clusterDomain, Fairlead: binary, Duties: o.duties, Fencing: o.fencing, ControllerArgs: o.controllerArgs, Out: out})
 	if err != nil {
 		t.Fatalf("starting the control plane: %v\n%s", err, out)
 	}
@@ -122,11 +131,24 @@ func newControlPlane(t *testing.T, o options) *cluster {
 func (c *cluster) runComponents(lh sandbox.Longhorn) (stop func()) {
 	c.t.Helper()
 	c.must(lh.InstallComponents(c.t.Context()))
+	return c.runUntilStopped(lh.RunComponents)
+}
+
+// seedLonghorn installs Longhorn and runs its endpoint controller as long as the test.
+func (c *cluster) seedLonghorn() {
+	c.t.Helper()
+	c.must(c.SeedLonghorn(c.t.Context()))
+	c.runUntilStopped(c.Longhorn().RunEndpoints)
+}
+
+// runUntilStopped runs a part of Longhorn until the returned function is called, or the test ends.
+func (c *cluster) runUntilStopped(run func(context.Context)) (stop func()) {
+	c.t.Helper()
 	ctx, cancel := context.WithCancel(c.t.Context())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		lh.RunComponents(ctx)
+		run(ctx)
 	}()
 	stop = func() {
 		cancel()

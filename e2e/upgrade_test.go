@@ -20,7 +20,7 @@ import (
 // setting on.
 func TestUpgrade(t *testing.T) {
 	c := newControlPlane(t, options{})
-	c.must(c.SeedLonghorn(t.Context()))
+	c.seedLonghorn()
 	c.must(c.SeedWorkloads(t.Context()))
 	c.set(system, string(settings.StorageNetwork), netA)
 	before := c.service(sandbox.SharedVolume)

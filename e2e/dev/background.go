@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -113,13 +114,11 @@ func serve(ctx context.Context) error {
 	if err := errors.Join(os.Symlink(s.State.Kubectl, kubectl), link(s.State.Kubeconfig, kubeconfig())); err != nil {
 		return errors.Join(err, s.Stop())
 	}
-	components := make(chan struct{})
-	go func() {
-		defer close(components)
-		s.Longhorn().RunComponents(ctx)
-	}()
-	s.Longhorn().FollowAttachments(ctx)
-	<-components
+	var longhorn sync.WaitGroup
+	for _, run := range []func(context.Context){s.Longhorn().RunComponents, s.Longhorn().RunEndpoints, s.Longhorn().FollowAttachments} {
+		longhorn.Go(func() { run(ctx) })
+	}
+	longhorn.Wait()
 	return s.Stop()
 }
 

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-const backingImageManagerImage = "longhornio/backing-image-manager:v1.7.0"
+const backingImageManagerImage = "longhornio/backing-image-manager:" + defaultRelease
 
 // createBackingImageManager makes that of the disk of a node.
 func (l Longhorn) createBackingImageManager(ctx context.Context, node string) error {

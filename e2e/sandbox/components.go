@@ -13,12 +13,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// InstallComponents makes what longhorn-manager v1.7.0 runs beside the CSI plugin,
+// InstallComponents makes what longhorn-manager runs beside the CSI plugin,
 // and waits until all of it is ready: the sidecars' Deployments, the engine
 // image's DaemonSet, an instance manager on every node and a backing image manager
 // on the first. RunComponents keeps it so.
 func (l Longhorn) InstallComponents(ctx context.Context) error {
-	if err := l.createTemplates(ctx); err != nil {
+	if err := l.DeploySidecars(ctx); err != nil {
+		return err
+	}
+	if err := l.deployEngineImage(ctx); err != nil {
 		return err
 	}
 	var nodes corev1.NodeList
@@ -39,9 +42,9 @@ func (l Longhorn) InstallComponents(ctx context.Context) error {
 }
 
 // RunComponents does what longhorn-manager does with its instance managers and
-// backing image managers, until the context ends: makes their pods anew, follows
+// backing image managers, until the context ends: it recreates their pods, follows
 // them in their status, and has them run the engines and replicas that are to
-// run. It restarts no pod by itself because a setting has changed.
+// run. Pods that a setting has changed for are restarted only by RestartIdle and SyncSettings.
 func (l Longhorn) RunComponents(ctx context.Context) {
 	changed, ended := l.changes(ctx, &corev1.PodList{}, listOf("Setting"), listOf("Node"), listOf("InstanceManager"),
 		listOf("BackingImageManager"), listOf("Engine"), listOf("Replica"))
@@ -123,13 +126,13 @@ func (l Longhorn) componentsReady(ctx context.Context) error {
 }
 
 func (l Longhorn) templatesReady(ctx context.Context) error {
-	for name := range csiDeployments() {
+	for _, s := range sidecars() {
 		var d appsv1.Deployment
-		if err := l.client.Get(ctx, client.ObjectKey{Namespace: l.namespace, Name: name}, &d); err != nil {
-			return fmt.Errorf("reading Deployment %s: %w", name, err)
+		if err := l.client.Get(ctx, client.ObjectKey{Namespace: l.namespace, Name: s.name}, &d); err != nil {
+			return fmt.Errorf("reading Deployment %s: %w", s.name, err)
 		}
 		if d.Status.ReadyReplicas != *d.Spec.Replicas {
-			return fmt.Errorf("the pods of Deployment %s: %w", name, errNotReady)
+			return fmt.Errorf("the pods of Deployment %s: %w", s.name, errNotReady)
 		}
 	}
 	var ds appsv1.DaemonSet

@@ -21,7 +21,7 @@ const (
 	engineV2 = "v2"
 )
 
-const instanceManagerImage = "longhornio/longhorn-instance-manager:v1.7.0"
+const instanceManagerImage = "longhornio/longhorn-instance-manager:" + defaultRelease
 
 // disableV2Label on a node keeps the v2 data engine off it.
 const disableV2Label = "node.longhorn.io/disable-v2-data-engine"
@@ -38,7 +38,7 @@ func instanceManagerName(node, engine string) string {
 
 // instanceManagerLabels follows GetInstanceManagerLabels in types/types.go.
 func instanceManagerLabels(node, engine string) map[string]string {
-	canonical := strings.NewReplacer(":", "-", "/", "-").Replace(instanceManagerImage)
+	canonical := canonicalImage(instanceManagerImage)
 	return map[string]string{
 		"longhorn.io/managed-by": "longhorn-manager", "longhorn.io/component": "instance-manager",
 		"longhorn.io/instance-manager-type": "aio", "longhorn.io/instance-manager-image": "imi-" + checksum(canonical)[:8],

@@ -23,21 +23,24 @@ import (
 	"github.com/fairlead-io/fairlead/storage"
 )
 
-// Longhorn does what longhorn-manager v1.7.0 would do with its objects, as far
-// as shared volumes and its components go; there is no engine here that could
-// store anything.
+// Longhorn does what longhorn-manager would do with its objects, as far as
+// shared volumes, settings and its components go; there is no engine here that
+// could store anything. It acts by the account of the real manager.
 type Longhorn struct {
 	client    client.WithWatch
 	namespace string
+	release   release
 	// remembered settings that pods are built by; nil for those of the moment.
 	remembered settingValues
+	// restartIdle: idle instance managers are restarted when a setting of their pods changes.
+	restartIdle bool
 	// out is told what goes wrong where nobody waits for it.
 	out io.Writer
 }
 
 // Longhorn returns the stand-in for longhorn-manager.
 func (s *Sandbox) Longhorn() Longhorn {
-	return Longhorn{client: s.Client, namespace: storage.Longhorn().Namespace, out: s.Out}
+	return Longhorn{client: s.longhornClient, namespace: storage.Longhorn().Namespace, release: s.release, out: s.Out}
 }
 
 // Volume to create.
@@ -88,9 +91,6 @@ func (l Longhorn) CreateVolume(ctx context.Context, v Volume) error {
 		"frontend": "blockdev", "dataEngine": v.engine(),
 	}
 	objects := []client.Object{volume, persistentVolume(v, k8sMode)}
-	if v.Shared && !v.Migratable {
-		objects = append(objects, l.object("ShareManager", v.Name))
-	}
 	if v.Claim != "" {
 		objects = append(objects, claim(v, k8sMode))
 	}
@@ -99,12 +99,30 @@ func (l Longhorn) CreateVolume(ctx context.Context, v Volume) error {
 			return fmt.Errorf("creating %T %s: %w", o, v.Name, err)
 		}
 	}
+	if err := l.createTickets(ctx, v.Name); err != nil {
+		return err
+	}
+	if v.Shared && !v.Migratable {
+		if err := l.createShareManager(ctx, volume); err != nil {
+			return err
+		}
+	}
 	if len(v.ReplicaNodes) > 0 {
 		if err := l.createInstances(ctx, v); err != nil {
 			return err
 		}
 	}
 	return l.status(ctx, "Volume", v.Name, map[string]any{"state": "detached", "robustness": "unknown"})
+}
+
+// createShareManager follows createShareManagerForVolume in controller/volume_controller.go.
+func (l Longhorn) createShareManager(ctx context.Context, volume *unstructured.Unstructured) error {
+	image := l.release.image("longhorn-share-manager")
+	sm := l.object("ShareManager", volume.GetName())
+	sm.SetLabels(serverLabels(volume.GetName(), image))
+	sm.SetOwnerReferences(owner(volume, false))
+	sm.Object["spec"] = map[string]any{"image": image}
+	return l.create(ctx, sm)
 }
 
 func persistentVolume(v Volume, mode corev1.PersistentVolumeAccessMode) *corev1.PersistentVolume {
@@ -142,10 +160,13 @@ func claim(v Volume, mode corev1.PersistentVolumeAccessMode) *corev1.PersistentV
 	}
 }
 
-// Attach does what longhorn-manager does when a volume is attached: replicas and
-// engine where there are instance managers for them, the state and, for a shared
+// Attach does what longhorn-manager does when a volume is attached: a ticket, replicas
+// and engine where there are instance managers for them, the state and, for a shared
 // volume, Service, server pod and endpoint, in its order.
 func (l Longhorn) Attach(ctx context.Context, volume, node string, workloads ...string) error {
+	if err := l.takeTicket(ctx, volume, node); err != nil {
+		return err
+	}
 	if err := l.startInstances(ctx, volume, node); err != nil {
 		return err
 	}
@@ -168,51 +189,25 @@ func (l Longhorn) Attach(ctx context.Context, volume, node string, workloads ...
 	return l.startSharing(ctx, sm)
 }
 
-// startSharing follows share_manager_controller.go: Service first, then the pod,
-// and the endpoint once the pod runs, from the Service's address.
-func (l Longhorn) startSharing(ctx context.Context, sm *unstructured.Unstructured) error {
-	if err := l.client.Create(ctx, shareService(sm)); err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("creating the Service of %s: %w", sm.GetName(), err)
-	}
-	values, err := l.buildSettings(ctx)
-	if err != nil {
-		return err
-	}
-	pod, err := sharePod(sm, values)
-	if err != nil {
-		return err
-	}
-	if err := l.client.Create(ctx, pod); err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("creating the server of %s: %w", sm.GetName(), err)
-	}
-	if err := l.waitReady(ctx, "share-manager-"+sm.GetName()); err != nil {
-		return err
-	}
-	var service corev1.Service
-	if err := l.client.Get(ctx, client.ObjectKeyFromObject(sm), &service); err != nil {
-		return fmt.Errorf("reading the Service of %s: %w", sm.GetName(), err)
-	}
-	return l.status(ctx, "ShareManager", sm.GetName(), map[string]any{
-		"state": "running", "endpoint": fmt.Sprintf("nfs://%s/%s", service.Spec.ClusterIP, sm.GetName()),
-	})
-}
-
-func (l Longhorn) waitReady(ctx context.Context, pod string) error {
+func (l Longhorn) waitRunning(ctx context.Context, name string) (*corev1.Pod, error) {
+	pod := &corev1.Pod{}
 	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		var p corev1.Pod
-		if err := l.client.Get(ctx, client.ObjectKey{Namespace: l.namespace, Name: pod}, &p); err != nil {
+		if err := l.client.Get(ctx, client.ObjectKey{Namespace: l.namespace, Name: name}, pod); err != nil {
 			return false, err
 		}
-		return p.Status.Phase == corev1.PodRunning, nil
+		return pod.Status.Phase == corev1.PodRunning, nil
 	})
 	if err != nil {
-		return fmt.Errorf("waiting for pod %s: %w", pod, err)
+		return nil, fmt.Errorf("waiting for pod %s: %w", name, err)
 	}
-	return nil
+	return pod, nil
 }
 
 // Detach does what longhorn-manager does when a volume is detached.
 func (l Longhorn) Detach(ctx context.Context, volume string) error {
+	if err := l.returnTickets(ctx, volume); err != nil {
+		return err
+	}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, Name: "share-manager-" + volume}}
 	if err := l.client.Delete(ctx, pod, client.GracePeriodSeconds(0)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("stopping the server of %s: %w", volume, err)

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,7 +16,7 @@ import (
 // have in common: one pod of the object's name, on the object's node.
 func managerPod(o *unstructured.Unstructured, container string) *corev1.Pod {
 	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: o.GetNamespace(), Name: o.GetName(), OwnerReferences: owner(o, true)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: o.GetNamespace(), Name: o.GetName(), OwnerReferences: blockingOwner(o)},
 		Spec: corev1.PodSpec{
 			ServiceAccountName: "longhorn-service-account", RestartPolicy: corev1.RestartPolicyNever, NodeName: text(o, "spec", "nodeID"),
 			Containers: []corev1.Container{{
@@ -47,13 +48,39 @@ func (l Longhorn) syncPod(ctx context.Context, s *survey, o *unstructured.Unstru
 				return fmt.Errorf("deleting pod %s, which has ended: %w", pod.Name, err)
 			}
 		}
-		return nil
+		return l.restartIfIdle(ctx, s, o, pod)
 	}
 	pod, err := build(o, s)
 	if err != nil || pod == nil {
 		return err
 	}
 	return l.create(ctx, pod)
+}
+
+// RestartIdle returns a stand-in that also restarts instance managers which run nothing when their pods are not built as
+// the settings say: areDangerZoneSettingsSyncedToIMPod in controller/instance_manager_controller.go.
+func (l Longhorn) RestartIdle() Longhorn {
+	l.restartIdle = true
+	return l
+}
+
+func (l Longhorn) restartIfIdle(ctx context.Context, s *survey, o *unstructured.Unstructured, pod *corev1.Pod) error {
+	if !l.restartIdle || o.GetKind() != "InstanceManager" || text(o, "status", "currentState") != stateRunning || len(instancesOf(o)) > 0 {
+		return nil
+	}
+	wanted, err := instanceManagerPod(o, s)
+	if err != nil || wanted == nil || pod.DeletionTimestamp != nil || builtAlike(pod, wanted) {
+		return err
+	}
+	return l.deletePods(ctx, []corev1.Pod{*pod})
+}
+
+// builtAlike compares what Longhorn compares of an instance manager's pod.
+func builtAlike(a, b *corev1.Pod) bool {
+	return a.Annotations[tolerationsAnnotation] == b.Annotations[tolerationsAnnotation] &&
+		a.Annotations[networksAnnotation] == b.Annotations[networksAnnotation] &&
+		a.Spec.PriorityClassName == b.Spec.PriorityClassName && maps.Equal(a.Spec.NodeSelector, b.Spec.NodeSelector) &&
+		a.Spec.Containers[0].Resources.Requests.Cpu().Equal(*b.Spec.Containers[0].Resources.Requests.Cpu())
 }
 
 func (l Longhorn) writeState(ctx context.Context, o *unstructured.Unstructured, pod *corev1.Pod) error {

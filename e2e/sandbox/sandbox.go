@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/cluster"
+	"github.com/fairlead-io/fairlead/storage"
 )
 
 // Options of a sandbox.
@@ -32,6 +33,8 @@ type Options struct {
 	Fencing string
 	// ControllerArgs are given to the controller beside what its Deployment says.
 	ControllerArgs []string
+	// LonghornVersion that the stand-in models; empty is the one that it is compared with.
+	LonghornVersion string
 	// FastNodeLoss makes a lost node NotReady after 12 s instead of 50 s.
 	FastNodeLoss bool
 	// Audit records what Fairlead asks of the API server; see ReadAudit.
@@ -49,6 +52,9 @@ type Sandbox struct {
 	// Root is the checkout that manifests are read from.
 	Root string
 
+	longhornClient client.WithWatch
+	release        release
+
 	plane     *controlPlane
 	replicas  []*Replica
 	dns       []*DNS
@@ -62,6 +68,10 @@ type Sandbox struct {
 func Start(ctx context.Context, o Options) (*Sandbox, error) {
 	if o.Out == nil {
 		o.Out = io.Discard
+	}
+	release, err := findRelease(o.LonghornVersion)
+	if err != nil {
+		return nil, err
 	}
 	root, err := checkout()
 	if err != nil {
@@ -79,7 +89,7 @@ func Start(ctx context.Context, o Options) (*Sandbox, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Sandbox{Options: o, Root: root, plane: plane, State: plane.state}
+	s := &Sandbox{Options: o, Root: root, plane: plane, State: plane.state, release: release}
 	if err := s.connect(); err != nil {
 		return nil, errors.Join(err, s.Stop())
 	}
@@ -100,6 +110,16 @@ func (s *Sandbox) connect() error {
 	s.Config = config
 	if s.Client, err = client.NewWithWatch(config, client.Options{Scheme: scheme}); err != nil {
 		return fmt.Errorf("building the client: %w", err)
+	}
+	asLonghorn := rest.CopyConfig(config)
+	longhorn := storage.Longhorn()
+	accounts := "system:serviceaccounts"
+	asLonghorn.Impersonate = rest.ImpersonationConfig{
+		UserName: "system:serviceaccount:" + longhorn.Namespace + ":" + longhorn.ServiceAccount,
+		Groups:   []string{"system:authenticated", accounts, accounts + ":" + longhorn.Namespace},
+	}
+	if s.longhornClient, err = client.NewWithWatch(asLonghorn, client.Options{Scheme: scheme}); err != nil {
+		return fmt.Errorf("building Longhorn's client: %w", err)
 	}
 	return nil
 }

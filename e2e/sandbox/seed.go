@@ -28,7 +28,7 @@ const (
 	OwnVolume = "pvc-9c41d7aa"
 )
 
-// SeedLonghorn leaves in the API what an installation of Longhorn v1.7.0 does,
+// SeedLonghorn leaves in the API what an installation of Longhorn does,
 // with two networks, and waits until the CSI plugin runs on every node.
 func (s *Sandbox) SeedLonghorn(ctx context.Context) error {
 	for _, name := range []string{"longhorn", "settings", "networks"} {
@@ -37,7 +37,13 @@ func (s *Sandbox) SeedLonghorn(ctx context.Context) error {
 		}
 	}
 	lh := s.Longhorn()
+	if err := lh.seedRelease(ctx); err != nil {
+		return err
+	}
 	if err := lh.markSettingsApplied(ctx); err != nil {
+		return err
+	}
+	if err := lh.DeployPlugin(ctx); err != nil {
 		return err
 	}
 	return s.WaitClients(ctx)

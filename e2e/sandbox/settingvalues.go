@@ -67,22 +67,12 @@ func (v settingValues) build(pod *corev1.Pod) error {
 	return nil
 }
 
-// networks is what the pod's annotation asks Multus for; nothing without a storage network.
-func (v settingValues) networks() map[string]string {
-	namespace, name, found := strings.Cut(v["storage-network"], "/")
-	if !found {
-		return nil
-	}
-	request := fmt.Sprintf(`[{"namespace": "%s", "name": "%s", "interface": "lhnet1"}]`, namespace, name)
-	return map[string]string{"k8s.v1.cni.cncf.io/networks": request}
-}
-
 // buildOnStorageNetwork is for the pods that use the storage network beside.
 func (v settingValues) buildOnStorageNetwork(pod *corev1.Pod) error {
 	if err := v.build(pod); err != nil {
 		return err
 	}
-	maps.Copy(pod.Annotations, v.networks())
+	maps.Copy(pod.Annotations, cniAnnotation(v[storageNetwork], storageInterface))
 	return nil
 }
 

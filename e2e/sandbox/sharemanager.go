@@ -1,54 +1,188 @@
 package sandbox
 
 import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/cluster/longhorn"
 )
 
-// The two objects that longhorn-manager v1.7.0 makes for a share manager
-// (createServiceManifest and createPodManifest), as they are without a storage network.
+// A shared volume is served as controller/share_manager_controller.go of Longhorn v1.7.2 serves it. All is built by
+// the values of the network settings, whether they are applied or not.
 
-func shareService(sm *unstructured.Unstructured) *corev1.Service {
-	labels := map[string]string{"longhorn.io/managed-by": "longhorn-manager", "longhorn.io/share-manager": sm.GetName()}
-	return &corev1.Service{
+// startSharing follows createShareManagerPod: the Service first, then the pod. The endpoint is written when the pod runs.
+func (l Longhorn) startSharing(ctx context.Context, sm *unstructured.Unstructured) error {
+	values, err := l.buildSettings(ctx)
+	if err != nil {
+		return err
+	}
+	err = l.client.Get(ctx, client.ObjectKey{Namespace: l.namespace, Name: "share-manager-" + sm.GetName()}, &corev1.Pod{})
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading the server of %s: %w", sm.GetName(), err)
+	}
+	if err != nil {
+		if err := l.createServer(ctx, sm, values); err != nil {
+			return err
+		}
+	}
+	pod, err := l.waitRunning(ctx, "share-manager-"+sm.GetName())
+	if err != nil {
+		return err
+	}
+	if err := l.takeServerTicket(ctx, sm.GetName(), pod.Spec.NodeName); err != nil {
+		return err
+	}
+	return l.writeEndpoint(ctx, sm, values)
+}
+
+func (l Longhorn) createServer(ctx context.Context, sm *unstructured.Unstructured, values settingValues) error {
+	if err := l.cleanUpService(ctx, sm, values); err != nil {
+		return err
+	}
+	if err := l.create(ctx, l.shareService(sm, values)); err != nil {
+		return err
+	}
+	if err := l.create(ctx, shareEndpoints(sm)); err != nil {
+		return err
+	}
+	pod, err := l.sharePod(sm, values)
+	if err != nil {
+		return err
+	}
+	return l.create(ctx, pod)
+}
+
+// cleanUpService follows canCleanupService: a Service of the other kind goes once both network settings are applied.
+func (l Longhorn) cleanUpService(ctx context.Context, sm *unstructured.Unstructured, values settingValues) error {
+	var service corev1.Service
+	if err := l.client.Get(ctx, client.ObjectKeyFromObject(sm), &service); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	for _, name := range []string{storageNetwork, l.release.rwxSetting()} {
+		var setting longhorn.Setting
+		if err := l.client.Get(ctx, client.ObjectKey{Namespace: l.namespace, Name: name}, &setting); err != nil {
+			return fmt.Errorf("reading setting %s: %w", name, err)
+		}
+		if !setting.Status.Applied {
+			return nil
+		}
+	}
+	if headless := service.Spec.ClusterIP == corev1.ClusterIPNone; headless == (l.release.rwxNetwork(values) != "") {
+		return nil
+	}
+	if err := client.IgnoreNotFound(l.client.Delete(ctx, &service)); err != nil {
+		return fmt.Errorf("deleting Service %s: %w", service.Name, err)
+	}
+	return nil
+}
+
+// shareService follows createServiceManifest.
+func (l Longhorn) shareService(sm *unstructured.Unstructured, values settingValues) *corev1.Service {
+	service := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: sm.GetNamespace(), Name: sm.GetName(), Labels: labels, OwnerReferences: owner(sm, false),
+			Namespace: sm.GetNamespace(), Name: sm.GetName(), Labels: shareLabels(sm.GetName()), OwnerReferences: owner(sm, false),
 		},
 		Spec: corev1.ServiceSpec{
-			Type: corev1.ServiceTypeClusterIP, Selector: labels,
+			Type:  corev1.ServiceTypeClusterIP,
 			Ports: []corev1.ServicePort{{Name: "nfs", Port: 2049, Protocol: corev1.ProtocolTCP}},
 		},
 	}
+	if l.release.rwxNetwork(values) != "" {
+		service.Spec.ClusterIP = corev1.ClusterIPNone
+	} else {
+		service.Spec.Selector = shareLabels(sm.GetName())
+	}
+	return service
 }
 
-func sharePod(sm *unstructured.Unstructured, values settingValues) (*corev1.Pod, error) {
+func shareLabels(volume string) map[string]string {
+	return map[string]string{"longhorn.io/managed-by": "longhorn-manager", "longhorn.io/share-manager": volume}
+}
+
+// serverLabels follows GetShareManagerLabels in types/types.go.
+func serverLabels(volume, image string) map[string]string {
+	labels := shareLabels(volume)
+	labels["longhorn.io/component"] = "share-manager"
+	labels["longhorn.io/share-manager-image"] = "smi-" + checksum(canonicalImage(image))[:8]
+	return labels
+}
+
+func canonicalImage(image string) string {
+	return strings.NewReplacer(":", "-", "/", "-").Replace(image)
+}
+
+// sharePod follows createPodManifest, and createShareManagerPod for its network.
+func (l Longhorn) sharePod(sm *unstructured.Unstructured, values settingValues) (*corev1.Pod, error) {
+	image := l.release.image("longhorn-share-manager")
+	mounts, volumes := hostMounts(
+		hostMount{name: "host-dev", path: "/dev"}, hostMount{name: "host-sys", path: "/sys"},
+		hostMount{name: "host-proc", path: "/host/proc", host: "/proc"}, hostMount{name: "lib-modules", path: "/lib/modules", readOnly: true},
+	)
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: sm.GetNamespace(), Name: "share-manager-" + sm.GetName(), OwnerReferences: owner(sm, true),
-			Labels: map[string]string{
-				"longhorn.io/managed-by": "longhorn-manager", "longhorn.io/component": "share-manager",
-				"longhorn.io/share-manager": sm.GetName(),
-			},
+			Labels: serverLabels(sm.GetName(), image),
 		},
 		Spec: corev1.PodSpec{
 			ServiceAccountName: "longhorn-service-account", RestartPolicy: corev1.RestartPolicyNever,
 			Containers: []corev1.Container{{
-				Name: "share-manager", Image: "longhornio/longhorn-share-manager:v1.7.0",
-				Args:            []string{"--debug", "daemon", "--volume", sm.GetName()},
+				Name: "share-manager", Image: image, ImagePullPolicy: corev1.PullIfNotPresent,
+				Args: []string{"--debug", "daemon", "--volume", sm.GetName(), "--fs", "ext4"},
+				Env: []corev1.EnvVar{
+					{Name: "FAST_FAILOVER", Value: "false"}, {Name: "LEASE_LIFETIME", Value: "60"}, {Name: "GRACE_PERIOD", Value: "90"},
+				},
+				ReadinessProbe:  probe(corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"cat", "/var/run/ganesha.pid"}}}),
 				SecurityContext: &corev1.SecurityContext{Privileged: ptr.To(true)},
+				VolumeMounts:    mounts,
 			}},
+			Volumes: volumes,
 		},
 	}
-	return pod, values.build(pod)
+	if err := values.build(pod); err != nil {
+		return nil, err
+	}
+	maps.Copy(pod.Annotations, l.release.rwxAnnotation(values))
+	return pod, nil
 }
 
+// writeEndpoint follows syncShareManagerEndpoint: by the value of the setting, not by the Service, and always in cluster.local.
+func (l Longhorn) writeEndpoint(ctx context.Context, sm *unstructured.Unstructured, values settingValues) error {
+	endpoint := ""
+	var service corev1.Service
+	err := l.client.Get(ctx, client.ObjectKeyFromObject(sm), &service)
+	switch {
+	case apierrors.IsNotFound(err):
+	case err != nil:
+		return fmt.Errorf("reading the Service of %s: %w", sm.GetName(), err)
+	case l.release.rwxNetwork(values) != "":
+		endpoint = fmt.Sprintf("nfs://%[1]s.%[2]s.svc.cluster.local/%[1]s", sm.GetName(), sm.GetNamespace())
+	case service.Spec.IPFamilies[0] == corev1.IPv6Protocol:
+		endpoint = fmt.Sprintf("nfs://[%s]/%s", service.Spec.ClusterIP, sm.GetName())
+	default:
+		endpoint = fmt.Sprintf("nfs://%s/%s", service.Spec.ClusterIP, sm.GetName())
+	}
+	return l.status(ctx, "ShareManager", sm.GetName(), map[string]any{"state": stateRunning, "endpoint": endpoint})
+}
+
+// owner of what Longhorn creates, as datastore/longhorn.go writes it.
 func owner(o *unstructured.Unstructured, controller bool) []metav1.OwnerReference {
 	return []metav1.OwnerReference{{
-		APIVersion: longhorn.GroupVersion.String(), Kind: o.GetKind(), Name: o.GetName(), UID: o.GetUID(),
-		BlockOwnerDeletion: ptr.To(true), Controller: ptr.To(controller),
+		APIVersion: longhorn.GroupVersion.String(), Kind: o.GetKind(), Name: o.GetName(), UID: o.GetUID(), Controller: ptr.To(controller),
 	}}
+}
+
+// blockingOwner is for pods of managers, which a drain may only evict by their owner.
+func blockingOwner(o *unstructured.Unstructured) []metav1.OwnerReference {
+	owners := owner(o, true)
+	owners[0].BlockOwnerDeletion = ptr.To(true)
+	return owners
 }

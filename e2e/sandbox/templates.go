@@ -8,32 +8,56 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // EngineImageDaemonSet installs the engine's binary on every node.
 const EngineImageDaemonSet = "engine-image-" + engineImageName
 
 const (
-	engineImage     = "longhornio/longhorn-engine:v1.7.0"
-	engineImageName = "ei-04c05bf8" // by GetEngineImageChecksumName
+	engineImage     = "longhornio/longhorn-engine:" + defaultRelease
+	engineImageName = "ei-51cc7b9c" // by GetEngineImageChecksumName
 )
 
-// csiDeployments are the sidecars of the CSI driver, by name, and their images.
-func csiDeployments() map[string]string {
-	return map[string]string{
-		"csi-attacher": "longhornio/csi-attacher:v4.4.2", "csi-provisioner": "longhornio/csi-provisioner:v3.6.2",
-		"csi-resizer": "longhornio/csi-resizer:v1.9.2", "csi-snapshotter": "longhornio/csi-snapshotter:v6.3.2",
+// sidecar of the CSI driver.
+type sidecar struct {
+	name, image string
+	// args beside those that all have.
+	args []string
+}
+
+// sidecars of csi/deployment.go.
+func sidecars() []sidecar {
+	return []sidecar{
+		{name: "csi-attacher", image: "longhornio/csi-attacher:v4.4.2"},
+		{name: "csi-provisioner", image: "longhornio/csi-provisioner:v3.6.2", args: []string{"--default-fstype=ext4"}},
+		{name: "csi-resizer", image: "longhornio/csi-resizer:v1.9.2", args: []string{"--leader-election-namespace=$(POD_NAMESPACE)"}},
+		{name: "csi-snapshotter", image: "longhornio/csi-snapshotter:v6.3.2"},
 	}
 }
 
-// createTemplates makes what longhorn-manager deploys beside the CSI plugin: the
-// sidecars (csi/deployment_util.go getCommonDeployment) and the engine image.
-func (l Longhorn) createTemplates(ctx context.Context) error {
-	for name, image := range csiDeployments() {
-		if err := l.createTemplate(ctx, csiDeployment(l.namespace, name, image)); err != nil {
+// DeploySidecars deploys those of the CSI driver, in the order of app/driver.go.
+func (l Longhorn) DeploySidecars(ctx context.Context) error {
+	values, err := l.buildSettings(ctx)
+	if err != nil {
+		return err
+	}
+	for _, s := range sidecars() {
+		d := s.deployment(l.namespace)
+		if err := values.buildTemplate(d, &d.Spec.Template); err != nil {
 			return err
 		}
+		if err := l.deploy(ctx, d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deployEngineImage makes what controller/engine_image_controller.go does.
+func (l Longhorn) deployEngineImage(ctx context.Context) error {
+	values, err := l.buildSettings(ctx)
+	if err != nil {
+		return err
 	}
 	ei := l.object("EngineImage", engineImageName)
 	ei.SetLabels(engineImageLabels())
@@ -41,57 +65,58 @@ func (l Longhorn) createTemplates(ctx context.Context) error {
 	if err := l.create(ctx, ei); err != nil {
 		return err
 	}
-	return l.createTemplate(ctx, engineImageDaemonSet(l.namespace))
-}
-
-// createTemplate fills in what all get from the settings.
-func (l Longhorn) createTemplate(ctx context.Context, o client.Object) error {
-	values, err := l.buildSettings(ctx)
-	if err != nil {
+	ds := engineImageDaemonSet(l.namespace)
+	if err := values.buildTemplate(ds, &ds.Spec.Template); err != nil {
 		return err
 	}
-	var template *corev1.PodTemplateSpec
-	switch o := o.(type) {
-	case *appsv1.Deployment:
-		template = &o.Spec.Template
-	case *appsv1.DaemonSet:
-		template = &o.Spec.Template
-	}
-	pod := &corev1.Pod{Spec: template.Spec}
-	if err := values.build(pod); err != nil {
-		return err
-	}
-	template.Spec = pod.Spec
-	o.SetAnnotations(pod.Annotations) // here, not in the template, is which tolerations are Longhorn's
-	return l.create(ctx, o)
+	return l.create(ctx, ds)
 }
 
-func csiDeployment(namespace, name, image string) *appsv1.Deployment {
-	labels := map[string]string{"app": name}
+// deployment follows getCommonDeployment in csi/deployment_util.go.
+func (s sidecar) deployment(namespace string) *appsv1.Deployment {
+	labels := map[string]string{"app": s.name}
+	args := []string{"--v=2", "--csi-address=$(ADDRESS)", "--timeout=1m50s", "--leader-election", "--leader-election-namespace=$(POD_NAMESPACE)"}
+	args = append(append(args, s.args...), "--kube-api-qps=50", "--kube-api-burst=100")
+	if s.name == "csi-resizer" {
+		args = append(args, "--handle-volume-inuse-error=false")
+	}
 	return &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: namespace, Name: name, Labels: map[string]string{"app": name, "longhorn.io/managed-by": "longhorn-manager"},
+			Namespace: namespace, Name: s.name, Labels: map[string]string{"app": s.name, "longhorn.io/managed-by": "longhorn-manager"},
 		},
 		Spec: appsv1.DeploymentSpec{
 			Replicas: ptr.To[int32](3), Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: labels},
 				Spec: corev1.PodSpec{
-					ServiceAccountName: "longhorn-service-account",
-					Affinity: &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
-						PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{Weight: 1, PodAffinityTerm: corev1.PodAffinityTerm{
-							LabelSelector: &metav1.LabelSelector{MatchLabels: labels}, TopologyKey: corev1.LabelHostname,
-						}}},
-					}},
+					ServiceAccountName: "longhorn-service-account", Affinity: apart(s.name),
 					Containers: []corev1.Container{{
-						Name: name, Image: image, ImagePullPolicy: corev1.PullIfNotPresent,
-						Args: []string{"--v=2", "--csi-address=$(ADDRESS)", "--timeout=1m50s", "--leader-election"},
-						Env:  []corev1.EnvVar{{Name: "ADDRESS", Value: "/csi/csi.sock"}},
+						Name: s.name, Image: s.image, ImagePullPolicy: corev1.PullIfNotPresent, Args: args,
+						Env: []corev1.EnvVar{
+							{Name: "ADDRESS", Value: "/csi/csi.sock"},
+							{Name: "POD_NAMESPACE", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.namespace"}}},
+						},
+						VolumeMounts: []corev1.VolumeMount{{Name: "socket-dir", MountPath: "/csi/"}},
 					}},
+					Volumes: []corev1.Volume{{Name: "socket-dir", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{
+						Path: "/var/lib/kubelet/plugins/driver.longhorn.io", Type: ptr.To(corev1.HostPathDirectoryOrCreate),
+					}}}},
 				},
 			},
 		},
 	}
+}
+
+// apart spreads the pods of an app over nodes.
+func apart(app string) *corev1.Affinity {
+	return &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+		PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{Weight: 1, PodAffinityTerm: corev1.PodAffinityTerm{
+			LabelSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+				{Key: "app", Operator: metav1.LabelSelectorOpIn, Values: []string{app}},
+			}},
+			TopologyKey: corev1.LabelHostname,
+		}}},
+	}}
 }
 
 func engineImageLabels() map[string]string {

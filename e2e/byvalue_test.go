@@ -1,0 +1,174 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/e2e/sandbox"
+	"github.com/fairlead-io/fairlead/storage"
+)
+
+// rwxOn sets a network for RWX volumes in Longhorn's own settings, as its version has them.
+func (c *cluster) rwxOn(version, network string) {
+	c.t.Helper()
+	if version == "v1.7.2" {
+		c.set(system, "storage-network", network)
+		c.set(system, "storage-network-for-rwx-volume-enabled", fmt.Sprint(network != ""))
+		return
+	}
+	c.set(system, "endpoint-network-for-rwx-volume", network)
+}
+
+// TestLonghornActsByValue shows, with no Fairlead beside it, that the stand-in for Longhorn builds by the values of
+// settings that are not applied, and applies settings as Longhorn does.
+func TestLonghornActsByValue(t *testing.T) {
+	for version, iface := range map[string]string{"v1.7.2": "lhnet1", "v1.12.0": "lhnet2"} {
+		t.Run(version, func(t *testing.T) {
+			c := newControlPlane(t, options{longhorn: version})
+			c.seedLonghorn()
+			c.runComponents(c.Longhorn())
+			c.runUntilStopped(c.Longhorn().SyncSettings)
+			lh := c.Longhorn()
+			for _, volume := range []string{"pvc-old", "pvc-new"} {
+				c.must(lh.CreateVolume(t.Context(), sandbox.Volume{Name: volume, Shared: true, ReplicaNodes: []string{"node-1"}}))
+			}
+			rwx := map[string]string{"v1.7.2": "storage-network-for-rwx-volume-enabled", "v1.12.0": "endpoint-network-for-rwx-volume"}[version]
+			c.must(lh.Attach(t.Context(), "pvc-old", "node-1"))
+			c.waitClassic("pvc-old", podAddress)
+			c.rwxOn(version, netA)
+			c.waitApplies(rwx, "false") // a ticket is there
+			asks := netA + "@" + iface
+
+			// By value, while nothing is applied.
+			c.must(lh.Attach(t.Context(), "pvc-new", "node-2"))
+			service, server := c.service("pvc-new"), c.server("pvc-new")
+			if service.Spec.ClusterIP != corev1.ClusterIPNone || len(service.Spec.Selector) > 0 {
+				t.Errorf("the Service has cluster IP %q and selector %v", service.Spec.ClusterIP, service.Spec.Selector)
+			}
+			if got := c.requested(server).String(); got != asks {
+				t.Errorf("the server asks for %q", got)
+			}
+			if want, got := "nfs://pvc-new.longhorn-system.svc.cluster.local/pvc-new", c.endpoint("pvc-new"); got != want {
+				t.Errorf("the endpoint is %s, want %s", got, want)
+			}
+			c.waitClassic("pvc-new", func(pod *corev1.Pod) string { return reportedOn(pod, asks) })
+			if old := c.service("pvc-old"); old.Spec.ClusterIP == corev1.ClusterIPNone {
+				t.Error("the Service of an attached volume was replaced")
+			}
+			if got := c.clientTemplate(); got != "" {
+				t.Errorf("the DaemonSet asks for %s while a volume is attached", got)
+			}
+
+			// An upgrade's deployer builds by value too.
+			upgrade := map[string]string{"v1.7.2": "v1.8.1", "v1.12.0": "v1.11.1"}[version]
+			c.must(lh.UpgradePlugin(t.Context(), upgrade))
+			if got := c.clientTemplate(); got != asks {
+				t.Errorf("the deployer's DaemonSet asks for %q", got)
+			}
+			c.rwxOn(version, "")
+			c.waitSynced()
+
+			// Detaching wakes nothing; any write to the setting does, and the next server has a Service of the right kind.
+			for _, volume := range []string{"pvc-old", "pvc-new"} {
+				c.must(lh.Detach(t.Context(), volume))
+			}
+			c.waitIdle()
+			if got := c.clientTemplate(); got != asks {
+				t.Errorf("the DaemonSet was changed without an event of the setting: %q", got)
+			}
+			c.touch("storage-network")
+			c.touch(rwx)
+			c.waitApplies("storage-network", "true")
+			c.waitApplies(rwx, "true")
+			if got := c.clientTemplate(); got != "" {
+				t.Errorf("the DaemonSet still asks for %q", got)
+			}
+			c.must(lh.Attach(t.Context(), "pvc-new", "node-2"))
+			if now := c.service("pvc-new"); now.Spec.ClusterIP == corev1.ClusterIPNone || len(now.Spec.Selector) == 0 {
+				t.Errorf("the headless Service was not replaced: %q, %v", now.Spec.ClusterIP, now.Spec.Selector)
+			}
+		})
+	}
+}
+
+// touch writes an annotation to one of Longhorn's settings.
+func (c *cluster) touch(name string) {
+	c.t.Helper()
+	c.kubectl("-n", namespace, "annotate", "--overwrite", system, name, fmt.Sprintf("test.fairlead.io/touched=%d", time.Now().UnixNano()))
+}
+
+func (c *cluster) waitApplies(name, applied string) {
+	c.t.Helper()
+	c.eventually(name+" applied "+applied, 20*time.Second, func() error {
+		if out := c.kubectl("-n", namespace, "get", system, name, "-o", "jsonpath={.status.applied}"); out != applied {
+			return fmt.Errorf("it is %s", out)
+		}
+		return nil
+	})
+}
+
+// waitSynced waits until Longhorn's setting controller has seen all earlier events: it takes them in order.
+func (c *cluster) waitSynced() {
+	c.t.Helper()
+	c.kubectl("-n", namespace, "patch", system, "log-level", "--subresource=status", "--type=merge", "-p", `{"status":{"applied":false}}`)
+	c.waitApplies("log-level", "true")
+}
+
+// waitIdle waits until no instance manager runs anything.
+func (c *cluster) waitIdle() {
+	c.t.Helper()
+	c.eventually("instance managers are idle", 20*time.Second, func() error {
+		for line := range strings.Lines(c.instanceManagers()) {
+			if !strings.Contains(line, "running [] []") {
+				return errors.New(line)
+			}
+		}
+		return nil
+	})
+}
+
+// clientTemplate is the network that the CSI plugin's DaemonSet asks for.
+func (c *cluster) clientTemplate() string {
+	c.t.Helper()
+	var ds appsv1.DaemonSet
+	c.must(c.Client.Get(c.t.Context(), client.ObjectKey{Namespace: namespace, Name: storage.Longhorn().ClientDaemonSet}, &ds))
+	return c.requested(&corev1.Pod{ObjectMeta: ds.Spec.Template.ObjectMeta}).String()
+}
+
+func podAddress(pod *corev1.Pod) string { return pod.Status.PodIP }
+
+// reportedOn is the first address that Multus reports for a pod's attachment.
+func reportedOn(pod *corev1.Pod, attachment string) string {
+	a, err := storage.ParseAttachment(attachment)
+	if err != nil {
+		return err.Error()
+	}
+	addresses, err := storage.ReportedAddresses(pod.Annotations, a)
+	if err != nil || len(addresses) == 0 {
+		return fmt.Sprintf("none: %v", err)
+	}
+	return addresses[0].String()
+}
+
+// waitClassic waits until the classic Endpoints of a volume have one address of its server.
+func (c *cluster) waitClassic(volume string, address func(*corev1.Pod) string) {
+	c.t.Helper()
+	c.eventually("Endpoints of "+volume, 20*time.Second, func() error {
+		e := c.classic()
+		if err := c.Client.Get(c.t.Context(), client.ObjectKey{Namespace: namespace, Name: volume}, e); err != nil {
+			return err
+		}
+		want := address(c.server(volume))
+		if len(e.Subsets) != 1 || len(e.Subsets[0].Addresses) != 1 || e.Subsets[0].Addresses[0].IP != want {
+			return fmt.Errorf("subsets %v, want %s", e.Subsets, want)
+		}
+		return nil
+	})
+}

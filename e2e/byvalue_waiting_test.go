@@ -1,0 +1,155 @@
+package e2e
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/e2e/sandbox"
+)
+
+// TestVolumesKeepRecordedNetworkWhileChangeWaits creates volumes and lets servers fail over while each kind of change
+// waits for a volume that is attached. Longhorn builds all of them by the new value; they must be on the recorded network.
+func TestVolumesKeepRecordedNetworkWhileChangeWaits(t *testing.T) {
+	for version, iface := range map[string]string{"v1.7.2": "lhnet1", "v1.12.0": "lhnet2"} {
+		t.Run(version, func(t *testing.T) {
+			c := newCluster(t, options{webhooks: 1, controllers: 1, longhorn: version, syncs: true, components: true})
+			a, b := netA+"@"+iface, netB+"@"+iface
+			// When the network is disabled, servers of new volumes leave first; clients on it reach them.
+			for _, change := range []struct{ name, to, oldOn, newOn, wants string }{
+				{"enable", netA, "", "", a}, {"other", netB, a, a, b}, {"disable", "", b, "", ""},
+			} {
+				t.Run(change.name, func(t *testing.T) {
+					c := &cluster{Sandbox: c.Sandbox, t: t}
+					old, added := "pvc-"+change.name+"-old", "pvc-"+change.name+"-new"
+					c.attachNew(old, "node-1")
+					c.rwxOn(version, change.to)
+					c.waitWaiting()
+					c.attachNew(added, "node-2")
+					c.servedOn(added, change.newOn)
+					c.failOver(added, "node-2")
+					c.servedOn(added, change.newOn)
+					c.failOver(old, "node-1")
+					c.servedOn(old, change.oldOn)
+					for _, volume := range []string{old, added} {
+						c.must(c.Longhorn().Detach(t.Context(), volume))
+					}
+					c.waitApplied(change.wants)
+					c.must(c.Longhorn().Attach(t.Context(), added, "node-2"))
+					c.servedOn(added, change.wants)
+					c.must(c.Longhorn().Detach(t.Context(), added))
+				})
+			}
+		})
+	}
+}
+
+// TestDeployerKeepsRecordedNetworkWhileChangeWaits upgrades Longhorn while a change waits: its deployer recreates the CSI
+// plugin's DaemonSet by the new value. Clients must come back on the recorded network.
+func TestDeployerKeepsRecordedNetworkWhileChangeWaits(t *testing.T) {
+	for _, change := range []struct{ name, from, to string }{{"enable", "", netA}, {"other", netA, netB}, {"disable", netA, ""}} {
+		t.Run(change.name, func(t *testing.T) {
+			c := newCluster(t, options{webhooks: 1, controllers: 1, syncs: true})
+			asks := ""
+			if change.from != "" {
+				asks = change.from + "@lhnet1"
+				c.rwxOn("v1.7.2", change.from)
+				c.waitApplied(asks)
+			}
+			c.attachNew("pvc-used", "node-1")
+			c.rwxOn("v1.7.2", change.to)
+			c.waitWaiting()
+			c.must(c.Longhorn().UpgradePlugin(t.Context(), "v1.8.1"))
+			c.must(c.WaitClients(t.Context()))
+			for _, pod := range c.clients() {
+				if got := c.requested(&pod).String(); got != asks {
+					t.Errorf("%s on %s asks for %q, want %q", pod.Name, pod.Spec.NodeName, got, asks)
+				}
+			}
+			c.servedOn("pvc-used", asks)
+		})
+	}
+}
+
+func (c *cluster) attachNew(volume, node string) {
+	c.t.Helper()
+	c.must(c.Longhorn().CreateVolume(c.t.Context(), sandbox.Volume{Name: volume, Shared: true, ReplicaNodes: []string{"node-3"}}))
+	c.must(c.Longhorn().Attach(c.t.Context(), volume, node))
+}
+
+// failOver kills the volume's server; Longhorn makes another.
+func (c *cluster) failOver(volume, node string) {
+	c.t.Helper()
+	c.must(c.Client.Delete(c.t.Context(), c.server(volume), client.GracePeriodSeconds(0)))
+	c.must(c.Longhorn().Attach(c.t.Context(), volume, node))
+}
+
+func (c *cluster) waitWaiting() {
+	c.t.Helper()
+	c.eventually("the change waits", 20*time.Second, func() error {
+		if out := c.kubectl("-n", namespace, "get", "networkrollouts", "longhorn", "-o", "jsonpath={.status.phase}"); out != "Waiting" {
+			return fmt.Errorf("it is %s", out)
+		}
+		return nil
+	})
+}
+
+// servedOn wants everything of a volume to be of one network: server, Service, endpoint and published address.
+func (c *cluster) servedOn(volume, attachment string) {
+	c.t.Helper()
+	server, service := c.server(volume), c.service(volume)
+	if got := c.requested(server).String(); got != attachment {
+		c.t.Errorf("the server of %s asks for %q, want %q", volume, got, attachment)
+	}
+	headless := service.Spec.ClusterIP == corev1.ClusterIPNone
+	if headless != (attachment != "") || headless != (len(service.Spec.Selector) == 0) {
+		c.t.Errorf("the Service of %s has cluster IP %q and selector %v; its network is %q", volume, service.Spec.ClusterIP, service.Spec.Selector, attachment)
+	}
+	endpoint := fmt.Sprintf("nfs://%s/%s", service.Spec.ClusterIP, volume)
+	if attachment != "" {
+		endpoint = fmt.Sprintf("nfs://%[1]s.%[2]s.svc.cluster.local/%[1]s", volume, namespace)
+	}
+	if got := c.endpoint(volume); got != endpoint {
+		c.t.Errorf("the endpoint of %s is %s, want %s", volume, got, endpoint)
+	}
+	c.publishes(volume, attachment)
+}
+
+// publishes wants one address in ready endpoints: the server's on its network, as readers of slices see it.
+func (c *cluster) publishes(volume, attachment string) {
+	c.t.Helper()
+	var last string
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		want := c.server(volume).Status.PodIP
+		if attachment != "" {
+			want = reportedOn(c.server(volume), attachment)
+		}
+		last = fmt.Sprintf("%v, want %s first", c.readyAddresses(volume), want)
+		if all := c.readyAddresses(volume); len(all) > 0 && all[0] == want {
+			return
+		}
+	}
+	c.t.Errorf("published for %s: %s", volume, last)
+}
+
+// readyAddresses of all slices of a Service, IPv4 first.
+func (c *cluster) readyAddresses(service string) (v4 []string) {
+	c.t.Helper()
+	var v6 []string
+	for _, s := range c.slices(service) {
+		for _, e := range s.Endpoints {
+			if e.Conditions.Ready == nil || !*e.Conditions.Ready {
+				continue
+			}
+			if s.AddressType == "IPv4" {
+				v4 = append(v4, e.Addresses...)
+			} else {
+				v6 = append(v6, e.Addresses...)
+			}
+		}
+	}
+	return append(v4, v6...)
+}

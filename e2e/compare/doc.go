@@ -1,0 +1,10 @@
+// Package compare holds the tests' stand-in for Longhorn against longhorn-manager: the
+// same steps are done with both, and what each leaves in the API is compared object by
+// object, and the order in which each wrote.
+//
+// What the real manager left is kept in testdata, a file per step. Fast tests hold the
+// stand-in against these files; where the real manager can run, they are held against it.
+package compare
+
+// Version of Longhorn that is recorded.
+const Version = "v1.7.2"

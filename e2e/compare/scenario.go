@@ -1,0 +1,157 @@
+package compare
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Node that volumes are attached on: the real manager runs on one node.
+const Node = "node-1"
+
+// Longhorn is the real manager or the stand-in.
+type Longhorn interface {
+	// CreateVolume makes a detached RWX volume and a PersistentVolume for it.
+	CreateVolume(ctx context.Context, name string) error
+	// Attach a volume on Node, as the CSI driver does, until it is served.
+	Attach(ctx context.Context, volume string) error
+	// Detach a volume, until nothing of it runs.
+	Detach(ctx context.Context, volume string) error
+}
+
+// step of the scenario, and what has been done when it is over.
+type step struct {
+	name string
+	do   func(context.Context, *run) error
+}
+
+// steps go through the networks of RWX volumes, with a volume that is attached and one that is made while the change waits.
+func steps() []step {
+	const old, added = "pvc-old", "pvc-new"
+	return []step{
+		{"1-installed", func(context.Context, *run) error { return nil }},
+		{"2-attached", func(ctx context.Context, r *run) error {
+			return errors.Join(r.CreateVolume(ctx, old), r.CreateVolume(ctx, added), r.Attach(ctx, old))
+		}},
+		{"3-change-waits", func(ctx context.Context, r *run) error {
+			return errors.Join(r.set(ctx, storageNetwork, "kube-system/storage-net"), r.set(ctx, rwxSetting, "true"),
+				r.waitApplied(ctx, storageNetwork, false), r.waitApplied(ctx, rwxSetting, false))
+		}},
+		{"4-attached-while-it-waits", func(ctx context.Context, r *run) error { return r.Attach(ctx, added) }},
+		{"5-detached", func(ctx context.Context, r *run) error { return errors.Join(r.Detach(ctx, old), r.Detach(ctx, added)) }},
+		{"6-applied", func(ctx context.Context, r *run) error {
+			return errors.Join(r.touch(ctx, storageNetwork), r.touch(ctx, rwxSetting),
+				r.waitApplied(ctx, storageNetwork, true), r.waitApplied(ctx, rwxSetting, true))
+		}},
+		{"7-attached-on-the-network", func(ctx context.Context, r *run) error { return r.Attach(ctx, old) }},
+		{"8-components", func(ctx context.Context, r *run) error {
+			return errors.Join(r.Detach(ctx, old), r.set(ctx, "taint-toleration", "disk=slow:NoSchedule"), r.waitApplied(ctx, "taint-toleration", true))
+		}},
+	}
+}
+
+const (
+	storageNetwork = "storage-network"
+	rwxSetting     = "storage-network-for-rwx-volume-enabled"
+)
+
+// Step is the name of a step, and what was there at its end.
+type Step struct {
+	Name    string
+	Objects []*unstructured.Unstructured
+}
+
+type run struct {
+	Longhorn
+	client    client.Client
+	namespace string
+}
+
+// Run goes through the scenario, on a cluster with Longhorn and nothing else.
+func Run(ctx context.Context, c client.Client, namespace string, longhorn Longhorn) ([]Step, error) {
+	r := &run{Longhorn: longhorn, client: c, namespace: namespace}
+	var done []Step
+	for _, s := range steps() {
+		if err := s.do(ctx, r); err != nil {
+			return done, fmt.Errorf("step %s: %w", s.name, err)
+		}
+		objects, err := r.settled(ctx)
+		if err != nil {
+			return done, fmt.Errorf("step %s: %w", s.name, err)
+		}
+		done = append(done, Step{Name: s.name, Objects: objects})
+	}
+	return done, nil
+}
+
+const (
+	timeout = 2 * time.Minute
+	// quiet is how long nothing changes before a step is over: longer than Longhorn's retries take.
+	quiet = 5 * time.Second
+)
+
+// settled reads the objects when they have not changed for a while.
+func (r *run) settled(ctx context.Context) ([]*unstructured.Unstructured, error) {
+	var last []*unstructured.Unstructured
+	var since time.Time
+	err := wait.PollUntilContextTimeout(ctx, 500*time.Millisecond, timeout, true, func(ctx context.Context) (bool, error) {
+		now, err := Take(ctx, r.client, r.namespace)
+		if err != nil {
+			return false, err
+		}
+		if last == nil || len(Differences(last, now)) > 0 {
+			last, since = now, time.Now()
+		}
+		return time.Since(since) >= quiet, nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("waiting until nothing changes: %w", err)
+	}
+	return last, nil
+}
+
+func (r *run) set(ctx context.Context, name, value string) error {
+	return r.patch(ctx, name, fmt.Sprintf(`{"value":%q}`, value))
+}
+
+// touch is any write to a setting: it wakes Longhorn's controller.
+func (r *run) touch(ctx context.Context, name string) error {
+	return r.patch(ctx, name, `{"metadata":{"annotations":{"test.fairlead.io/touched":"true"}}}`)
+}
+
+func (r *run) patch(ctx context.Context, name, patch string) error {
+	if err := r.client.Patch(ctx, r.setting(name), client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+		return fmt.Errorf("changing setting %s: %w", name, err)
+	}
+	return nil
+}
+
+func (r *run) setting(name string) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{}
+	o.SetGroupVersionKind(schema.GroupVersionKind{Group: "longhorn.io", Version: "v1beta2", Kind: "Setting"})
+	o.SetNamespace(r.namespace)
+	o.SetName(name)
+	return o
+}
+
+func (r *run) waitApplied(ctx context.Context, name string, applied bool) error {
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, timeout, true, func(ctx context.Context) (bool, error) {
+		o := r.setting(name)
+		if err := r.client.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
+			return false, err
+		}
+		is, _, _ := unstructured.NestedBool(o.Object, "status", "applied")
+		return is == applied, nil
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for setting %s to have applied %v: %w", name, applied, err)
+	}
+	return nil
+}

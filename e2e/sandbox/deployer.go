@@ -1,0 +1,150 @@
+package sandbox
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/fairlead-io/fairlead/storage"
+)
+
+// Longhorn's longhorn-driver-deployer, as in app/driver.go and csi/deployment_util.go of v1.7.2, runs once whenever its
+// Deployment restarts. It builds by the values of the settings at that moment, whether they are applied or not.
+
+// Annotations by which the deployer recognises what it has deployed.
+const (
+	commitAnnotation  = "driver.longhorn.io/git-commit"
+	versionAnnotation = "driver.longhorn.io/version"
+)
+
+// DeployPlugin deploys the CSI driver's object and the CSI plugin's DaemonSet.
+func (l Longhorn) DeployPlugin(ctx context.Context) error {
+	driver := &storagev1.CSIDriver{
+		ObjectMeta: metav1.ObjectMeta{Name: storage.Longhorn().Driver}, Spec: storagev1.CSIDriverSpec{PodInfoOnMount: ptr.To(true)},
+	}
+	if err := l.deploy(ctx, driver); err != nil {
+		return err
+	}
+	ds, err := l.pluginDaemonSet(ctx)
+	if err != nil {
+		return err
+	}
+	return l.deploy(ctx, ds)
+}
+
+// UpgradePlugin deploys the CSI plugin as another version of Longhorn does: the DaemonSet is deleted and created.
+func (l Longhorn) UpgradePlugin(ctx context.Context, version string) error {
+	release, err := findRelease(version)
+	if err != nil {
+		return err
+	}
+	l.release = release
+	return l.DeployPlugin(ctx)
+}
+
+func (l Longhorn) pluginDaemonSet(ctx context.Context) (*appsv1.DaemonSet, error) {
+	values, err := l.buildSettings(ctx)
+	if err != nil {
+		return nil, err
+	}
+	text, err := seeds.ReadFile("seed/csiplugin.yaml")
+	if err != nil {
+		return nil, fmt.Errorf("reading the CSI plugin: %w", err)
+	}
+	ds := &appsv1.DaemonSet{}
+	if err := yaml.UnmarshalStrict(text, ds); err != nil {
+		return nil, fmt.Errorf("reading the CSI plugin: %w", err)
+	}
+	template := &ds.Spec.Template
+	template.Spec.Containers[2].Image = l.release.image("longhorn-manager")
+	template.Annotations = withNetwork(nil, l.release.rwxAnnotation(values))
+	return ds, values.buildTemplate(ds, template)
+}
+
+// deploy leaves alone what has the version of this deployer, and replaces what has another one.
+func (l Longhorn) deploy(ctx context.Context, o client.Object) error {
+	annotations := maps.Clone(o.GetAnnotations())
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[commitAnnotation], annotations[versionAnnotation] = "", l.release.version
+	o.SetAnnotations(annotations)
+	existing, ok := o.DeepCopyObject().(client.Object)
+	if !ok {
+		return fmt.Errorf("deploying %T: it is no object", o)
+	}
+	err := l.client.Get(ctx, client.ObjectKeyFromObject(o), existing)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading %T %s: %w", o, o.GetName(), err)
+	}
+	if err == nil {
+		if existing.GetAnnotations()[versionAnnotation] == l.release.version {
+			return nil
+		}
+		if err := l.remove(ctx, existing); err != nil {
+			return err
+		}
+	}
+	return l.create(ctx, o)
+}
+
+// remove an object with all its pods, and wait until it is gone.
+func (l Longhorn) remove(ctx context.Context, o client.Object) error {
+	foreground := client.PropagationPolicy(metav1.DeletePropagationForeground)
+	if err := client.IgnoreNotFound(l.client.Delete(ctx, o, foreground)); err != nil {
+		return fmt.Errorf("deleting %T %s: %w", o, o.GetName(), err)
+	}
+	err := wait.PollUntilContextTimeout(ctx, pollInterval, 2*connectTimeout, true, func(ctx context.Context) (bool, error) {
+		err := l.client.Get(ctx, client.ObjectKeyFromObject(o), o)
+		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for %T %s to go: %w", o, o.GetName(), err)
+	}
+	return nil
+}
+
+// buildTemplate gives a template what all get from the settings. The annotation is on the object, not on its template.
+func (v settingValues) buildTemplate(o client.Object, template *corev1.PodTemplateSpec) error {
+	pod := &corev1.Pod{Spec: template.Spec}
+	if err := v.build(pod); err != nil {
+		return err
+	}
+	template.Spec = pod.Spec
+	annotations := maps.Clone(o.GetAnnotations())
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	maps.Copy(annotations, pod.Annotations)
+	o.SetAnnotations(annotations)
+	return nil
+}
+
+// hostMount is a path of the host in a container.
+type hostMount struct {
+	name, path string
+	// host is the path there, if it is another one.
+	host     string
+	readOnly bool
+}
+
+func hostMounts(all ...hostMount) (mounts []corev1.VolumeMount, volumes []corev1.Volume) {
+	for _, m := range all {
+		if m.host == "" {
+			m.host = m.path
+		}
+		mounts = append(mounts, corev1.VolumeMount{Name: m.name, MountPath: m.path, ReadOnly: m.readOnly})
+		volumes = append(volumes, corev1.Volume{Name: m.name, VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: m.host}}})
+	}
+	return mounts, volumes
+}

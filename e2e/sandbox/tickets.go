@@ -1,0 +1,53 @@
+package sandbox
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/fairlead-io/fairlead/storage"
+)
+
+// createTickets makes Longhorn's own VolumeAttachment of a volume (handleVolumeAttachmentCreation in controller/volume_controller.go).
+func (l Longhorn) createTickets(ctx context.Context, volume string) error {
+	o := l.object("VolumeAttachment", volume)
+	o.SetLabels(map[string]string{volumeLabel: volume})
+	o.Object["spec"] = map[string]any{"volume": volume, "attachmentTickets": map[string]any{}}
+	return l.create(ctx, o)
+}
+
+// takeTicket follows ControllerPublishVolume in csi/controller_server.go: the volume is asked for before it is attached.
+func (l Longhorn) takeTicket(ctx context.Context, volume, node string) error {
+	id := fmt.Sprintf("csi-%x", sha256.Sum256([]byte(volume+storage.Longhorn().Driver+node)))
+	return l.patchTickets(ctx, volume, ticket(id, "csi-attacher", node))
+}
+
+// takeServerTicket follows createShareManagerAttachmentTicket in controller/share_manager_controller.go: the volume is attached
+// where its server runs.
+func (l Longhorn) takeServerTicket(ctx context.Context, volume, node string) error {
+	const attacher = "share-manager-controller"
+	return l.patchTickets(ctx, volume, ticket(attacher+"-"+volume, attacher, node))
+}
+
+func ticket(id, attacher, node string) map[string]any {
+	return map[string]any{id: map[string]any{
+		"id": id, "type": attacher, "nodeID": node, "parameters": map[string]any{"disableFrontend": "false"}, "generation": int64(0),
+	}}
+}
+
+// returnTickets follows ControllerUnpublishVolume, for all nodes at once.
+func (l Longhorn) returnTickets(ctx context.Context, volume string) error {
+	return l.patchTickets(ctx, volume, nil)
+}
+
+func (l Longhorn) patchTickets(ctx context.Context, volume string, tickets map[string]any) error {
+	return l.patchSpec(ctx, l.object("VolumeAttachment", volume), map[string]any{"attachmentTickets": tickets})
+}
+
+// hasTickets: somebody asks for the volume, attached or not.
+func hasTickets(attachment *unstructured.Unstructured) bool {
+	tickets, _, _ := unstructured.NestedMap(attachment.Object, "spec", "attachmentTickets")
+	return len(tickets) > 0
+}
