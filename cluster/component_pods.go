@@ -99,7 +99,7 @@ func (r *Reader) backingImageManagers(ctx context.Context, classes podClasses) (
 // shareManagers have a pod while the volume is attached. Which network their
 // clients reach them on is no matter of how the pod is built: see settings.Next.
 func (r *Reader) shareManagers(ctx context.Context, classes podClasses) ([]settings.Component, error) {
-	pods, err := r.pods(ctx, r.profile.ServerLabels)
+	pods, err := r.serverPods(ctx, r.profile.ServerLabels)
 	if err != nil || len(pods) == 0 {
 		return nil, err
 	}

@@ -25,12 +25,14 @@ type Reader struct {
 	// PersistentVolume (driver, handle, access modes) never changes, and no gate
 	// goes by what annotations ask for.
 	provisioned client.Reader
+	// clients are what was read of client pods: parsed once for each version of a pod.
+	clients *readings[storage.Client]
 }
 
 // NewReader returns a reader over a cache or, for decisions that deny or
 // disrupt, over the API server.
 func NewReader(profile storage.Profile, objects, provisioned client.Reader) *Reader {
-	return &Reader{profile: profile, objects: objects, provisioned: provisioned}
+	return &Reader{profile: profile, objects: objects, provisioned: provisioned, clients: newReadings[storage.Client]()}
 }
 
 // RolloutKey is where the record of a profile is kept.
