@@ -100,7 +100,7 @@ func (r *Reader) backingImageManagers(ctx context.Context, classes podClasses) (
 // clients reach them on is no matter of how the pod is built: see settings.Next.
 func (r *Reader) shareManagers(volumes []storage.Volume) func(context.Context, podClasses) ([]settings.Component, error) {
 	return func(ctx context.Context, classes podClasses) ([]settings.Component, error) {
-		pods, err := r.pods(ctx, r.profile.ServerLabels)
+		pods, err := r.serverPods(ctx, r.profile.ServerLabels)
 		if err != nil || len(pods) == 0 {
 			return nil, err
 		}

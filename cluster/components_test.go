@@ -284,6 +284,7 @@ func TestAShareManagerIsUsedWhileItsVolumeIsAttached(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: here("share-manager-v")}
 	pod.Labels = map[string]string{"longhorn.io/share-manager": "v"}
 	maps.Copy(pod.Labels, storage.Longhorn().ServerLabels)
+	pod.OwnerReferences = madeBy("longhorn.io/v1beta2", "ShareManager", "v")
 	for name, test := range map[string]struct {
 		volume client.Object
 		want   []string

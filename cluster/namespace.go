@@ -13,8 +13,8 @@ import (
 )
 
 // sandboxOf is what a pod's status tells of its network namespace.
-func sandboxOf(pod *corev1.Pod) storage.Sandbox {
-	s := storage.Sandbox{Identity: identity(pod)}
+func sandboxOf(pod *corev1.Pod, reported []storage.Reported) storage.Sandbox {
+	s := storage.Sandbox{Identity: identity(pod, reported)}
 	if at := pod.Status.StartTime; at != nil {
 		s.PodStarted = at.Time
 	}
@@ -41,14 +41,10 @@ func recordedNamespace(pod *corev1.Pod) storage.NetworkNamespace {
 // identity is a digest of the pod's addresses: those of the cluster network and
 // all that Multus reports, with the MAC address, which is new even where the
 // addresses are fixed.
-func identity(pod *corev1.Pod) string {
+func identity(pod *corev1.Pod, reported []storage.Reported) string {
 	var parts []string
 	for _, ip := range pod.Status.PodIPs {
 		parts = append(parts, ip.IP)
-	}
-	reported, err := storage.ReportedInterfaces(pod.Annotations)
-	if err != nil {
-		reported = nil
 	}
 	for _, r := range reported {
 		parts = append(parts, fmt.Sprint(r.Network, r.Interface, r.IPs, r.MAC))

@@ -61,8 +61,8 @@ func TestANetworkNamespaceIsKnownByItsAddresses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			one, other := workloadPod(base), workloadPod(test.pod)
-			if got := identity(one) == identity(other); got != test.same {
-				t.Fatalf("%s and %s", identity(one), identity(other))
+			if got := identity(one, reportedBy(one)) == identity(other, reportedBy(other)); got != test.same {
+				t.Fatalf("%s and %s", identity(one, reportedBy(one)), identity(other, reportedBy(other)))
 			}
 		})
 	}
@@ -88,8 +88,8 @@ func TestWhatAPodsStatusTellsOfItsSandbox(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := workloadPod(test.pod...)
-			test.want.Identity = identity(pod)
-			if got := sandboxOf(pod); got != test.want {
+			test.want.Identity = identity(pod, reportedBy(pod))
+			if got := sandboxOf(pod, reportedBy(pod)); got != test.want {
 				t.Fatalf("got  %+v\nwant %+v", got, test.want)
 			}
 		})
@@ -102,6 +102,7 @@ func TestSlimPodsKeepWhatIsReadOfClients(t *testing.T) {
 		withAddresses("["+eth0+", "+lhnet1+"]", "10.42.0.7"), sandboxMade("True", 5), mainContainers(running(7), again(running(60), 8)),
 		func(pod *corev1.Pod) {
 			pod.Namespace, pod.Name, pod.Labels = "longhorn-system", "csi-1", map[string]string{"app": "longhorn-csi-plugin", "pod-template-generation": "4"}
+			pod.OwnerReferences = madeBy("apps/v1", "DaemonSet", "longhorn-csi-plugin")
 			pod.Annotations[storage.NetworksAnnotation] = "kube-system/one@lhnet1"
 			pod.Annotations[storage.NamespaceAnnotation] = "2026-01-01T12:00:05Z/0123"
 			pod.Status.StartTime = ptr.To(at(3))
@@ -110,8 +111,9 @@ func TestSlimPodsKeepWhatIsReadOfClients(t *testing.T) {
 		},
 	)
 	want := []storage.Client{{
-		Pod: "csi-1", UID: "uid-web-0", Node: "node-1", Network: netOne, Revision: "4", Reported: true, Ready: true,
-		Sandbox:  storage.Sandbox{Identity: identity(pod), PodStarted: at(3).Time, Made: at(5).Time, ContainersStarted: at(7).Time},
+		Pod: "csi-1", UID: "uid-web-0", Node: "node-1", Network: netOne, Revision: "4", Reported: true,
+		Networks: []storage.Attachment{netOne}, NetworksReported: []storage.Attachment{netOne}, Ready: true,
+		Sandbox:  storage.Sandbox{Identity: identity(pod, reportedBy(pod)), PodStarted: at(3).Time, Made: at(5).Time, ContainersStarted: at(7).Time},
 		Recorded: storage.NetworkNamespace{Identity: "0123", Since: at(5).Time},
 	}}
 	slim, err := slimPods(storage.Profiles())(pod.DeepCopy())
@@ -137,7 +139,7 @@ func TestSlimPodsKeepWhatIsReadOfClients(t *testing.T) {
 func TestClientsAreThoseOfTheNode(t *testing.T) {
 	on := func(name, node string, phase corev1.PodPhase, labels map[string]string) *corev1.Pod {
 		return &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "longhorn-system", Name: name, Labels: labels},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "longhorn-system", Name: name, Labels: labels, OwnerReferences: madeBy("apps/v1", "DaemonSet", "longhorn-csi-plugin")},
 			Spec:       corev1.PodSpec{NodeName: node}, Status: corev1.PodStatus{Phase: phase},
 		}
 	}

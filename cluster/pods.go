@@ -3,9 +3,11 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/storage"
@@ -17,68 +19,73 @@ const templateGenerationLabel = "pod-template-generation"
 
 // Clients gathers the client pods.
 func (r *Reader) Clients(ctx context.Context) ([]storage.Client, error) {
-	pods, err := r.pods(ctx, r.profile.ClientLabels)
+	pods, err := r.clientPods(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return r.clientsOf(pods), nil
+	clients := make([]storage.Client, 0, len(pods))
+	for i := range pods {
+		clients = append(clients, r.clients.of(&pods[i], r.clientOf))
+	}
+	r.clients.keepOnly(pods)
+	return clients, nil
 }
 
 // ClientsOn gathers the client pods of one node.
 func (r *Reader) ClientsOn(ctx context.Context, node string) ([]storage.Client, error) {
-	pods, err := r.pods(ctx, r.profile.ClientLabels)
+	pods, err := r.clientPods(ctx)
 	if err != nil {
 		return nil, err
 	}
-	elsewhere := func(pod corev1.Pod) bool { return pod.Spec.NodeName != node }
-	return r.clientsOf(slices.DeleteFunc(pods, elsewhere)), nil
+	var clients []storage.Client
+	for i := range pods {
+		if pods[i].Spec.NodeName == node {
+			clients = append(clients, r.clients.of(&pods[i], r.clientOf))
+		}
+	}
+	return clients, nil
 }
 
-func (r *Reader) clientsOf(pods []corev1.Pod) []storage.Client {
-	clients := make([]storage.Client, 0, len(pods))
-	for i := range pods {
-		pod := &pods[i]
-		network := r.managedNetwork(pod)
-		client := storage.Client{
-			Pod: pod.Name, UID: string(pod.UID), Node: pod.Spec.NodeName,
-			Network:        network,
-			VolumeNetworks: volumeNetworks(pod),
-			Revision:       pod.Labels[templateGenerationLabel],
-			Reported:       reported(pod, network),
-			Ready:          Ready(pod),
-			Terminating:    pod.DeletionTimestamp != nil,
-			Sandbox:        sandboxOf(pod), Recorded: recordedNamespace(pod),
-		}
-		for _, a := range client.VolumeNetworks {
-			if reported(pod, a) {
-				client.VolumeNetworksReported = append(client.VolumeNetworksReported, a)
-			}
-		}
-		clients = append(clients, client)
+// clientPods are those that the DaemonSet of the clients made.
+func (r *Reader) clientPods(ctx context.Context) ([]corev1.Pod, error) {
+	pods, err := r.pods(ctx, r.profile.ClientLabels)
+	return slices.DeleteFunc(pods, func(pod corev1.Pod) bool { return !r.profile.OwnsClient(controllerOf(&pod)) }), err
+}
+
+func (r *Reader) clientOf(pod *corev1.Pod) storage.Client {
+	reported := reportedBy(pod)
+	client := storage.Client{
+		Pod: pod.Name, UID: string(pod.UID), Node: pod.Spec.NodeName,
+		Networks:       r.managedNetworks(pod),
+		VolumeNetworks: volumeNetworks(pod),
+		Revision:       pod.Labels[templateGenerationLabel],
+		Ready:          Ready(pod),
+		Terminating:    pod.DeletionTimestamp != nil,
+		Sandbox:        sandboxOf(pod, reported), Recorded: recordedNamespace(pod),
 	}
-	return clients
+	client.NetworksReported = addressed(client.Networks, reported)
+	client.VolumeNetworksReported = addressed(client.VolumeNetworks, reported)
+	if len(client.Networks) > 0 {
+		client.Network = client.Networks[0]
+		client.Reported = slices.Contains(client.NetworksReported, client.Network)
+	}
+	return client
 }
 
 // Servers gathers the pods that serve shared volumes.
 func (r *Reader) Servers(ctx context.Context) ([]storage.Server, error) {
-	pods, err := r.pods(ctx, r.profile.ServerLabels)
-	if err != nil {
-		return nil, err
-	}
-	servers := make([]storage.Server, 0, len(pods))
-	for i := range pods {
-		servers = append(servers, r.serverOf(&pods[i]))
-	}
-	return servers, nil
+	return r.serversBy(ctx, r.profile.ServerLabels)
 }
 
 // ServersOf gathers the pods that serve one volume.
 func (r *Reader) ServersOf(ctx context.Context, volume string) ([]storage.Server, error) {
 	labels := map[string]string{r.profile.VolumeLabel: volume}
-	for key, value := range r.profile.ServerLabels {
-		labels[key] = value
-	}
-	pods, err := r.pods(ctx, labels)
+	maps.Copy(labels, r.profile.ServerLabels)
+	return r.serversBy(ctx, labels)
+}
+
+func (r *Reader) serversBy(ctx context.Context, labels map[string]string) ([]storage.Server, error) {
+	pods, err := r.serverPods(ctx, labels)
 	if err != nil {
 		return nil, err
 	}
@@ -87,6 +94,14 @@ func (r *Reader) ServersOf(ctx context.Context, volume string) ([]storage.Server
 		servers = append(servers, r.serverOf(&pods[i]))
 	}
 	return servers, nil
+}
+
+// serverPods are those with the labels that the storage system made for a volume.
+func (r *Reader) serverPods(ctx context.Context, labels map[string]string) ([]corev1.Pod, error) {
+	pods, err := r.pods(ctx, labels)
+	return slices.DeleteFunc(pods, func(pod corev1.Pod) bool {
+		return !r.profile.OwnsServer(controllerOf(&pod), pod.Labels[r.profile.VolumeLabel])
+	}), err
 }
 
 // RunningServer returns the pod that serves the volume and is not going away, or nil.
@@ -104,15 +119,11 @@ func (r *Reader) RunningServer(ctx context.Context, volume string) (*storage.Ser
 }
 
 func (r *Reader) serverOf(pod *corev1.Pod) storage.Server {
-	reported, err := storage.ReportedInterfaces(pod.Annotations)
-	if err != nil {
-		reported = nil // as if nothing had been reported yet
-	}
 	return storage.Server{
 		Pod: pod.Name, UID: string(pod.UID), Node: pod.Spec.NodeName,
 		Volume:   pod.Labels[r.profile.VolumeLabel],
 		Network:  r.serverNetwork(pod),
-		Reported: reported, Ready: Ready(pod), Terminating: pod.DeletionTimestamp != nil,
+		Reported: reportedBy(pod), Ready: Ready(pod), Terminating: pod.DeletionTimestamp != nil,
 		Created: pod.CreationTimestamp.Time,
 	}
 }
@@ -123,7 +134,10 @@ func (r *Reader) serverNetwork(pod *corev1.Pod) storage.Attachment {
 	if own := volumeNetworks(pod); len(own) > 0 {
 		return own[0]
 	}
-	return r.managedNetwork(pod)
+	if common := r.managedNetworks(pod); len(common) > 0 {
+		return common[0]
+	}
+	return storage.Attachment{}
 }
 
 // volumeNetworks are the networks of single volumes that the pod asks for.
@@ -138,28 +152,53 @@ func volumeNetworks(pod *corev1.Pod) []storage.Attachment {
 	return networks
 }
 
-func reported(pod *corev1.Pod, network storage.Attachment) bool {
-	addresses, err := storage.ReportedAddresses(pod.Annotations, network)
-	return err == nil && len(addresses) > 0
-}
-
-// managedNetwork is the network that the pod asks for. One that can't be read
-// gives the pod no interface; nor does any on the host network.
-func (r *Reader) managedNetwork(pod *corev1.Pod) storage.Attachment {
-	if pod.Spec.HostNetwork {
-		return storage.Attachment{}
-	}
-	network, err := storage.ManagedAttachment(pod.Annotations[storage.NetworksAnnotation], pod.Namespace, r.profile.Interfaces())
+// reportedBy reads what Multus reports of the pod; nothing if that can't be read.
+func reportedBy(pod *corev1.Pod) []storage.Reported {
+	reported, err := storage.ReportedInterfaces(pod.Annotations)
 	if err != nil {
-		return storage.Attachment{}
+		return nil
 	}
-	return network
+	return reported
 }
 
-// pods lists pods that run or will: not those that ended.
+// addressed are those of the attachments that Multus reports an address for.
+func addressed(attachments []storage.Attachment, reported []storage.Reported) []storage.Attachment {
+	var found []storage.Attachment
+	for _, a := range attachments {
+		if addresses, err := storage.AddressesOn(reported, a); err == nil && len(addresses) > 0 {
+			found = append(found, a)
+		}
+	}
+	return found
+}
+
+// managedNetworks are those that the pod asks for on the profile's interfaces. An
+// annotation that can't be read gives the pod no interface; nor does any on the host network.
+func (r *Reader) managedNetworks(pod *corev1.Pod) []storage.Attachment {
+	if pod.Spec.HostNetwork {
+		return nil
+	}
+	networks, err := storage.ManagedAttachments(pod.Annotations[storage.NetworksAnnotation], pod.Namespace, r.profile.Interfaces())
+	if err != nil {
+		return nil
+	}
+	return networks
+}
+
+// controllerOf is the controller that owns a pod; zero if there is none.
+func controllerOf(pod *corev1.Pod) storage.Owner {
+	owner := metav1.GetControllerOfNoCopy(pod)
+	if owner == nil {
+		return storage.Owner{}
+	}
+	return storage.Owner{APIVersion: owner.APIVersion, Kind: owner.Kind, Name: owner.Name, UID: string(owner.UID)}
+}
+
+// pods lists pods that run or will: not those that ended. They are for reading
+// only: a cache hands out its own.
 func (r *Reader) pods(ctx context.Context, labels map[string]string) ([]corev1.Pod, error) {
 	var list corev1.PodList
-	if err := r.objects.List(ctx, &list, client.InNamespace(r.profile.Namespace), client.MatchingLabels(labels)); err != nil {
+	if err := r.objects.List(ctx, &list, client.InNamespace(r.profile.Namespace), client.MatchingLabels(labels), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing pods: %w", err)
 	}
 	return slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return Ended(&pod) }), nil

@@ -155,15 +155,17 @@ func TestAddRequests(t *testing.T) {
 
 func TestPodsOnVolumeNetworks(t *testing.T) {
 	onX, onY := storage.VolumeAttachment(teamX), storage.VolumeAttachment(teamY)
-	pod := func(labels map[string]string, networks string) *corev1.Pod {
-		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "longhorn-system", Name: "p", Labels: labels, Annotations: map[string]string{
+	csi, shareManager := madeBy("apps/v1", "DaemonSet", "longhorn-csi-plugin"), madeBy("longhorn.io/v1beta2", "ShareManager", "v")
+	pod := func(labels map[string]string, owners []metav1.OwnerReference, networks string) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "longhorn-system", Name: "p", Labels: labels, OwnerReferences: owners, Annotations: map[string]string{
 			storage.NetworksAnnotation:      networks,
 			storage.NetworkStatusAnnotation: `[{"name":"team-y/nfs","interface":"` + onY.Interface + `","ips":["10.0.0.1"]},{"name":"team-x/nfs","interface":"lhnet1","ips":["10.0.0.2"]}]`,
 		}}}
 	}
 	profile := storage.Longhorn()
+	profile.ServerLabels[profile.VolumeLabel] = "v"
 	asked := onY.String() + "," + onX.String() + ",kube-system/a@lhnet1"
-	clients, err := readerOver(t, pod(profile.ClientLabels, asked)).Clients(t.Context())
+	clients, err := readerOver(t, pod(profile.ClientLabels, csi, asked)).Clients(t.Context())
 	common := storage.Attachment{Network: storage.Network{Namespace: "kube-system", Name: "a"}, Interface: "lhnet1"}
 	if err != nil || len(clients) != 1 {
 		t.Fatalf("clients: got %+v, %v", clients, err)
@@ -171,11 +173,11 @@ func TestPodsOnVolumeNetworks(t *testing.T) {
 	if c := clients[0]; c.Network != common || c.Reported || !slices.Equal(c.VolumeNetworks, []storage.Attachment{onX, onY}) || !slices.Equal(c.VolumeNetworksReported, []storage.Attachment{onY}) {
 		t.Errorf("clients: got %+v", c)
 	}
-	servers, err := readerOver(t, pod(profile.ServerLabels, "kube-system/a@lhnet1,"+onX.String())).Servers(t.Context())
+	servers, err := readerOver(t, pod(profile.ServerLabels, shareManager, "kube-system/a@lhnet1,"+onX.String())).Servers(t.Context())
 	if err != nil || len(servers) != 1 || servers[0].Network != onX {
 		t.Errorf("the server's own network comes first: got %+v, %v", servers, err)
 	}
-	onHost := pod(profile.ClientLabels, asked)
+	onHost := pod(profile.ClientLabels, csi, asked)
 	onHost.Spec.HostNetwork = true
 	if clients, err = readerOver(t, onHost).Clients(t.Context()); err != nil || len(clients[0].VolumeNetworks) != 0 {
 		t.Errorf("on the host network: got %+v, %v", clients, err)

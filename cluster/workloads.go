@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/cluster/longhorn"
@@ -54,10 +53,8 @@ func (r *Reader) Workload(ctx context.Context, pod *corev1.Pod, applied storage.
 		Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID),
 		OptOut:      pod.Annotations[storage.OptOutAnnotation] == "true",
 		Terminating: pod.DeletionTimestamp != nil,
+		Owner:       controllerOf(pod),
 		Mounted:     mounted(pod), Started: started(pod), Restarted: restarted(pod),
-	}
-	if owner := metav1.GetControllerOf(pod); owner != nil {
-		w.Owner = storage.Owner{APIVersion: owner.APIVersion, Kind: owner.Kind, Name: owner.Name, UID: string(owner.UID)}
 	}
 	if at := pod.Status.StartTime; at != nil {
 		w.Began = at.Time

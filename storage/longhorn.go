@@ -5,13 +5,15 @@ package storage
 func Longhorn() Profile {
 	const managedBy, component = "longhorn.io/managed-by", "longhorn.io/component"
 	return Profile{
-		Name:            "longhorn",
-		Driver:          "driver.longhorn.io",
-		Namespace:       "longhorn-system",
-		ServiceAccount:  "longhorn-service-account", // of its manifests and chart; --service-account of longhorn-manager
-		ServerLabels:    map[string]string{managedBy: "longhorn-manager", component: "share-manager"},
-		ClientLabels:    map[string]string{"app": "longhorn-csi-plugin"},
-		ClientDaemonSet: "longhorn-csi-plugin",
+		Name:           "longhorn",
+		Driver:         "driver.longhorn.io",
+		Namespace:      "longhorn-system",
+		ServiceAccount: "longhorn-service-account", // of its manifests and chart; --service-account of longhorn-manager
+		ServerLabels:   map[string]string{managedBy: "longhorn-manager", component: "share-manager"},
+		// controller/share_manager_controller.go, createPodManifest: a controller, unlike on Service and Endpoints.
+		ServerController: "longhorn.io/ShareManager",
+		ClientLabels:     map[string]string{"app": "longhorn-csi-plugin"},
+		ClientDaemonSet:  "longhorn-csi-plugin",
 		// Longhorn 1.7 and later mounts through nsmounter, in the host's namespaces, unless its RWX network setting is on.
 		MountsFromHost:            true,
 		VolumeLabel:               "longhorn.io/share-manager",

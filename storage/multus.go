@@ -148,19 +148,29 @@ func selectionJSON(a Attachment) string {
 	return fmt.Sprintf(`{"namespace": %q, "name": %q, "interface": %q}`, a.Namespace, a.Name, a.Interface)
 }
 
-// ManagedAttachment returns the first attachment asked for on one of the
-// interface names that belong to the profile, or the zero Attachment.
-func ManagedAttachment(annotation, podNamespace string, interfaces []string) (Attachment, error) {
+// ManagedAttachments returns the attachments asked for on the interface names
+// that belong to the profile, in the order of the annotation.
+func ManagedAttachments(annotation, podNamespace string, interfaces []string) ([]Attachment, error) {
 	selections, err := ParseSelections(annotation, podNamespace)
 	if err != nil {
-		return Attachment{}, err
+		return nil, err
 	}
+	var managed []Attachment
 	for _, s := range selections {
 		if slices.Contains(interfaces, s.Interface) {
-			return s, nil
+			managed = append(managed, s)
 		}
 	}
-	return Attachment{}, nil
+	return managed, nil
+}
+
+// ManagedAttachment returns the first of ManagedAttachments, or the zero Attachment.
+func ManagedAttachment(annotation, podNamespace string, interfaces []string) (Attachment, error) {
+	managed, err := ManagedAttachments(annotation, podNamespace, interfaces)
+	if err != nil || len(managed) == 0 {
+		return Attachment{}, err
+	}
+	return managed[0], nil
 }
 
 // SetManaged returns the annotation with exactly these attachments on the

@@ -13,9 +13,12 @@ type Profile struct {
 
 	// ServerLabels select the pods that serve shared volumes.
 	ServerLabels map[string]string
+	// ServerController is the kind, <group>/<Kind>, of the controller that owns
+	// such a pod. The controller has the name of the volume.
+	ServerController string
 	// ClientLabels select the pods that mount shared volumes on nodes.
 	ClientLabels map[string]string
-	// ClientDaemonSet is the name of the DaemonSet of the client pods.
+	// ClientDaemonSet is the name of the DaemonSet that owns the client pods.
 	ClientDaemonSet string
 	// MountsFromHost: while the settings choose no network for shared volumes,
 	// clients mount in the host's network namespace, whatever networks their pods have.
@@ -48,6 +51,17 @@ type Profile struct {
 // Interfaces are the interface names that belong to the profile.
 func (p Profile) Interfaces() []string {
 	return []string{p.StorageInterface, p.EndpointInterface}
+}
+
+// OwnsClient tells whether the controller of a pod makes it a client. Labels alone
+// do not: anybody may write them.
+func (p Profile) OwnsClient(controller Owner) bool {
+	return controller.GroupKind() == "apps/DaemonSet" && controller.Name == p.ClientDaemonSet
+}
+
+// OwnsServer tells whether the controller of a pod makes it a server of the volume.
+func (p Profile) OwnsServer(controller Owner, volume string) bool {
+	return controller.GroupKind() == p.ServerController && controller.Name == volume
 }
 
 // OtherNetworkLabels select the other pods that the storage system itself puts

@@ -107,14 +107,18 @@ type Server struct {
 type Client struct {
 	Pod, UID string
 	Node     string
-	// Network that the pod asks for.
+	// Network that the pod asks for: the first of Networks.
 	Network Attachment
-	// VolumeNetworks that the pod asks for beside it, in order, and those of them
+	// Networks are all that the pod asks for on the profile's interfaces, and
+	// NetworksReported those of them that Multus reports an address for. There are
+	// two after an upgrade to a version of the storage system with another interface.
+	Networks, NetworksReported []Attachment
+	// VolumeNetworks that the pod asks for beside them, in order, and those of them
 	// that Multus reports an address for.
 	VolumeNetworks, VolumeNetworksReported []Attachment
 	// Revision of the DaemonSet's template that the pod was made from.
 	Revision string
-	// Reported: Multus reports an address for that network.
+	// Reported: Multus reports an address for Network.
 	Reported bool
 	Ready    bool
 	// Terminating pods mount nothing new, but their mounts may live on.
@@ -125,8 +129,10 @@ type Client struct {
 }
 
 // Reaches tells whether Multus reports an address of the client on the network.
+// By which interface does not matter: servers are reached by their addresses.
 func (c Client) Reaches(network Attachment) bool {
-	return c.Network == network && c.Reported || slices.Contains(c.VolumeNetworksReported, network)
+	same := func(a Attachment) bool { return a.Network == network.Network }
+	return same(c.Network) && c.Reported || slices.ContainsFunc(c.NetworksReported, same) || slices.ContainsFunc(c.VolumeNetworksReported, same)
 }
 
 // SortVolumes orders volumes by name, so that messages don't flicker.

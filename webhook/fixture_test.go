@@ -20,6 +20,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -80,7 +81,8 @@ func setting(name, value string) client.Object {
 }
 
 func clientPod(name string) client.Object {
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "longhorn-system", Name: name, Labels: map[string]string{"app": "longhorn-csi-plugin"}}}
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "longhorn-system", Name: name, Labels: map[string]string{"app": "longhorn-csi-plugin"},
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "longhorn-csi-plugin", Controller: ptr.To(true)}}}}
 }
 
 func attachedVolume(name, node, workload string) client.Object {

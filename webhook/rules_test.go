@@ -12,6 +12,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -29,7 +30,7 @@ func TestMutations(t *testing.T) {
 	onClusterIP.Spec.ClusterIP = "10.43.0.9"
 	running := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "longhorn-system", Name: "share-manager-pvc-a", Labels: map[string]string{
 		"longhorn.io/share-manager": "pvc-a", "longhorn.io/component": "share-manager", "longhorn.io/managed-by": "longhorn-manager",
-	}}}
+	}, OwnerReferences: []metav1.OwnerReference{{APIVersion: "longhorn.io/v1beta2", Kind: "ShareManager", Name: "pvc-a", Controller: ptr.To(true)}}}}
 	create := `"namespace":"longhorn-system","operation":"CREATE","object":`
 	server := reviewOf(podKind, create+`{"metadata":{"labels":{"longhorn.io/share-manager":"pvc-a"}}}`)
 	for name, test := range map[string]struct {

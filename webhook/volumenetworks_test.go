@@ -92,7 +92,7 @@ func TestVolumeNetworksOverTheWire(t *testing.T) {
 			warnings: []string{"accepted; 1 CSI plugin pod restarts to join network kube-system/backup-net, each when no RWX volume is attached on its node", attached},
 		},
 		"misspelled": {
-			review: claim("fairlead.io/volume-netwrok", "team-x/nfs"),
+			review:   claim("fairlead.io/volume-netwrok", "team-x/nfs"),
 			warnings: []string{"annotation fairlead.io/volume-netwrok is unknown to Fairlead and has no effect: did you mean fairlead.io/volume-network?"},
 		},
 		"a class of somebody else": {

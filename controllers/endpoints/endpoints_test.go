@@ -194,6 +194,7 @@ func server(name, status string, change ...func(*corev1.Pod)) *corev1.Pod {
 		},
 	}
 	pod.Labels[profile.VolumeLabel] = "v"
+	pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "longhorn.io/v1beta2", Kind: "ShareManager", Name: "v", Controller: ptr.To(true)}}
 	for _, c := range change {
 		c(pod)
 	}

@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
 	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -95,6 +96,7 @@ func atRest(on storage.Attachment) []client.Object {
 	pod := &corev1.Pod{ObjectMeta: at("csi"), Spec: corev1.PodSpec{NodeName: "node-1"}}
 	pod.Labels = maps.Clone(profile.ClientLabels)
 	pod.Labels["pod-template-generation"] = "1"
+	pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: profile.ClientDaemonSet, Controller: ptr.To(true)}}
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 	if !on.IsZero() {
 		ds.Spec.Template.Annotations = map[string]string{storage.NetworksAnnotation: on.String()}
@@ -485,6 +487,7 @@ func TestAServiceInUseIsNotMadeAnew(t *testing.T) {
 	attached.Status.State, attached.Status.CurrentNodeID = "attached", "node-1"
 	lingering := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: profile.Namespace, Name: "share-manager-v", Labels: maps.Clone(profile.ServerLabels)}}
 	lingering.Labels[profile.VolumeLabel] = "v"
+	lingering.OwnerReferences = []metav1.OwnerReference{{APIVersion: "longhorn.io/v1beta2", Kind: "ShareManager", Name: "v", Controller: ptr.To(true)}}
 	for name, test := range map[string]struct {
 		objects []client.Object
 		change  func(*corev1.Service)

@@ -94,8 +94,9 @@ func (r *rig) kubernetes() {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: systemNamespace, Name: "csi-1",
-			Labels:      map[string]string{"app": "longhorn-csi-plugin", "pod-template-generation": ds.Annotations[appsv1.DeprecatedTemplateGeneration]},
-			Annotations: map[string]string{storage.NetworksAnnotation: template, storage.NetworkStatusAnnotation: status + "]"},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "longhorn-csi-plugin", Controller: ptr.To(true)}},
+			Labels:          map[string]string{"app": "longhorn-csi-plugin", "pod-template-generation": ds.Annotations[appsv1.DeprecatedTemplateGeneration]},
+			Annotations:     map[string]string{storage.NetworksAnnotation: template, storage.NetworkStatusAnnotation: status + "]"},
 		},
 		Spec:   corev1.PodSpec{NodeName: "node-1"},
 		Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}},

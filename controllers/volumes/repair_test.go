@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
 	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -140,6 +141,7 @@ func server(change ...func(*corev1.Pod)) *corev1.Pod {
 		Namespace: profile.Namespace, Name: "share-manager-v", UID: "uid-1", Labels: maps.Clone(profile.ServerLabels), Annotations: map[string]string{},
 	}}
 	pod.Labels[profile.VolumeLabel] = "v"
+	pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "longhorn.io/v1beta2", Kind: "ShareManager", Name: "v", Controller: ptr.To(true)}}
 	for _, c := range change {
 		c(pod)
 	}
@@ -305,7 +307,7 @@ func TestAServerInLineIsLeftAlone(t *testing.T) {
 		"without a Service": {server: server(), but: func(f *fixture) {
 			f.must(f.Delete(f.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: profile.Namespace, Name: "v"}}))
 		}},
-		"of another volume": {server: server(func(pod *corev1.Pod) { pod.Labels[profile.VolumeLabel] = "w" })},
+		"of another volume": {server: server(func(pod *corev1.Pod) { pod.Labels[profile.VolumeLabel], pod.OwnerReferences[0].Name = "w", "w" })},
 		"with its volume's ShareManager gone too": {server: server(), but: func(f *fixture) {
 			f.must(f.Delete(f.Context(), &longhorn.ShareManager{ObjectMeta: metav1.ObjectMeta{Namespace: profile.Namespace, Name: "v"}}))
 		}},

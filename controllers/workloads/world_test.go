@@ -699,6 +699,7 @@ func (w *world) publish(c *clientPod) {
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: longhornProfile.Namespace, Name: c.name, UID: types.UID(c.uid), Labels: longhornProfile.ClientLabels,
 			Annotations: maps.Clone(c.annotations), Finalizers: []string{"world/kubelet"},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: longhornProfile.ClientDaemonSet, Controller: ptr.To(true)}},
 		},
 		Spec: corev1.PodSpec{NodeName: c.node}, Status: *c.status.DeepCopy(),
 	}

@@ -1,0 +1,55 @@
+package cluster
+
+import (
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// readings keep what was read of pods, each for one version of the pod. They are
+// shared, so what they hold is for reading only.
+type readings[T any] struct {
+	mu    sync.Mutex
+	byUID map[types.UID]reading[T]
+}
+
+type reading[T any] struct {
+	version string
+	value   T
+}
+
+func newReadings[T any]() *readings[T] { return &readings[T]{byUID: map[types.UID]reading[T]{}} }
+
+// of is what read returns for the pod. A pod that has no version is always read.
+func (r *readings[T]) of(pod *corev1.Pod, read func(*corev1.Pod) T) T {
+	if pod.UID == "" || pod.ResourceVersion == "" {
+		return read(pod)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	known, ok := r.byUID[pod.UID]
+	if !ok || known.version != pod.ResourceVersion {
+		known = reading[T]{version: pod.ResourceVersion, value: read(pod)}
+		r.byUID[pod.UID] = known
+	}
+	return known.value
+}
+
+// keepOnly forgets pods that are not among these.
+func (r *readings[T]) keepOnly(pods []corev1.Pod) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.byUID) <= len(pods) {
+		return
+	}
+	there := make(map[types.UID]bool, len(pods))
+	for i := range pods {
+		there[pods[i].UID] = true
+	}
+	for uid := range r.byUID {
+		if !there[uid] {
+			delete(r.byUID, uid)
+		}
+	}
+}
