@@ -161,6 +161,7 @@ func oneVolume() []client.Object {
 		&corev1.PersistentVolume{
 			ObjectMeta: metav1.ObjectMeta{Name: "pvc-a"},
 			Spec: corev1.PersistentVolumeSpec{
+				AccessModes:            []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany},
 				ClaimRef:               &corev1.ObjectReference{Namespace: "default", Name: "data", UID: "uid"},
 				PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "driver.longhorn.io", VolumeHandle: "pvc-a"}},
 			},
