@@ -39,6 +39,7 @@ const (
 	ReasonNetworkRemoved   = "network removed"
 	ReasonNotRecorded      = "no network recorded yet"
 	ReasonClusterIP        = "given a cluster IP"
+	ReasonNotAppliedYet    = "not applied yet"
 	ReasonHeadless         = "made headless"
 	ReasonRecorded         = "network recorded"
 	ReasonEndpoint         = "endpoint follows the Service"

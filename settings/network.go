@@ -35,6 +35,17 @@ func networkFamily() []Definition {
 	}
 }
 
+// ChooseSharedNetwork are the settings whose gate is that of RWX volumes.
+func ChooseSharedNetwork() []Definition {
+	var chosen []Definition
+	for _, d := range networkFamily() {
+		if d.Gate == SharedVolumesDetached {
+			chosen = append(chosen, d)
+		}
+	}
+	return chosen
+}
+
 func normalizeNetwork(value string) (string, error) {
 	network, err := storage.ParseNetwork(value)
 	return network.String(), err

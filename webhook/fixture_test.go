@@ -38,6 +38,7 @@ const (
 	clientPodsPath       = "/mutate/longhorn/client-pods"
 	instanceManagersPath = "/mutate/longhorn/instance-manager-pods"
 	valuesPath           = "/mutate/longhorn/setting-values"
+	settingStatusPath    = "/mutate/longhorn/setting-status"
 	deletionsPath        = "/validate/longhorn/instance-manager-deletions"
 	podKind              = `{"group":"","version":"v1","kind":"Pod"}`
 	serviceKind          = `{"group":"","version":"v1","kind":"Service"}`

@@ -59,6 +59,10 @@ func Registration(profiles []storage.Profile) (*admissionregistrationv1.Mutating
 			mutate(p, entryShareManagers, on("longhorn.io", "v1beta2", "sharemanagers/status", admissionregistrationv1.Update), nil,
 				condition("has-an-endpoint", "has(object.status) && has(object.status.endpoint) && object.status.endpoint != ''")),
 			mutateSettings(p),
+			mutate(p, entrySettingStatus, on("longhorn.io", "v1beta2", "settings/status", admissionregistrationv1.Update), nil,
+				condition("chooses-the-network-for-rwx-volumes", "object.metadata.name in "+names(settings.ChooseSharedNetwork())),
+				condition("turns-applied", "has(object.status) && object.status.applied && !(has(oldObject.status) && has(oldObject.status.applied) && oldObject.status.applied)"),
+				condition("not-fairlead-itself", fmt.Sprintf("request.userInfo.username != %q", controllerUser))),
 		)
 		validating.Webhooks = append(validating.Webhooks, validateSettings(p), validateInstanceManagerDeletions(p))
 	}

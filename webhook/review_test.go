@@ -76,7 +76,7 @@ func TestADeletionIsNoPanic(t *testing.T) {
 	for path, kind := range map[string]string{
 		"/mutate/longhorn/client-pods": podKind, "/mutate/longhorn/server-pods": podKind, "/mutate/longhorn/services": serviceKind,
 		"/mutate/longhorn/client-template": daemonSetKind, "/mutate/longhorn/sharemanagers": shareKind,
-		"/validate/longhorn/settings": settingKind, "/validate/networks": networkKind,
+		settingStatusPath: settingKind, "/validate/longhorn/settings": settingKind, "/validate/networks": networkKind,
 	} {
 		t.Run(path, func(t *testing.T) {
 			h := newRig(t, fakeClient(t))

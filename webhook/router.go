@@ -23,6 +23,7 @@ const (
 	entryClientTemplate      = "client-template"
 	entryServices            = "services"
 	entryShareManagers       = "sharemanagers"
+	entrySettingStatus       = "setting-status"
 	entrySettings            = "settings"
 	entrySettingValues       = "setting-values"
 	entryNetworks            = "networks"
@@ -83,6 +84,7 @@ func NewRouter(c *config.Configuration, profiles []Profile, fencing *Fencing, me
 		serve(r, mutatePath(p.Name, entryImageManagerPods), p.buildsComponents(), p.componentPods(entryImageManagerPods, settings.BackingImageManager))
 		serve(r, mutatePath(p.Name, entryServices), services, p.services())
 		serve(r, mutatePath(p.Name, entryShareManagers), services, p.shareManagers(c.ClusterDomain))
+		serve(r, mutatePath(p.Name, entrySettingStatus), p.Duties.Settings == config.Apply, p.settingStatus())
 		serve(r, mutatePath(p.Name, entrySettingValues), p.Duties.Settings != config.Off, p.settingValues())
 		serve(r, validatePath(p.Name, entrySettings), p.Duties.Settings != config.Off, p.settings(c.Networks.Missing))
 		if p.Duties.Settings != config.Off {

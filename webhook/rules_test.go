@@ -87,6 +87,16 @@ func TestMutations(t *testing.T) {
 			patch:  `[{"op":"replace","path":"/status/endpoint","value":"nfs://pvc-a.longhorn-system.svc.cluster.local/pvc-a"}]`,
 			audit:  "mutated: endpoint follows the Service (nfs://pvc-a.longhorn-system.svc.cluster.local/pvc-a instead of nfs://None/pvc-a)",
 		},
+		"setting that counts as applied while a volume has a cluster IP": {
+			path: settingStatusPath, review: statusReview(),
+			objects: append(onNetwork(), onClusterIP, setting("storage-network", "kube-system/storage-net"), setting("storage-network-for-rwx-volume-enabled", "true"), attachedVolume("pvc-a", "node-1", "web-0")),
+			patch:   `[{"op":"replace","path":"/status/applied","value":false}]`,
+			audit:   "mutated: not applied yet (volume pvc-a is attached and has a cluster IP)",
+		},
+		"setting that counts as applied": {
+			path: settingStatusPath, review: statusReview(),
+			objects: append(onNetwork(), headless, setting("storage-network", "kube-system/storage-net"), setting("storage-network-for-rwx-volume-enabled", "true"), attachedVolume("pvc-a", "node-1", "web-0")),
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			response := newRig(t, fakeClient(t, test.objects...)).ask(t, test.path, test.review)
@@ -230,6 +240,7 @@ func reviewsOfEveryPath() map[string]string {
 		"/mutate/longhorn/services":                   reviewOf(serviceKind, create),
 		"/mutate/longhorn/sharemanagers":              reviewOf(shareKind, create),
 		"/validate/longhorn/settings":                 settingReview(settingKind, "CREATE", "storage-network", `{"metadata":{"name":"storage-network"},"value":"x"}`),
+		settingStatusPath:                             statusReview(),
 		straySettingsPath:                             strayReview("default"),
 		networksPath:                                  reviewOf(networkKind, create),
 		deletionsPath:                                 deletionReview("True"),
@@ -240,6 +251,18 @@ func reviewsOfEveryPath() map[string]string {
 		nodeFenceOverridesPath:                        reviewOf(nodeFenceKind, `"name":"node-1","operation":"CREATE","object":{"metadata":{"name":"node-1"}}`),
 		nodeFencesPath:                                reviewOf(nodeFenceKind, `"name":"node-1","operation":"CREATE","object":{"metadata":{"name":"node-1"}}`),
 		workloadPodsPath:                              reviewOf(podKind, `"namespace":"default","name":"web","operation":"CREATE","object":{"spec":{"volumes":[{"name":"data","persistentVolumeClaim":{"claimName":"data"}}]}}`),
+	}
+}
+
+// statusReview is Longhorn writing that its setting is applied.
+func statusReview() string {
+	return reviewOf(settingKind, `"subResource":"status","namespace":"longhorn-system","name":"storage-network-for-rwx-volume-enabled","operation":"UPDATE","object":{"metadata":{"name":"storage-network-for-rwx-volume-enabled"},"status":{"applied":true}},"oldObject":{"status":{"applied":false}}`)
+}
+
+func clusterIPService(volume string) client.Object {
+	return &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "longhorn-system", Name: volume, Labels: map[string]string{"longhorn.io/share-manager": volume}},
+		Spec:       corev1.ServiceSpec{ClusterIP: "10.43.0.10"},
 	}
 }
 
@@ -285,13 +308,16 @@ func TestEachDutySwitchesItsOwnRules(t *testing.T) {
 		"pods":     {func(d *config.Duties) { d.Pods = config.Off }, append(built, clientPodsPath, "/mutate/longhorn/server-pods", "/mutate/longhorn/client-template")},
 		"services": {func(d *config.Duties) { d.Services = config.Off }, []string{"/mutate/longhorn/services", "/mutate/longhorn/sharemanagers"}},
 		// Who does not roll out the network of all does not roll out others.
-		"settings": {func(d *config.Duties) { d.Settings = config.Off }, append(built, "/validate/longhorn/settings", valuesPath, volumeNetworksPath, straySettingsPath, deletionsPath, clientPodsPath, "/mutate/longhorn/client-template")},
+		"settings": {func(d *config.Duties) { d.Settings = config.Off }, append(built, "/validate/longhorn/settings", valuesPath, volumeNetworksPath, straySettingsPath, deletionsPath, settingStatusPath, clientPodsPath, "/mutate/longhorn/client-template")},
 		// Who only guards settings builds nothing by them, and leaves clients to the storage system.
-		"applying settings": {func(d *config.Duties) { d.Settings = config.Guard }, append(built, volumeNetworksPath, clientPodsPath, "/mutate/longhorn/client-template")},
+		"applying settings": {func(d *config.Duties) { d.Settings = config.Guard }, append(built, volumeNetworksPath, settingStatusPath, clientPodsPath, "/mutate/longhorn/client-template")},
 		"volumeNetworks":    {func(d *config.Duties) { d.VolumeNetworks = config.Off }, []string{volumeNetworksPath}},
 	}
 	for duty, test := range rulesOf {
-		objects := slices.Concat(onNetwork(), serving(), []client.Object{setting("taint-toleration", "a:NoSchedule")})
+		objects := slices.Concat(onNetwork(), serving(), []client.Object{
+			setting("taint-toleration", "a:NoSchedule"), attachedVolume("pvc-b", "node-1", "web-0"), clusterIPService("pvc-b"),
+			setting("storage-network", "kube-system/storage-net"), setting("storage-network-for-rwx-volume-enabled", "true"),
+		})
 		h := newRig(t, fakeClient(t, objects...), func(_ *config.Configuration, p *Profile) { test.off(&p.Duties) })
 		reviews := reviewsOfEveryPath()
 		for _, path := range slices.Sorted(maps.Keys(reviews)) {

@@ -29,7 +29,7 @@ func (r *Reconciler) report(ctx context.Context, facts settings.Facts, plan sett
 	r.tellOverrides(ctx, facts, &t)
 	r.reportOwn(ctx, facts, told, &t)
 	if r.Applies {
-		r.reportSystem(ctx, told, &t)
+		r.reportSystem(ctx, facts, told, &t)
 	}
 	return t
 }
