@@ -30,7 +30,7 @@ const seedVariable = "FAIRLEAD_SEED"
 // detach and the controller is killed, in an order that chance decides. Watches,
 // not samples, look out for a restart that hurts.
 func TestInvariantsHoldWhateverComes(t *testing.T) {
-	// Without the lease, which a killed leader leaves for 15 seconds: there is only one at a time.
+	// Without the lease, which a killed leader leaves for some seconds: there is only one at a time.
 	c := newCluster(t, options{webhooks: 2, controllers: 1, controllerArgs: []string{"--leader-elect=false"}})
 	seed := uint64(time.Now().UnixNano())
 	if again := os.Getenv(seedVariable); again != "" {

@@ -141,7 +141,7 @@ func TestWorkloads(t *testing.T) {
 		c.must(replicas[len(replicas)-1].Kill())
 		_, err := c.StartReplica(t.Context(), sandbox.ControllerDeployment, "controller-again")
 		c.must(err)
-		c.notRestarted(before, 18*time.Second) // the lease of the one that was killed lasts 15 s
+		c.notRestarted(before, 18*time.Second) // the lease of the one that was killed lasts 8 s
 	})
 }
 

@@ -29,6 +29,19 @@ import (
 	"github.com/fairlead-io/fairlead/webhook"
 )
 
+// A leader that is killed is followed after leaseDuration and up to 2.2 retries.
+// A leader that can't renew ends renewDeadline and one retry after the last
+// renewal; all count by their own clocks, so a wrong time of day does no harm.
+// Longer values keep the leader through longer outages of the API server, in
+// which it can do nothing anyway. Each replica asks once in a retry.
+const (
+	leaseDuration = 8 * time.Second
+	renewDeadline = 5 * time.Second
+	leaseRetry    = time.Second
+	// shutdownTimeout is shorter than the Deployment's terminationGracePeriodSeconds (30 s).
+	shutdownTimeout = 20 * time.Second
+)
+
 type controllerOptions struct {
 	commonOptions
 	metricsListen, healthListen string
@@ -90,9 +103,10 @@ func (o *controllerOptions) run(ctx context.Context, log *slog.Logger) error {
 		LeaderElection:                o.leaderElect,
 		LeaderElectionID:              "fairlead-controller",
 		LeaderElectionNamespace:       o.leaderElectionNamespace,
+		// The manager stops all controllers before it releases the lease, and the process ends then.
 		LeaderElectionReleaseOnCancel: true,
-		// Nothing runs after the manager has stopped, so the lease can be given up at once.
-		LeaseDuration: ptr.To(15 * time.Second), RenewDeadline: ptr.To(10 * time.Second), RetryPeriod: ptr.To(2 * time.Second),
+		GracefulShutdownTimeout:       ptr.To(shutdownTimeout),
+		LeaseDuration:                 ptr.To(leaseDuration), RenewDeadline: ptr.To(renewDeadline), RetryPeriod: ptr.To(leaseRetry),
 	})
 	if err != nil {
 		return fmt.Errorf("building the manager: %w", err)

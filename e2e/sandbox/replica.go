@@ -124,6 +124,16 @@ func (r *Replica) Pid() int { return r.cmd.Process.Pid }
 
 var errReplicaExited = errors.New("ended")
 
+// Running tells whether the process has not ended.
+func (r *Replica) Running() bool {
+	select {
+	case <-r.exited:
+		return false
+	default:
+		return true
+	}
+}
+
 // WaitReady waits until the replica says that it is ready.
 func (r *Replica) WaitReady(ctx context.Context) error {
 	client := &http.Client{Timeout: time.Second}
