@@ -17,7 +17,7 @@ func (r Rollout) rollClients(s Step, outdated []storage.Client) (done bool, _ St
 		return true, s
 	}
 	s.Phase = PhaseRolling
-	s.Message = fmt.Sprintf("%d of %s %s", s.Updated, Count(s.Total, "CSI plugin pod"), r.whereClientsGo())
+	s.Message = r.clientsDone(s)
 	if !r.DaemonSet.Network.IsZero() && r.Record.Clients.IsZero() {
 		// Somebody else put the clients on a network: they may be needed there.
 		if blockers := r.stranded(); len(blockers) > 0 {
@@ -31,8 +31,8 @@ func (r Rollout) rollClients(s Step, outdated []storage.Client) (done bool, _ St
 	if !r.DaemonSet.Observed {
 		return false, s
 	}
-	if len(outdated) > 0 && !r.exists(r.Record.Clients.Network) {
-		s.Blockers, s.After = []Blocker{noNetwork(r.Record.Clients)}, missingNetworkRetry
+	if missing := r.missingForClients(); len(outdated) > 0 && len(missing) > 0 {
+		s.Blockers, s.After = missing, missingNetworkRetry
 		s.Message += "; " + s.Blockers[0].Message
 		return false, s
 	}
@@ -70,16 +70,48 @@ func (r Rollout) rollClients(s Step, outdated []storage.Client) (done bool, _ St
 	return true, s
 }
 
-func (r Rollout) whereClientsGo() string {
-	switch {
-	case r.settled() && len(r.Record.VolumeClients) > 0:
-		return "on volume networks " + named(r.Record.VolumeClients)
-	case r.settled():
-		return "of the newest template"
-	case r.Record.Clients.IsZero():
-		return "back on the cluster network"
+// missingForClients are the networks without which no client pod starts.
+func (r Rollout) missingForClients() []Blocker {
+	var missing []Blocker
+	if !r.exists(r.Record.Clients.Network) {
+		missing = append(missing, noNetwork(r.Record.Clients))
 	}
-	return "on the network"
+	for _, a := range r.deletedNetworks() {
+		missing = append(missing, r.missingNetwork(a.Network))
+	}
+	return missing
+}
+
+// clientsDone counts the client pods that have what some still lack: the common
+// network, then per-volume networks, then the rest of the template.
+func (r Rollout) clientsDone(s Step) string {
+	common, volumes := 0, 0
+	for _, c := range r.Clients {
+		if c.Network != r.Record.Clients {
+			continue
+		}
+		common++
+		if len(difference(r.Record.VolumeClients, c.VolumeNetworks)) == 0 {
+			volumes++
+		}
+	}
+	network, own := "on the network", "on volume networks "+named(r.Record.VolumeClients)
+	if r.Record.Clients.IsZero() {
+		network = "back on the cluster network"
+	}
+	done, where := s.Updated, "of the newest template"
+	switch {
+	case common < len(r.Clients):
+		done, where = common, network
+	case volumes < len(r.Clients):
+		done, where = volumes, own
+	case len(r.outdated()) > 0:
+	case !r.settled():
+		where = network
+	case len(r.Record.VolumeClients) > 0:
+		where = own
+	}
+	return fmt.Sprintf("%d of %s %s", done, Count(s.Total, "CSI plugin pod"), where)
 }
 
 // outdated are the client pods that the recorded networks did not reach. While

@@ -469,7 +469,7 @@ func TestNext(t *testing.T) {
 			},
 			want: Step{
 				Action: RestartClients, Clients: []storage.Client{{Pod: "csi-node-2", UID: "uid-node-2", Node: "node-2", Network: netOne, Revision: "6", Ready: true, Reported: true}},
-				Phase: PhaseRolling, Message: "1 of 2 CSI plugin pods on the network", Updated: 1, Total: 2,
+				Phase: PhaseRolling, Message: "1 of 2 CSI plugin pods of the newest template", Updated: 1, Total: 2,
 			},
 		},
 		"rolling: a new pod without an address is waited for": {

@@ -20,8 +20,8 @@ type Progress struct {
 // chooseNetworkFirst is why no volume has a network of its own where all are on the cluster network.
 const chooseNetworkFirst = "the settings choose no network for RWX volumes, so CSI plugin pods mount from the host's network, where no other is reached: choose one first"
 
-// missingNetworkRetry is when to look again for a network that does not exist
-// yet: its kind may be missing too, so there is nothing to watch.
+// missingNetworkRetry is when to look again whether a network exists: the kind
+// itself may be missing, so there is nothing to watch.
 const missingNetworkRetry = 30 * time.Second
 
 // nextVolumes goes on with the networks of single volumes where the network of
@@ -44,7 +44,9 @@ func (r Rollout) nextVolumes(s Step) Step {
 	if !slices.Equal(due, r.Record.VolumeClients) {
 		return s.record(RecordVolumeClients, due, PhaseRolling, "CSI plugin pods are built with volume networks "+named(due))
 	}
-	if done, rolled := r.rollClients(Step{Updated: s.Updated, Total: s.Total}, r.outdated()); !done {
+	if len(r.deletedNetworks()) > 0 {
+		// No client that restarts would start again: waiting has said so.
+	} else if done, rolled := r.rollClients(Step{Updated: s.Updated, Total: s.Total}, r.outdated()); !done {
 		s.Action, s.Clients = rolled.Action, rolled.Clients
 		s = s.tell(rolled.Phase, rolled.Message, rolled.Blockers)
 	} else if unready := r.notReaching(); len(unready) > 0 {
@@ -54,10 +56,16 @@ func (r Rollout) nextVolumes(s Step) Step {
 		s = s.tell(PhaseWaiting, "letting Services settle that were just admitted", nil)
 		s.After = settling
 	}
-	if s.After == 0 && len(r.missingNetworks()) > 0 {
-		s.After = missingNetworkRetry
-	}
 	return s
+}
+
+// LookAgain is when to decide again though nothing has happened; 0 is never.
+// While per-volume networks are in use, their deletion must be noticed.
+func (r Rollout) LookAgain(s Step) time.Duration {
+	if s.After == 0 && len(r.volumeNetworks()) > 0 {
+		return missingNetworkRetry
+	}
+	return s.After
 }
 
 // notReaching are the clients that keep servers from the first network that is not theirs yet.
@@ -106,10 +114,7 @@ func (r Rollout) waiting() Progress {
 		p.Blockers = append(p.Blockers, Blocker{Kind: BlockedByNetwork, Name: "cluster network", Message: chooseNetworkFirst})
 	}
 	for _, n := range r.missingNetworks() {
-		p.Blockers = append(p.Blockers, Blocker{
-			Kind: BlockedByNetwork, Name: n.String(),
-			Message: fmt.Sprintf("there is no NetworkAttachmentDefinition %s: create it, or ask for another network", n),
-		})
+		p.Blockers = append(p.Blockers, r.missingNetwork(n))
 	}
 	if len(p.Blockers)+len(waits) > 0 {
 		p.Phase = PhaseWaiting
@@ -132,9 +137,38 @@ func (r Rollout) isElsewhere(volume string, place storage.Placement) bool {
 	return slices.ContainsFunc(r.lookup().services[volume], func(s storage.Service) bool { return s.Placement(r.Record.Clients) != place })
 }
 
-// missingNetworks are the per-volume networks that are needed and do not exist.
+// missingNetworks are the per-volume networks that do not exist.
 func (r Rollout) missingNetworks() []storage.Network {
-	return slices.DeleteFunc(r.newVolumeNetworks(), r.exists)
+	return slices.DeleteFunc(r.volumeNetworks(), r.exists)
+}
+
+// deletedNetworks are the per-volume networks that clients are built with and that are gone.
+func (r Rollout) deletedNetworks() []storage.Attachment {
+	return chosen(r.Record.VolumeClients, func(a storage.Attachment) bool { return !r.exists(a.Network) })
+}
+
+// missingNetwork says what to do about a per-volume network that does not exist.
+// One that clients are built with was deleted, and pods that restart need it.
+func (r Rollout) missingNetwork(n storage.Network) Blocker {
+	message := fmt.Sprintf("there is no NetworkAttachmentDefinition %s: create it, or ask for another network", n)
+	if slices.Contains(r.deletedNetworks(), storage.VolumeAttachment(n)) {
+		message = fmt.Sprintf("NetworkAttachmentDefinition %s was deleted: CSI plugin pods%s do not start again without it: create it again", n, r.usersOf(n))
+	}
+	return Blocker{Kind: BlockedByNetwork, Name: n.String(), Message: message}
+}
+
+// usersOf names the volumes that ask for a network.
+func (r Rollout) usersOf(n storage.Network) string {
+	var volumes []string
+	for _, v := range r.Volumes {
+		if v.Shared && v.Request.Network == n {
+			volumes = append(volumes, v.Name)
+		}
+	}
+	if len(volumes) == 0 {
+		return ""
+	}
+	return ", and the server pods of " + FirstOf(volumes) + ","
 }
 
 func named(attachments []storage.Attachment) string {

@@ -16,6 +16,7 @@ var (
 	onY   = storage.VolumeAttachment(teamY)
 	// missingX is what is said of a network that is asked for and does not exist.
 	missingX = "there is no NetworkAttachmentDefinition team-x/nfs: create it, or ask for another network"
+	deletedX = "NetworkAttachmentDefinition team-x/nfs was deleted: CSI plugin pods, and the server pods of pvc-of-team-x, do not start again without it: create it again"
 )
 
 func asking(name string, n storage.Network, nodes ...string) storage.Volume {
@@ -82,13 +83,48 @@ func TestNextForNetworksOfSingleVolumes(t *testing.T) {
 				r.Volumes, r.Networks = []storage.Volume{asking("pvc-a", teamX)}, NetworksThere([]storage.Network{teamY})
 			},
 			want: still(func(s *Step) {
-				s.After = missingNetworkRetry
 				s.Volumes = Progress{
 					Phase:    PhaseWaiting,
 					Message:  "RWX volumes wait for their networks: pvc-a for team-x/nfs (StorageClass fast); " + missingX,
 					Blockers: []Blocker{{Kind: BlockedByNetwork, Name: "team-x/nfs", Message: missingX}},
 				}
 			}),
+		},
+		"joined, and then deleted": {
+			start: onVolumeNetworks(true, onX, onY),
+			but:   func(r *Rollout) { r.Networks = NetworksThere([]storage.Network{teamY}) },
+			want: still(func(s *Step) {
+				s.Volumes = Progress{Phase: PhaseWaiting, Message: deletedX, Blockers: []Blocker{{Kind: BlockedByNetwork, Name: "team-x/nfs", Message: deletedX}}}
+			}),
+		},
+		"joined, deleted, and another is joined: no client restarts": {
+			start: onVolumeNetworks(true, onX),
+			but: func(r *Rollout) {
+				r.Volumes, r.Networks = append(r.Volumes, asking("pvc-a", teamY)), NetworksThere([]storage.Network{teamY})
+				r.Record.VolumeClients, r.DaemonSet.VolumeNetworks = []storage.Attachment{onX, onY}, []storage.Attachment{onX, onY}
+				r.DaemonSet.Paused = true
+			},
+			want: still(func(s *Step) {
+				s.Updated = 0
+				s.Volumes = Progress{
+					Phase:    PhaseWaiting,
+					Message:  "RWX volumes wait for their networks: pvc-a for team-y/nfs (StorageClass fast); " + deletedX,
+					Blockers: []Blocker{{Kind: BlockedByNetwork, Name: "team-x/nfs", Message: deletedX}},
+				}
+			}),
+		},
+		"changing the common network, and a volume network was deleted: no client restarts": {
+			start: onVolumeNetworks(true, onX),
+			but: func(r *Rollout) {
+				r.Desired, r.Record.Clients, r.Record.Servers = netTwo, netTwo, clusterNet
+				r.DaemonSet.Network, r.DaemonSet.Paused = netTwo, true
+				r.Networks = NetworksThere([]storage.Network{netTwo.Network})
+			},
+			want: Step{
+				Phase: PhaseRolling, Message: "0 of 2 CSI plugin pods on the network; " + deletedX, Total: 2, After: missingNetworkRetry,
+				Blockers: []Blocker{{Kind: BlockedByNetwork, Name: "team-x/nfs", Message: deletedX}},
+				Volumes:  Progress{Phase: PhaseWaiting, Message: deletedX, Blockers: []Blocker{{Kind: BlockedByNetwork, Name: "team-x/nfs", Message: deletedX}}},
+			},
 		},
 		"not joined: a volume that no client mounts": {
 			start: onVolumeNetworks(false),
@@ -420,10 +456,10 @@ func TestPlace(t *testing.T) {
 	}
 }
 
-func TestNewNetworksAreThoseToLookUp(t *testing.T) {
+func TestEveryVolumeNetworkIsLookedUp(t *testing.T) {
 	r := onVolumeNetworks(true, onX)()
 	r.Volumes = append(r.Volumes, asking("pvc-a", teamY), asking("pvc-b", netOne.Network))
-	if got, want := r.NewNetworks(), []storage.Network{teamY}; !slices.Equal(got, want) {
+	if got, want := r.NetworksToLookUp(), []storage.Network{teamX, teamY}; !slices.Equal(got, want) {
 		t.Fatalf("got %v, want %v", got, want)
 	}
 }

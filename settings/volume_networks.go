@@ -109,10 +109,11 @@ func (r Rollout) volumeClientsDue() (due []storage.Attachment, settling time.Dur
 	return storage.InOrder(due), settling
 }
 
-// NewNetworks are those that clients would have to join: whether they exist must
-// be looked up before the next step is decided.
-func (r Rollout) NewNetworks() []storage.Network {
-	names := r.newVolumeNetworks()
+// NetworksToLookUp are those whose existence must be known before the next step is
+// decided: those that clients would have to join, and all per-volume networks,
+// since no client that asks for a deleted one starts again.
+func (r Rollout) NetworksToLookUp() []storage.Network {
+	names := r.volumeNetworks()
 	for _, a := range []storage.Attachment{r.Record.Clients, r.Desired} {
 		if !a.IsZero() && (r.Desired != r.Record.Clients || !r.allOn(a)) && !slices.Contains(names, a.Network) {
 			names = append(names, a.Network)
@@ -126,12 +127,11 @@ func (r Rollout) allOn(a storage.Attachment) bool {
 	return !slices.ContainsFunc(r.Clients, func(c storage.Client) bool { return c.Network != a })
 }
 
-func (r Rollout) newVolumeNetworks() []storage.Network {
+// volumeNetworks are the per-volume networks that volumes need or clients are built with.
+func (r Rollout) volumeNetworks() []storage.Network {
 	var names []storage.Network
-	for _, a := range storage.InOrder(append(r.asked(), r.occupied()...)) {
-		if !slices.Contains(r.Record.VolumeClients, a) {
-			names = append(names, a.Network)
-		}
+	for _, a := range storage.InOrder(slices.Concat(r.asked(), r.occupied(), r.Record.VolumeClients)) {
+		names = append(names, a.Network)
 	}
 	return names
 }

@@ -167,8 +167,18 @@ func (q request) then(facts settings.Facts) settings.Values {
 // view of the plan, which goes by what is said in both groups then.
 func (q request) view(facts settings.Facts) planView {
 	then := q.then(facts)
+	applied := map[string]bool{}
+	if len(q.changes) > 0 {
+		for _, s := range settings.Make(facts).Settings {
+			applied[string(s.Name)] = s.Applied
+		}
+	}
 	facts.OwnValues, facts.SystemValues = q.to(facts)
-	return viewOf(facts.Profile, facts, q.changes, then)
+	view := viewOf(facts.Profile, facts, q.changes, then)
+	for i := range view.Settings {
+		view.Settings[i].appliedNow = applied[view.Settings[i].Name]
+	}
+	return view
 }
 
 // completeRollout gathers what is left out where a value in force is malformed,

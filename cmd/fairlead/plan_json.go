@@ -40,6 +40,8 @@ type planSetting struct {
 	Progress []planProgress `json:"progress"`
 	// Warnings that whoever makes the change would be given beside all this.
 	Warnings []string `json:"warnings"`
+	// appliedNow: the value in force now, without the changes, is rolled out.
+	appliedNow bool
 }
 
 // How a setting applies.

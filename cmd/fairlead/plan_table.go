@@ -56,16 +56,24 @@ func (s planSetting) idle() bool {
 	return s.Then.Source == string(settings.SourceDefault) && s.Applies == appliesDone
 }
 
-// writeOthers tells why there may be works that nobody asked about.
+// writeOthers names the settings that nobody asked about and that works are for:
+// those that wait in any case, and those that the changes put back to waiting.
 func writeOthers(out io.Writer, all []planSetting) {
-	var open []string
+	var open, reopened []string
 	for _, s := range all {
-		if !s.Changed && s.Applies != appliesDone {
+		switch {
+		case s.Changed || s.Applies == appliesDone:
+		case s.appliedNow:
+			reopened = append(reopened, s.Name)
+		default:
 			open = append(open, s.Name)
 		}
 	}
 	if len(open) > 0 {
-		fmt.Fprintf(out, "\nNot applied yet either way: %s\n", strings.Join(open, ", "))
+		fmt.Fprintf(out, "\nNot applied yet, with or without the change: %s\n", strings.Join(open, ", "))
+	}
+	if len(reopened) > 0 {
+		fmt.Fprintf(out, "\nApplied now, and to be rolled out again after the change: %s\n", strings.Join(reopened, ", "))
 	}
 }
 

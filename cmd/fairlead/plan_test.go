@@ -189,6 +189,17 @@ func TestLongListsAreCutInTheTableOnly(t *testing.T) {
 	}
 }
 
+func TestSettingThatWaitsAnywayIsNamed(t *testing.T) {
+	f := threeNodes()
+	f.Values = settings.Resolve(map[settings.Name]string{settings.PriorityClass: "urgent"}, nil, "longhorn")
+	f.OwnValues = map[settings.Name]string{settings.PriorityClass: "urgent"}
+	var out strings.Builder
+	if err := writePlan(&out, planFor(t, f, []string{"guaranteed-instance-manager-cpu=20"}, nil)); err != nil ||
+		!strings.Contains(out.String(), "\nNot applied yet, with or without the change: priority-class\n") {
+		t.Errorf("got %v\n%s", err, out.String())
+	}
+}
+
 func TestNetworkOfSharedVolumes(t *testing.T) {
 	f := threeNodes()
 	f.Rollout = settings.Rollout{
@@ -220,7 +231,13 @@ func TestTheNetworkIsMovedForAllThatChooseIt(t *testing.T) {
 	}
 	f.Rollout = settings.Rollout{DaemonSet: settings.DaemonSet{Name: "longhorn-csi-plugin", Found: true, Observed: true}, Volumes: f.Volumes}
 	f.Existing.Networks = settings.NetworksThere([]storage.Network{{Namespace: "kube-system", Name: "storage-net"}})
-	for _, w := range planFor(t, f, []string{"storage-network=kube-system/storage-net"}, nil).Works {
+	view := planFor(t, f, []string{"storage-network=kube-system/storage-net"}, nil)
+	var out strings.Builder
+	if err := writePlan(&out, view); err != nil || !strings.Contains(out.String(), "Applied now, and to be rolled out again after the change: storage-network-for-rwx-volume-enabled\n") ||
+		strings.Contains(out.String(), "Not applied yet") {
+		t.Errorf("got %v\n%s", err, out.String())
+	}
+	for _, w := range view.Works {
 		if w.Action == moveAction {
 			if !slices.Equal(w.Settings, []string{"storage-network", "storage-network-for-rwx-volume-enabled"}) || w.WaitsFor != "1 RWX volume attached: pvc-rwx" {
 				t.Errorf("got %+v", w)

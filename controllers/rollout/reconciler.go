@@ -37,6 +37,8 @@ type Reconciler struct {
 	Log    *slog.Logger
 
 	restarts *prometheus.CounterVec
+	// networks were last listed; there is one worker, so no lock is needed.
+	networks keptNetworks
 }
 
 // Reconcile takes at most one step.
@@ -76,7 +78,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	} else if err != nil {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: step.After}, nil
+	return ctrl.Result{RequeueAfter: facts.LookAgain(step)}, nil
 }
 
 // resumeReplacing ends what was begun with a Service before a crash or a

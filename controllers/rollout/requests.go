@@ -3,6 +3,8 @@ package rollout
 import (
 	"context"
 	"maps"
+	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -17,16 +19,32 @@ import (
 	"github.com/fairlead-io/fairlead/storage"
 )
 
-// gatherRequests adds what volumes ask for. Whether a network exists is looked up
-// live, and only while there is one that clients are not built with yet: to watch
-// a kind that may not be installed would keep the controller from starting.
+// networksKeptFor is how long a list of networks serves looks at the cache.
+const networksKeptFor = 10 * time.Second
+
+// keptNetworks are the networks that were last listed.
+type keptNetworks struct {
+	there map[storage.Network]bool
+	at    time.Time
+}
+
+// gatherRequests adds what volumes ask for, and which networks exist. Networks are
+// listed live, and only if a decision depends on them: to watch a kind that may not
+// be installed would keep the controller from starting.
 func (r *Reconciler) gatherRequests(ctx context.Context, reader *cluster.Reader, facts *settings.Rollout) error {
 	if r.VolumeNetworks {
 		if err := reader.AddRequests(ctx, facts); err != nil {
 			return err
 		}
 	}
-	if len(facts.NewNetworks()) == 0 {
+	wanted := facts.NetworksToLookUp()
+	if len(wanted) == 0 {
+		return nil
+	}
+	kept := r.networks
+	seen := !slices.ContainsFunc(wanted, func(n storage.Network) bool { return !kept.there[n] })
+	if reader == r.Cached && seen && facts.Now.Sub(kept.at) < networksKeptFor {
+		facts.Networks = kept.there
 		return nil
 	}
 	networks, err := r.Live.Networks(ctx)
@@ -34,6 +52,7 @@ func (r *Reconciler) gatherRequests(ctx context.Context, reader *cluster.Reader,
 		return err
 	}
 	facts.Networks = settings.NetworksThere(networks) // without Multus there is none
+	r.networks = keptNetworks{facts.Networks, facts.Now}
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -223,6 +224,36 @@ func TestAVolumeGoesToItsNetworkAndBack(t *testing.T) {
 	}
 	if got := r.daemonSet().Spec.Template.Annotations[storage.NetworksAnnotation]; got != "["+common+"]" {
 		t.Errorf("the template asks for %s", got)
+	}
+}
+
+// Nothing is asked of Multus when a network goes: pods that run keep it.
+func TestDeletedVolumeNetworkIsReported(t *testing.T) {
+	r := newRig(t, oneVolume()...)
+	r.must(r.Create(t.Context(), definition("kube-system", "storage-net")))
+	r.must(r.Create(t.Context(), definition("team-x", "nfs")))
+	r.run()
+	r.ask(map[string]string{storage.VolumeNetworkAnnotation: "team-x/nfs"})
+	r.run()
+	if s := r.status(); s.Phase != "Applied" || len(s.Servers.VolumeNetworks) != 1 {
+		t.Fatalf("joined: %+v", s)
+	}
+	r.must(r.Delete(t.Context(), definition("team-x", "nfs")))
+	result, err := r.Reconcile(t.Context(), ctrl.Request{})
+	if err != nil || result.RequeueAfter == 0 {
+		t.Fatalf("nobody looks again: %+v, %v", result, err)
+	}
+	r.clock.SetTime(r.clock.Now().Add(result.RequeueAfter))
+	r.run()
+	const want = "NetworkAttachmentDefinition team-x/nfs was deleted: CSI plugin pods, and the server pods of pvc-a, do not start again without it: create it again"
+	if s := r.status(); s.Phase != "Waiting" || len(s.Blockers) != 1 || s.Blockers[0].Message != want || !strings.Contains(s.Message, want) {
+		t.Errorf("deleted: %+v", s)
+	}
+	r.must(r.Create(t.Context(), definition("team-x", "nfs")))
+	r.clock.SetTime(r.clock.Now().Add(result.RequeueAfter))
+	r.run()
+	if s := r.status(); s.Phase != "Applied" || len(s.Blockers) != 0 {
+		t.Errorf("created again: %+v", s)
 	}
 }
 
