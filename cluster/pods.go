@@ -74,26 +74,31 @@ func (r *Reader) clientOf(pod *corev1.Pod) storage.Client {
 
 // Servers gathers the pods that serve shared volumes.
 func (r *Reader) Servers(ctx context.Context) ([]storage.Server, error) {
-	return r.serversBy(ctx, r.profile.ServerLabels)
+	pods, err := r.serverPods(ctx, r.profile.ServerLabels)
+	if err != nil {
+		return nil, err
+	}
+	r.servers.keepOnly(pods)
+	return r.serversOf(pods), nil
 }
 
 // ServersOf gathers the pods that serve one volume.
 func (r *Reader) ServersOf(ctx context.Context, volume string) ([]storage.Server, error) {
 	labels := map[string]string{r.profile.VolumeLabel: volume}
 	maps.Copy(labels, r.profile.ServerLabels)
-	return r.serversBy(ctx, labels)
-}
-
-func (r *Reader) serversBy(ctx context.Context, labels map[string]string) ([]storage.Server, error) {
 	pods, err := r.serverPods(ctx, labels)
 	if err != nil {
 		return nil, err
 	}
+	return r.serversOf(pods), nil
+}
+
+func (r *Reader) serversOf(pods []corev1.Pod) []storage.Server {
 	servers := make([]storage.Server, 0, len(pods))
 	for i := range pods {
-		servers = append(servers, r.serverOf(&pods[i]))
+		servers = append(servers, r.servers.of(&pods[i], r.serverOf))
 	}
-	return servers, nil
+	return servers
 }
 
 // serverPods are those with the labels that the storage system made for a volume.

@@ -27,14 +27,15 @@ type Reader struct {
 	provisioned client.Reader
 	// announces: see Announcing.
 	announces bool
-	// clients are what was read of client pods: parsed once for each version of a pod.
+	// clients and servers are what was read of pods: parsed once for each version of a pod.
 	clients *readings[storage.Client]
+	servers *readings[storage.Server]
 }
 
 // NewReader returns a reader over a cache or, for decisions that deny or
 // disrupt, over the API server.
 func NewReader(profile storage.Profile, objects, provisioned client.Reader) *Reader {
-	return &Reader{profile: profile, objects: objects, provisioned: provisioned, clients: newReadings[storage.Client]()}
+	return &Reader{profile: profile, objects: objects, provisioned: provisioned, clients: newReadings[storage.Client](), servers: newReadings[storage.Server]()}
 }
 
 // Announcing is the same reader for telling what a change will do. What runs in

@@ -14,6 +14,9 @@ type readings[T any] struct {
 	byUID map[types.UID]reading[T]
 }
 
+// maxReadings bounds what is kept of pods that are gone and were never listed with the others.
+const maxReadings = 20_000
+
 type reading[T any] struct {
 	version string
 	value   T
@@ -30,6 +33,9 @@ func (r *readings[T]) of(pod *corev1.Pod, read func(*corev1.Pod) T) T {
 	defer r.mu.Unlock()
 	known, ok := r.byUID[pod.UID]
 	if !ok || known.version != pod.ResourceVersion {
+		if len(r.byUID) >= maxReadings {
+			clear(r.byUID)
+		}
 		known = reading[T]{version: pod.ResourceVersion, value: read(pod)}
 		r.byUID[pod.UID] = known
 	}

@@ -75,6 +75,10 @@ func TestVolumesAreSeenFromBothSides(t *testing.T) {
 			[]client.Object{volume("v", "rwx", "attached", "node-1")},
 			storage.Volume{Name: "v", Engine: "v1", Shared: true, Attached: true, Nodes: []string{"node-1"}},
 		},
+		"detached by its state, and still on a node": {
+			[]client.Object{volume("v", "rwx", "detached", "node-1")},
+			storage.Volume{Name: "v", Engine: "v1", Shared: true, Attached: true, Nodes: []string{"node-1"}},
+		},
 		"detaching is not yet detached": {
 			[]client.Object{volume("v", "rwx", "detaching", "node-1")},
 			storage.Volume{Name: "v", Engine: "v1", Shared: true, Attached: true, Nodes: []string{"node-1"}},

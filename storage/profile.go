@@ -90,6 +90,10 @@ const (
 	// SelectorAnnotation on a headless Service keeps the selector that it was
 	// created with, as JSON, for the day that it becomes a ClusterIP Service again.
 	SelectorAnnotation = "fairlead.io/selector"
+	// RestartsAnnotation set to RestartsPaused on a NetworkRollout: no workload pod
+	// is restarted until the annotation is removed.
+	RestartsAnnotation = "fairlead.io/workload-restarts"
+	RestartsPaused     = "paused"
 	// NamespaceAnnotation on a client pod keeps the network namespace that it was
 	// last seen with, as NetworkNamespace.String writes it.
 	NamespaceAnnotation = "fairlead.io/network-namespace"

@@ -15,9 +15,12 @@ type Restarts struct {
 	Enabled bool
 	// Blacklist are kinds of controllers, <group>/<Kind>, whose pods are left alone.
 	Blacklist []string
-	// Applied is the network that clients are on, as it is applied; zero is the
-	// cluster network, where mounts live in the node's own network namespace.
+	// Applied is the network that clients are on, as it is applied; zero is the cluster network.
 	Applied Attachment
+	// Mounting says where clients mount volumes.
+	Mounting Mounting
+	// Paused: no workload is restarted until an operator says so.
+	Paused bool
 	// DeadMounts are looked for.
 	DeadMounts bool
 	// OnRequest: the storage system's requests to remount are answered.
@@ -35,7 +38,7 @@ const (
 	// NotYet: not known to be mounted; looked at again.
 	NotYet MountState = "not mounted yet"
 	Alive  MountState = "alive"
-	// Unsure: mounted about the time when the namespace began. It may have been by the client before.
+	// Unsure: it can't be told when, or in which namespace, the volume was mounted.
 	Unsure MountState = "unsure"
 	// Dead: mounted in a network namespace that is gone.
 	Dead MountState = "dead"
@@ -65,6 +68,8 @@ const (
 	ReasonNotStarted       = "no container has started yet"
 	ReasonStartedAfter     = "started after the client"
 	ReasonStartedAbout     = "started about when the client did"
+	ReasonPlaceNotKnown    = "place of the mount not known"
+	ReasonPaused           = "restarts paused"
 	ReasonNoController     = "no controller"
 	ReasonOff              = "setting off"
 	ReasonBlacklisted      = "kind blacklisted"
@@ -82,9 +87,9 @@ const remountDelay = 5 * time.Second
 const startingUp = 5 * time.Second
 
 // Judge decides about one workload on a node whose Ready client has the network
-// namespace. A mount is dead when it was made before that namespace began,
-// whatever became of the one before: deleted, force-deleted, crashed or made
-// anew within the same pod.
+// namespace. A mount is dead when it was made in a client's network namespace
+// before the present one began, whatever became of the client: deleted,
+// force-deleted, crashed, or given a new sandbox.
 //
 // Source: proposal "Storage Network For RWX Volume", Kubernetes Pod Controller;
 // the auto-delete settings are Longhorn's.
@@ -94,31 +99,34 @@ func Judge(w Workload, namespace NetworkNamespace, r Restarts) Verdict {
 	}
 	if volume, after := requested(w, r); volume != "" {
 		return r.restart(w, Verdict{State: Dead, Reason: ReasonRemountRequested, After: after,
-			Detail: fmt.Sprintf("the storage system asks to mount volume %s anew", volume)})
+			Detail: fmt.Sprintf("the storage system asks to mount volume %s again", volume)})
 	}
 	if !r.DeadMounts {
 		return Verdict{State: NotOurs, Reason: ReasonNotRequested}
 	}
-	volumes, reason := atStake(w, r)
+	at := atStake(w, r)
+	began := namespace.Since.UTC().Format(time.RFC3339)
 	switch {
-	case len(volumes) == 0:
-		return Verdict{State: NotOurs, Reason: reason}
-	case r.Applied.IsZero():
-		return Verdict{State: NotOurs, Reason: ReasonNotApplied}
+	case len(at.dying)+len(at.unsure) == 0:
+		return Verdict{State: NotOurs, Reason: at.reason}
 	case w.Began.After(namespace.Since):
 		return Verdict{State: Alive, Reason: ReasonStartedAfter}
 	case w.Mounted.IsZero():
 		return Verdict{State: NotYet, Reason: ReasonNotStarted, After: startingUp}
-	case w.Mounted.Before(namespace.Since):
+	case w.Mounted.Before(namespace.Since) && len(at.dying) > 0:
 		return r.restart(w, Verdict{State: Dead, Reason: ReasonDeadMount, Detail: fmt.Sprintf(
-			"volume %s was mounted before %s, when the network of the CSI plugin pod on its node was made anew: its NFS mount does not answer",
-			strings.Join(volumes, ", "), namespace.Since.UTC().Format(time.RFC3339))})
-	case w.Restarted:
+			"volume %s was mounted before %s, when the network of the CSI plugin pod on its node was recreated: its NFS mount does not answer",
+			strings.Join(at.dying, ", "), began)})
+	case w.Restarted && !w.Mounted.Before(namespace.Since):
 		return Verdict{State: Alive, Reason: ReasonStartedAfter}
+	case len(at.dying) == 0:
+		return Verdict{State: Unsure, Reason: ReasonPlaceNotKnown, Detail: fmt.Sprintf(
+			"whether volume %s is mounted in the network of the node or of the CSI plugin pod, which was recreated at %s, can't be told; if the volume does not answer, delete the pod",
+			strings.Join(at.unsure, ", "), began)}
 	}
 	return Verdict{State: Unsure, Reason: ReasonStartedAbout, Detail: fmt.Sprintf(
-		"volume %s was mounted about %s, when the network of the CSI plugin pod on its node was made anew; if it does not answer, delete the pod",
-		strings.Join(volumes, ", "), namespace.Since.UTC().Format(time.RFC3339))}
+		"volume %s was mounted about %s, when the network of the CSI plugin pod on its node was recreated; if it does not answer, delete the pod",
+		strings.Join(at.dying, ", "), began)}
 }
 
 // restart adds whether the pod may be restarted, or why not.
@@ -129,37 +137,66 @@ func (r Restarts) restart(w Workload, v Verdict) Verdict {
 	}
 	switch {
 	case w.Owner.IsZero():
-		return refuse(ReasonNoController, "the pod has no controller that would make it anew: delete and create it yourself")
+		return refuse(ReasonNoController, "the pod has no controller that would recreate it: delete and create it yourself")
 	case !r.Enabled:
 		return refuse(ReasonOff, "setting auto-delete-pod-when-volume-detached-unexpectedly is off: delete the pod, or turn it on")
 	case slices.Contains(r.Blacklist, w.Owner.GroupKind()):
 		return refuse(ReasonBlacklisted, fmt.Sprintf("%s is in blacklist-for-auto-delete-pod-when-volume-detached-unexpectedly: delete the pod yourself", w.Owner.GroupKind()))
 	case w.OptOut:
 		return refuse(ReasonLeftAlone, fmt.Sprintf("annotation %s keeps Fairlead off: delete the pod yourself", OptOutAnnotation))
+	case r.Paused:
+		return refuse(ReasonPaused, fmt.Sprintf("restarts are paused: remove annotation %s from the NetworkRollout, or delete the pod yourself", RestartsAnnotation))
 	}
 	v.Restart = v.After == 0
 	return v
 }
 
-// atStake are the volumes whose mounts live in the client's network namespace,
-// or the reason why there is none.
-func atStake(w Workload, r Restarts) (volumes []string, reason string) {
-	reason = ReasonOtherDriver
+// stake is what a workload loses with the network namespace of its client.
+type stake struct {
+	// dying are the volumes whose mounts die, unsure those whose mounts may.
+	dying, unsure []string
+	// reason why there is neither.
+	reason string
+}
+
+func atStake(w Workload, r Restarts) stake {
+	s := stake{reason: ReasonOtherDriver}
 	for _, m := range w.Mounts {
 		switch {
 		case m.Driver != r.Driver:
+			continue
 		case m.Migratable:
-			reason = ReasonMigratable
+			s.reason = ReasonMigratable
+			continue
 		case !m.Shared:
-			reason = ReasonNotShared
-		case m.Network.IsZero():
-			reason = ReasonClusterNetwork
+			s.reason = ReasonNotShared
+			continue
+		}
+		switch fate, reason := r.fateOf(m, w); fate {
+		case dies:
+			s.dying = append(s.dying, m.Volume)
+		case mayDie:
+			s.unsure = append(s.unsure, m.Volume)
 		default:
-			volumes = append(volumes, m.Volume)
+			s.reason = reason
 		}
 	}
-	slices.Sort(volumes)
-	return slices.Compact(volumes), reason
+	for _, volumes := range []*[]string{&s.dying, &s.unsure} {
+		slices.Sort(*volumes)
+		*volumes = slices.Compact(*volumes)
+	}
+	return s
+}
+
+// fateOf one mount, and the reason where the mount outlives the client.
+func (r Restarts) fateOf(m Mount, w Workload) (fate, string) {
+	switch {
+	case m.Network.IsZero():
+		return r.Mounting.fateOnClusterNetwork(w), ReasonClusterNetwork
+	case r.Applied.IsZero():
+		return outlives, ReasonNotApplied
+	}
+	return r.Mounting.fateOnNetwork(w), ""
 }
 
 // requested is the volume that is to be mounted anew, and how long that has to

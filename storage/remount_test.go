@@ -7,9 +7,9 @@ import (
 
 const (
 	autoDelete = "auto-delete-pod-when-volume-detached-unexpectedly"
-	isDead     = "volume v was mounted before 2026-01-01T12:00:10Z, when the network of the CSI plugin pod on its node was made anew: its NFS mount does not answer"
-	isUnsure   = "volume v was mounted about 2026-01-01T12:00:10Z, when the network of the CSI plugin pod on its node was made anew; if it does not answer, delete the pod"
-	isAsked    = "the storage system asks to mount volume v anew"
+	isDead     = "volume v was mounted before 2026-01-01T12:00:10Z, when the network of the CSI plugin pod on its node was recreated: its NFS mount does not answer"
+	isUnsure   = "volume v was mounted about 2026-01-01T12:00:10Z, when the network of the CSI plugin pod on its node was recreated; if it does not answer, delete the pod"
+	isAsked    = "the storage system asks to mount volume v again"
 )
 
 // shared is a mount of an RWX volume that is on its network.
@@ -92,7 +92,7 @@ func TestJudge(t *testing.T) {
 		"several, sorted, and each once": {
 			workload: user(shared("w"), shared("v"), shared("w")),
 			want: Verdict{State: Dead, Restart: true, Reason: ReasonDeadMount, Detail: "volume v, w was mounted before 2026-01-01T12:00:10Z, " +
-				"when the network of the CSI plugin pod on its node was made anew: its NFS mount does not answer"},
+				"when the network of the CSI plugin pod on its node was recreated: its NFS mount does not answer"},
 		},
 		"clients on the cluster network: mounts live in the node's own": {
 			workload: user(shared("v")), but: func(_ *Workload, r *Restarts) { r.Applied = Attachment{} },
@@ -101,7 +101,7 @@ func TestJudge(t *testing.T) {
 
 		"no controller": {
 			workload: user(shared("v")), but: func(w *Workload, _ *Restarts) { w.Owner = Owner{} },
-			want: Verdict{State: Dead, Reason: ReasonNoController, Detail: isDead + "; the pod has no controller that would make it anew: delete and create it yourself"},
+			want: Verdict{State: Dead, Reason: ReasonNoController, Detail: isDead + "; the pod has no controller that would recreate it: delete and create it yourself"},
 		},
 		"the setting is off": {
 			workload: user(shared("v")), but: func(_ *Workload, r *Restarts) { r.Enabled = false },
@@ -130,7 +130,7 @@ func TestJudge(t *testing.T) {
 			workload: user(shared("v")), but: func(w *Workload, r *Restarts) {
 				w.Owner, w.OptOut, r.Enabled = Owner{}, true, false
 			},
-			want: Verdict{State: Dead, Reason: ReasonNoController, Detail: isDead + "; the pod has no controller that would make it anew: delete and create it yourself"},
+			want: Verdict{State: Dead, Reason: ReasonNoController, Detail: isDead + "; the pod has no controller that would recreate it: delete and create it yourself"},
 		},
 		"nobody looks for dead mounts": {
 			workload: user(shared("v")), but: func(_ *Workload, r *Restarts) { r.DeadMounts = false },

@@ -32,7 +32,7 @@ func (w Workload) Uses(volume string) bool {
 	return slices.ContainsFunc(w.Mounts, func(m Mount) bool { return m.Volume == volume })
 }
 
-// Owner is the controller that makes a pod anew.
+// Owner is the controller that recreates a pod.
 type Owner struct {
 	APIVersion, Kind, Name, UID string
 }

@@ -96,6 +96,23 @@ type ClientsRollout struct {
 	//
 	// +optional
 	Total int32 `json:"total"`
+	// Mounts is where clients mount volumes, by the settings' values.
+	//
+	// +optional
+	Mounts *ClientMounts `json:"mounts,omitempty"`
+}
+
+// ClientMounts says in whose network namespace clients mount volumes: Client (a
+// mount dies with the client pod), Host (it does not) or ClientOrHost.
+type ClientMounts struct {
+	// Place of what is mounted now.
+	Place string `json:"place"`
+	// Since is when this place was first seen.
+	Since metav1.MicroTime `json:"since"`
+	// Before is the place before; empty is not known.
+	//
+	// +optional
+	Before string `json:"before,omitempty"`
 }
 
 // ServersRollout is the half of the pods that serve volumes and their Services.

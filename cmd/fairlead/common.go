@@ -77,7 +77,8 @@ func (o *commonOptions) restConfig(userAgent string) (*rest.Config, error) {
 		return nil, fmt.Errorf("finding the cluster: %w", err)
 	}
 	c.UserAgent = "fairlead-" + userAgent + "/" + version
-	c.QPS, c.Burst = 50, 100
+	// Above what a storm of dead mounts needs; the API server shares itself out by priority and fairness.
+	c.QPS, c.Burst = 200, 300
 	// The API server warns of the classic Endpoints at every write and watch; once is enough.
 	c.WarningHandlerWithContext = log.NewKubeAPIWarningLogger(log.KubeAPIWarningLoggerOptions{Deduplicate: true})
 	return c, nil

@@ -184,7 +184,7 @@ func setupProfile(mgr manager.Manager, c *config.Configuration, p config.Profile
 	}
 	if duties.Workloads == config.On || duties.Remount == config.On {
 		controllers = append(controllers, &workloads.Reconciler{
-			Profile: profile, DeadMounts: duties.Workloads == config.On, OnRequest: duties.Remount == config.On,
+			Profile: profile, DeadMounts: duties.Workloads == config.On, OnRequest: duties.Remount == config.On, MaxPercent: c.Workloads.MaxPercent,
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Cached: cached, Events: recorder, Clock: clock.RealClock{}, Log: log,
 		})
 	}

@@ -577,7 +577,7 @@ func TestItDoesNotStandDown(t *testing.T) {
 				t.Fatalf("said: %q", f.notes)
 			}
 			f.must(f.Delete(t.Context(), get[corev1.Pod](f, "share-manager-v")))
-			f.must(f.Create(t.Context(), server("share-manager-v", reports("192.168.0.99"))))
+			f.must(f.Create(t.Context(), server("share-manager-v", reports("192.168.0.99"), func(pod *corev1.Pod) { pod.UID = "uid-of-the-next" })))
 			f.mustReconcile()
 			if got := addressesOf(f.classic()); !slices.Equal(got, []string{"192.168.0.99"}) {
 				t.Fatalf("it is left alone: %q", got)

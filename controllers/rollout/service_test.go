@@ -57,6 +57,10 @@ type fixture struct {
 	fail func(verb string, o client.Object) error
 	// stale is the record as the cache shows it, if that is behind.
 	stale *v1alpha1.NetworkRollout
+	// hidden tells of lists that are empty in the cache, since that is behind.
+	hidden func(client.ObjectList) bool
+	// patches are what was patched last, by kind.
+	patches map[string]string
 }
 
 var errDied = errors.New("the controller has died")
@@ -111,7 +115,7 @@ func atRest(on storage.Attachment) []client.Object {
 
 // restart is a new leader.
 func (f *fixture) restart() {
-	f.dead, f.dies, f.writes, f.stale = false, -1, 0, nil
+	f.dead, f.dies, f.writes, f.stale, f.hidden, f.patches = false, -1, 0, nil, nil, map[string]string{}
 	api := interceptor.NewClient(f.store, interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 			return f.write("create", o, func() error { return c.Create(ctx, o, opts...) })
@@ -120,6 +124,9 @@ func (f *fixture) restart() {
 			return f.write("update", o, func() error { return c.Update(ctx, o, opts...) })
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			data, err := patch.Data(o)
+			f.must(err)
+			f.patches[fmt.Sprintf("%T", o)] = string(data)
 			return f.write("patch", o, func() error { return c.Patch(ctx, o, patch, opts...) })
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
@@ -130,6 +137,12 @@ func (f *fixture) restart() {
 		},
 	})
 	cached := interceptor.NewClient(f.store, interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			if f.hidden != nil && f.hidden(list) {
+				return nil
+			}
+			return c.List(ctx, list, opts...)
+		},
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 			if rollout, ok := o.(*v1alpha1.NetworkRollout); ok && f.stale != nil {
 				f.stale.DeepCopyInto(rollout)
@@ -191,6 +204,12 @@ func (f *fixture) create(ctx context.Context, c client.WithWatch, o client.Objec
 
 func (f *fixture) delete(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
 	options := (&client.DeleteOptions{}).ApplyOptions(opts)
+	if pod, ok := o.(*corev1.Pod); ok && options.Preconditions != nil && options.Preconditions.UID != nil {
+		var have corev1.Pod
+		if err := c.Get(ctx, client.ObjectKeyFromObject(pod), &have); err == nil && have.UID != *options.Preconditions.UID {
+			return apierrors.NewConflict(corev1.Resource("pods"), o.GetName(), errors.New("the UID is another"))
+		}
+	}
 	if service, ok := o.(*corev1.Service); ok && options.Preconditions != nil && options.Preconditions.UID != nil {
 		have := f.service(service.Name)
 		if have != nil && have.UID != *options.Preconditions.UID {

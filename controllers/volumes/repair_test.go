@@ -373,6 +373,26 @@ func TestAServerThatWasReplacedInTheMeantimeIsNotRestarted(t *testing.T) {
 	}
 }
 
+// Longhorn may write the endpoint between the look and the patch.
+func TestEndpointThatHasChangedIsNotCorrected(t *testing.T) {
+	f := newFixture(t)
+	key := client.ObjectKey{Namespace: profile.Namespace, Name: "v"}
+	var seen longhorn.ShareManager
+	f.must(f.Get(t.Context(), key, &seen))
+	seen.Status.Endpoint = "nfs://10.43.0.9/v"
+	f.must(f.Status().Update(t.Context(), seen.DeepCopy()))
+	seen.Status.Endpoint = "nfs://None/v"
+	service, err := f.r.Live.Service(t.Context(), "v")
+	f.must(err)
+	if err := f.r.correctEndpoint(t.Context(), &seen, service); err == nil {
+		t.Error("no error: the patch has no precondition")
+	}
+	var sm longhorn.ShareManager
+	if f.must(f.Get(t.Context(), key, &sm)); sm.Status.Endpoint != "nfs://10.43.0.9/v" {
+		t.Errorf("what Longhorn wrote is overwritten with %q", sm.Status.Endpoint)
+	}
+}
+
 func TestTheEndpointFollowsTheService(t *testing.T) {
 	for name, test := range map[string]struct{ clusterIP, before, want string }{
 		"Longhorn bug: none":           {corev1.ClusterIPNone, "nfs://None/v", "nfs://v.longhorn-system.svc.cluster.local/v"},

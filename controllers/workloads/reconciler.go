@@ -5,16 +5,17 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/cluster"
-	"github.com/fairlead-io/fairlead/settings"
 	"github.com/fairlead-io/fairlead/storage"
 )
 
@@ -29,12 +30,21 @@ type Reconciler struct {
 	// Live reads from the API server.
 	Live   client.Reader
 	Cached *cluster.Reader
-	Events events.EventRecorder
-	Clock  clock.PassiveClock
-	Log    *slog.Logger
+	// MaxPercent of the workloads may be restarted in a minute.
+	MaxPercent int
+	Events     events.EventRecorder
+	Clock      clock.PassiveClock
+	Log        *slog.Logger
 
-	// nodes is what is known of each node. There is one worker.
+	// nodes is what is known of each node; waiting are those without a client. A
+	// node has one worker at a time.
+	mu      sync.Mutex
 	nodes   map[string]*node
+	waiting map[string]waiting
+	brake   brake
+	turns   turns
+	// paused is what the last policy said.
+	paused  atomic.Bool
 	metrics *metrics
 	// requested are nodes where a volume has asked to be mounted anew.
 	requested sync.Map
@@ -61,25 +71,32 @@ const leftDead = time.Minute
 // Reconcile looks at one node.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	policy, err := r.policy(ctx)
-	if errors.Is(err, cluster.ErrNotRecorded) {
+	if errors.Is(err, cluster.ErrNotRecorded) || apierrors.IsNotFound(err) {
 		return ctrl.Result{}, nil // the record is an event
 	}
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	if r.paused.Swap(policy.Paused) && !policy.Paused {
+		r.brake.release()
+	}
+	r.metrics.pausedNow(policy.Paused)
 	clients, err := r.Cached.ClientsOn(ctx, request.Name)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	if len(clients) == 0 {
 		r.forget(request.Name)
+		return ctrl.Result{}, nil
 	}
-	ready := readyClient(clients, policy.Applied)
+	ready, reason := storage.MountingClient(clients, policy.Applied)
 	if ready == nil {
-		return ctrl.Result{}, nil // a restart would find nobody to mount; its readiness is an event
+		// A restart would find no client to mount; its readiness is an event.
+		return ctrl.Result{RequeueAfter: r.wait(request.Name, clients, reason, policy)}, nil
 	}
+	r.waited(request.Name)
 	namespace := ready.Sandbox.Namespace(ready.Recorded)
-	if err := r.remember(ctx, *ready, namespace); err != nil {
+	if err := r.remember(ctx, *ready, namespace, policy); err != nil {
 		return ctrl.Result{}, err
 	}
 	n := r.node(request.Name, *ready, namespace, policy)
@@ -104,28 +121,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{RequeueAfter: after}, nil
 }
 
-// policy gathers what does not depend on the node.
-func (r *Reconciler) policy(ctx context.Context) (storage.Restarts, error) {
-	record, err := r.Cached.Record(ctx)
-	if err != nil {
-		return storage.Restarts{}, err
-	}
-	own, system, err := r.Cached.Values(ctx)
-	if err != nil {
-		return storage.Restarts{}, err
-	}
-	values := settings.Resolve(own, system, r.Profile.Name)
-	return storage.Restarts{
-		Driver: r.Profile.Driver,
-		// A value that is neither is off: nobody's pod is restarted by a slip of the pen.
-		Enabled:   values[settings.AutoDeletePod].Text == "true",
-		Blacklist: settings.Kinds(values[settings.AutoDeletePodBlacklist].Text),
-		Applied:   record.Clients, DeadMounts: r.DeadMounts, OnRequest: r.OnRequest, Now: r.Clock.Now(),
-	}, nil
-}
-
 // node is what is known of the node with this namespace of its client.
 func (r *Reconciler) node(name string, c storage.Client, namespace storage.NetworkNamespace, policy storage.Restarts) *node {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	n := r.nodes[name]
 	if n == nil || n.client != c.UID || !n.namespace.Since.Equal(namespace.Since) {
 		n = &node{client: c.UID, namespace: namespace, told: map[string]string{}}
@@ -139,23 +138,12 @@ func (r *Reconciler) node(name string, c storage.Client, namespace storage.Netwo
 }
 
 func (r *Reconciler) forget(name string) {
+	r.waited(name)
+	r.mu.Lock()
 	delete(r.nodes, name)
+	r.mu.Unlock()
 	r.requested.Delete(name)
 	r.metrics.left(name, nil)
-}
-
-// readyClient is the client that mounts on its node now, or nil while there is
-// none that could.
-func readyClient(clients []storage.Client, applied storage.Attachment) *storage.Client {
-	for i := range clients {
-		c := &clients[i]
-		// Off the network the roll-out is at it; not reported, Multus is late.
-		onNetwork := applied.IsZero() || c.Network == applied && c.Reported
-		if c.Ready && !c.Terminating && onNetwork {
-			return c
-		}
-	}
-	return nil
 }
 
 // restart evicts what is dead, as far as it is due, and returns when to look
@@ -186,10 +174,12 @@ func (r *Reconciler) restart(ctx context.Context, name string, n *node, policy s
 		case budget <= 0:
 			again.in(pace)
 		default:
-			budget--
-			after, err := r.evict(ctx, n, pod, w, v, policy)
+			evicted, after, err := r.evict(ctx, n, pod, w, v, policy)
 			if err != nil {
 				problems = append(problems, err)
+			}
+			if evicted {
+				budget--
 			}
 			again.in(after)
 		}

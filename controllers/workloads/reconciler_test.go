@@ -10,11 +10,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	corev1 "k8s.io/api/core/v1"
+	dto "github.com/prometheus/client_model/go"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
@@ -160,22 +157,30 @@ func TestWhatCameLaterIsNotEvenDoubted(t *testing.T) {
 	}
 }
 
-func TestANodeIsNotRestartedAllAtOnce(t *testing.T) {
-	w := atRest(t, stateful(7))
+func TestNodeIsNotRestartedAllAtOnce(t *testing.T) {
+	w := atRest(t, stateful(perNode+2), using(50))
 	w.newSandbox("node-1")
 	w.look()
-	w.mustLeave("s0-0", "s1-0", "s2-0", "s3-0", "s4-0")
+	if got := len(w.leavers()); got != perNode {
+		t.Fatalf("got %d restarted, want %d", got, perNode)
+	}
 	w.now = w.now.Add(pace)
 	w.look()
-	w.mustLeave("s0-0", "s1-0", "s2-0", "s3-0", "s4-0")
-	w.vacate(w.slot("s2-0"))
+	if got := len(w.leavers()); got != perNode {
+		t.Fatalf("got %d restarted, want %d", got, perNode)
+	}
+	w.vacate(w.slot(w.leavers()[0]))
 	w.now = w.now.Add(pace)
 	w.look()
-	w.mustLeave("s0-0", "s1-0", "s3-0", "s4-0", "s5-0")
-	// What takes too long to terminate is not waited for: that may be the dead mount itself.
-	w.now = w.now.Add(starting)
+	if got := len(w.leavers()); got != perNode {
+		t.Fatalf("one has left: got %d, want %d", got, perNode)
+	}
+	// A pod that takes too long to terminate is not waited for: the dead mount itself may hold it.
+	w.now = w.now.Add(leavingFor)
 	w.look()
-	w.mustLeave("s0-0", "s1-0", "s3-0", "s4-0", "s5-0", "s6-0")
+	if got := len(w.leavers()); got != perNode+1 {
+		t.Fatalf("got %d restarted, want all", got)
+	}
 }
 
 func TestPodsOfOneControllerAreRestartedInTurn(t *testing.T) {
@@ -188,27 +193,24 @@ func TestPodsOfOneControllerAreRestartedInTurn(t *testing.T) {
 	w.look()
 	w.mustLeave("s0-0")
 	w.vacate(w.slot("s0-0"))
-	w.fill(w.slot("s0-0")) // there again, and not Ready yet
-	w.now = w.now.Add(pace)
+	w.now = w.now.Add(turn - time.Millisecond)
 	w.look()
 	w.mustLeave()
-	w.podUp(w.slot("s0-0"), func(able []*netns) *netns { return able[0] }, true)
-	w.now = w.now.Add(pace)
+	w.now = w.now.Add(time.Millisecond)
 	w.look()
 	w.mustLeave("s1-0")
+	if got := w.events["uid-s0"]; len(got) != 1 {
+		t.Fatalf("events on the controller: %q, want one for both pods", got)
+	}
 }
 
-// A pod of the controller that never gets Ready does not keep the others for ever.
-func TestAPodThatTakesTooLongIsNotWaitedFor(t *testing.T) {
+// A pod that its disruption budget keeps does not take the turn of the others.
+func TestBlockedPodGivesItsTurnBack(t *testing.T) {
 	w := atRest(t, stateful(2), func(w *world) { w.slots[1].owner = w.slots[0].owner })
-	w.vacate(w.slot("s1-0"))
-	w.fill(w.slot("s1-0"))
+	w.slot("s0-0").blocked = true
 	w.newSandbox("node-1")
 	w.look()
-	w.mustLeave()
-	w.now = w.slot("s1-0").pod.created.Add(starting)
-	w.look()
-	w.mustLeave("s0-0")
+	w.mustLeave("s1-0")
 }
 
 func TestWhatFailsForOnePodDoesNotKeepTheOthers(t *testing.T) {
@@ -227,8 +229,8 @@ func TestWhatFailsForOnePodDoesNotKeepTheOthers(t *testing.T) {
 }
 
 func TestWhatIsSaidOfDeadMounts(t *testing.T) {
-	const dead = "volume v-shared was mounted before 2027-01-15T08:00:13Z, when the network of the CSI plugin pod on its node was made anew: its NFS mount does not answer"
-	w := atRest(t, sparesReplicaSets)
+	const dead = "volume v-shared was mounted before 2027-01-15T08:00:13Z, when the network of the CSI plugin pod on its node was recreated: its NFS mount does not answer"
+	w := atRest(t, sparesReplicaSets, func(w *world) { w.slots = slices.DeleteFunc(w.slots, func(s *slot) bool { return s.byValue }) })
 	w.slot("web-1").blocked = true
 	w.slot("web-0").optOut, w.slot("web-0").pod.optOut = true, true
 	w.publishWorkload(w.slot("web-0").pod)
@@ -242,7 +244,7 @@ func TestWhatIsSaidOfDeadMounts(t *testing.T) {
 		"DeadMount: " + dead + "; annotation fairlead.io/opt-out keeps Fairlead off: delete the pod yourself",
 		"DeadMount: " + dead + "; apps/ReplicaSet is in blacklist-for-auto-delete-pod-when-volume-detached-unexpectedly: delete the pod yourself",
 		"DeadMount: " + dead + "; its PodDisruptionBudget does not allow a restart now. A budget with unhealthyPodEvictionPolicy AlwaysAllow lets pods go that are not Ready",
-		"DeadMount: " + dead + "; the pod has no controller that would make it anew: delete and create it yourself",
+		"DeadMount: " + dead + "; the pod has no controller that would recreate it: delete and create it yourself",
 	}
 	if !slices.Equal(w.notes, want) {
 		t.Fatalf("got  %q\nwant %q", w.notes, want)
@@ -251,7 +253,7 @@ func TestWhatIsSaidOfDeadMounts(t *testing.T) {
 	w.slot("web-1").blocked = false
 	w.now = w.now.Add(budgetRetry)
 	w.look()
-	if want := []string{"Remount: restarted pod web-1 on node-1: " + dead}; !slices.Equal(w.notes, want) {
+	if want := []string{"Remount: restarted pod web-1 on node-1: " + dead + ". Other pods of StatefulSet web follow without an event for 10m0s"}; !slices.Equal(w.notes, want) {
 		t.Fatalf("got %q", w.notes)
 	}
 	if got := w.events["uid-web"]; !slices.Equal(got, []string{"Remount"}) {
@@ -283,7 +285,8 @@ func TestDeadMountsThatStayAreCounted(t *testing.T) {
 		families, err := registry.Gather()
 		w.must(err)
 		counts := map[string]float64{}
-		for _, m := range families[0].GetMetric() {
+		i := slices.IndexFunc(families, func(f *dto.MetricFamily) bool { return f.GetName() == "fairlead_dead_mounts" })
+		for _, m := range families[i].GetMetric() {
 			for _, label := range m.GetLabel() {
 				if label.GetName() == "reason" {
 					counts[label.GetValue()] = m.GetGauge().GetValue()
@@ -292,7 +295,7 @@ func TestDeadMountsThatStayAreCounted(t *testing.T) {
 		}
 		return counts
 	}
-	want := map[string]float64{storage.ReasonNoController: 1, storage.ReasonBlacklisted: 1, storage.ReasonOff: 0, storage.ReasonLeftAlone: 0}
+	want := map[string]float64{storage.ReasonNoController: 1, storage.ReasonBlacklisted: 1, storage.ReasonOff: 0, storage.ReasonLeftAlone: 0, storage.ReasonPaused: 0}
 	if got := count(); fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Fatalf("got %v, want %v", got, want)
 	}
@@ -380,6 +383,8 @@ func TestOnlyWhatMattersIsAnEvent(t *testing.T) {
 		"the first record":      {recordChanged{}.Update(event.UpdateEvent{ObjectOld: rollout(none), ObjectNew: rollout(func(s *v1alpha1.NetworkRolloutStatus) { s.Recorded = true })}), true},
 		"the clients' network":  {recordChanged{}.Update(event.UpdateEvent{ObjectOld: rollout(none), ObjectNew: rollout(func(s *v1alpha1.NetworkRolloutStatus) { s.Clients.Network = "a/b@c" })}), true},
 		"how far a roll-out is": {recordChanged{}.Update(event.UpdateEvent{ObjectOld: rollout(none), ObjectNew: rollout(func(s *v1alpha1.NetworkRolloutStatus) { s.Clients.Updated = 1 })}), false},
+		"a pause":               {recordChanged{}.Update(event.UpdateEvent{ObjectOld: rollout(none), ObjectNew: &v1alpha1.NetworkRollout{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{storage.RestartsAnnotation: storage.RestartsPaused}}}}), true},
+		"where clients mount":   {recordChanged{}.Update(event.UpdateEvent{ObjectOld: rollout(none), ObjectNew: rollout(func(s *v1alpha1.NetworkRolloutStatus) { s.Clients.Mounts = &v1alpha1.ClientMounts{Place: "Client"} })}), true},
 		"a request to remount":  {remountRequested{}.Update(event.UpdateEvent{ObjectOld: volume("", "attached"), ObjectNew: volume("2026-01-01T12:00:00Z", "attached")}), true},
 		"a volume's state":      {remountRequested{}.Update(event.UpdateEvent{ObjectOld: volume("", "attached"), ObjectNew: volume("", "detached")}), false},
 	} {
@@ -389,34 +394,5 @@ func TestOnlyWhatMattersIsAnEvent(t *testing.T) {
 	}
 	if got := onNode(""); got != nil {
 		t.Errorf("a pod without a node: got %v", got)
-	}
-}
-
-func TestSiblingsAreFoundByTheirControllerWhateverTheirLabels(t *testing.T) {
-	w := atRest(t)
-	owned := func(name, owner string, labels map[string]string, phase corev1.PodPhase) {
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Labels: labels}, Status: corev1.PodStatus{Phase: phase}}
-		if owner != "" {
-			pod.OwnerReferences = []metav1.OwnerReference{{Kind: "StatefulSet", Name: owner, UID: types.UID("uid-of-" + owner), Controller: ptr.To(true)}}
-		}
-		w.put(pod)
-	}
-	labels := func(more ...string) map[string]string {
-		l := map[string]string{"app": "x"}
-		for i := 0; i < len(more); i += 2 {
-			l[more[i]] = more[i+1]
-		}
-		return l
-	}
-	owned("x-0", "x", labels("statefulset.kubernetes.io/pod-name", "x-0", "apps.kubernetes.io/pod-index", "0", "controller-revision-hash", "1"), corev1.PodRunning)
-	owned("x-1", "x", labels("statefulset.kubernetes.io/pod-name", "x-1", "apps.kubernetes.io/pod-index", "1", "controller-revision-hash", "2"), corev1.PodRunning)
-	owned("x-2", "x", labels("pod-template-hash", "3"), corev1.PodSucceeded)
-	owned("y-0", "y", labels(), corev1.PodRunning)
-	owned("alone", "", labels(), corev1.PodRunning)
-	var pod corev1.Pod
-	w.must(w.reconciler.Live.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "x-0"}, &pod))
-	got, err := w.reconciler.siblings(t.Context(), &pod)
-	if err != nil || len(got) != 1 || got[0].Name != "x-1" {
-		t.Fatalf("got %v, %v", got, err)
 	}
 }

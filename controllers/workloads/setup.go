@@ -10,6 +10,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	controllermetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -17,12 +18,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/cluster"
 	"github.com/fairlead-io/fairlead/cluster/longhorn"
+	"github.com/fairlead-io/fairlead/storage"
 )
+
+// workers look at nodes at a time: an eviction waits for the API server most of its time.
+const workers = 8
 
 // SetupWithManager registers the controller.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	r.nodes = map[string]*node{}
+	r.init()
 	var err error
 	if r.metrics, err = newMetrics(controllermetrics.Registry, r.Profile.Name); err != nil {
 		return fmt.Errorf("setting up the workloads controller: %w", err)
@@ -34,6 +40,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	here := predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetNamespace() == r.Profile.Namespace })
 	everywhere := handler.EnqueueRequestsFromMapFunc(r.allNodes)
 	b := ctrl.NewControllerManagedBy(mgr).Named("workloads-"+r.Profile.Name).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
 			pod, ok := o.(*corev1.Pod)
 			if !ok {
@@ -53,6 +60,10 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		return fmt.Errorf("setting up the workloads controller: %w", err)
 	}
 	return nil
+}
+
+func (r *Reconciler) init() {
+	r.nodes, r.waiting, r.turns.byOwner = map[string]*node{}, map[string]waiting{}, map[types.UID]lastTurn{}
 }
 
 func onNode(name string) []reconcile.Request {
@@ -106,13 +117,16 @@ func (valueChanged) Update(e event.UpdateEvent) bool {
 	return ok && is && before.Value != after.Value
 }
 
-// recordChanged passes changes of the network that clients are on.
+// recordChanged passes changes of the network that clients are on, of where
+// they mount, and of whether restarts are paused.
 type recordChanged struct{ predicate.Funcs }
 
 func (recordChanged) Update(e event.UpdateEvent) bool {
 	before, ok := e.ObjectOld.(*v1alpha1.NetworkRollout)
 	after, is := e.ObjectNew.(*v1alpha1.NetworkRollout)
-	return ok && is && (before.Status.Recorded != after.Status.Recorded || before.Status.Clients.Network != after.Status.Clients.Network)
+	return ok && is && (before.Status.Recorded != after.Status.Recorded || before.Status.Clients.Network != after.Status.Clients.Network ||
+		cluster.MountingOf(before) != cluster.MountingOf(after) ||
+		before.Annotations[storage.RestartsAnnotation] != after.Annotations[storage.RestartsAnnotation])
 }
 
 // remountRequested passes new requests to remount.

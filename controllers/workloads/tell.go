@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,8 +16,9 @@ import (
 
 // remember keeps the client's network namespace on its pod, so that a new one
 // is known as such after a restart of this controller too.
-func (r *Reconciler) remember(ctx context.Context, c storage.Client, namespace storage.NetworkNamespace) error {
-	if c.Recorded.String() == namespace.String() || c.Network.IsZero() {
+func (r *Reconciler) remember(ctx context.Context, c storage.Client, namespace storage.NetworkNamespace, policy storage.Restarts) error {
+	mounts := !c.Network.IsZero() || policy.Mounting.Place == storage.InClient || policy.Mounting.Place == storage.InEither
+	if c.Recorded.String() == namespace.String() || !mounts {
 		return nil
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
@@ -59,9 +59,4 @@ func (r *Reconciler) note(pod *corev1.Pod, v storage.Verdict) {
 	}
 	r.metrics.judged(v)
 	r.Log.Debug("judged", "namespace", pod.Namespace, "pod", pod.Name, "node", pod.Spec.NodeName, "state", v.State, "reason", v.Reason, "detail", v.Detail)
-}
-
-// policyKey changes when pods have to be judged anew. The time is no part of it.
-func policyKey(p storage.Restarts) string {
-	return fmt.Sprint(p.Enabled, strings.Join(p.Blacklist, ";"), p.Applied, p.OnRequest)
 }

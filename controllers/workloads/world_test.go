@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -71,6 +72,8 @@ type clientPod struct {
 	ns         *netns
 	spaces     []*netns // all there were
 	containers [2]time.Time
+	// asks for these networks.
+	asks string
 
 	// annotations and status are what the API has of it.
 	annotations map[string]string
@@ -104,7 +107,8 @@ type slot struct {
 	name, node string
 	owner      storage.Owner // zero is a bare pod
 	claims     []string
-	atStake    bool // its volumes are mounted through the client's network
+	atStake    bool // its volumes may be mounted through the client's network
+	byValue    bool // they are on the cluster network, and mounted as the settings say
 	blocked    bool // by a disruption budget
 	optOut     bool // so does its template
 	pod        *workloadPod
@@ -120,6 +124,13 @@ type world struct {
 	clients    map[string]*clientPod
 	zombies    []*clientPod // force-deleted, and still there
 	slots      []*slot
+	// others are pods that only look like clients, and twins of real ones.
+	others map[string]*corev1.Pod
+	// twoInterfaces: clients ask for another network first, as after an upgrade to Longhorn 1.11.
+	twoInterfaces bool
+	// host is the network namespace of the nodes, and mountsInHost whether clients mount there.
+	host         *netns
+	mountsInHost bool
 
 	live, cached clienttesting.ObjectTracker
 	scheme       *runtime.Scheme
@@ -134,9 +145,14 @@ type world struct {
 	queue   map[string]bool
 	timers  map[string]time.Time
 	evicted map[string]bool
-	events  map[string][]string // by UID: reasons
-	busy    time.Time           // when it was last about to do something more
-	notes   []string
+	// turns are when pods of a controller were evicted last, while the controller of evictions lived.
+	turns map[string]time.Time
+	// forClient counts evictions from a slot for one network namespace of a client.
+	forClient map[string]int
+	requests  int
+	events    map[string][]string // by UID: reasons
+	busy      time.Time           // when it was last about to do something more
+	notes     []string
 	// failing: the API server answers with an error, before or after it is done.
 	failing string
 }
@@ -150,6 +166,7 @@ func newWorld(t tester, scheme *runtime.Scheme, oldKubelet bool) *world {
 		tester: t, scheme: scheme, oldKubelet: oldKubelet, now: time.Unix(1_800_000_000, 0).UTC(), nodes: []string{"node-1", "node-2"},
 		clients: map[string]*clientPod{}, live: clienttesting.NewObjectTracker(scheme, decoder), cached: clienttesting.NewObjectTracker(scheme, decoder),
 		values: map[settings.Name]string{}, seenValues: map[settings.Name]string{},
+		host: &netns{client: &clientPod{listed: true}}, others: map[string]*corev1.Pod{}, forClient: map[string]int{},
 		queue: map[string]bool{}, timers: map[string]time.Time{}, evicted: map[string]bool{}, events: map[string][]string{}, dies: -1,
 	}
 	stateful := func(name string) storage.Owner {
@@ -161,6 +178,7 @@ func newWorld(t tester, scheme *runtime.Scheme, oldKubelet bool) *world {
 		{name: "rs-x", node: "node-1", owner: storage.Owner{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "rs", UID: "uid-rs"}, claims: []string{"shared"}, atStake: true},
 		{name: "lone", node: "node-1", claims: []string{"shared"}, atStake: true},
 		{name: "db-0", node: "node-1", owner: stateful("db"), claims: []string{"own", "vm", "foreign"}},
+		{name: "cip-0", node: "node-1", owner: stateful("cip"), claims: []string{"plain"}, atStake: true, byValue: true},
 		{name: "far-0", node: "node-2", owner: stateful("far"), claims: []string{"shared"}, atStake: true},
 	}
 	for _, o := range storageObjects() {
@@ -183,10 +201,12 @@ func storageObjects() []client.Object {
 	rollout.Status.Clients.Network, rollout.Status.Servers.Network = network.String(), network.String()
 	objects := []client.Object{
 		rollout,
+		mountSetting(true),
+		&longhorn.Setting{ObjectMeta: at(string(settings.StorageNetwork)), Value: network.Network.String()},
 		&longhorn.Volume{ObjectMeta: at("v-shared"), Spec: longhorn.VolumeSpec{AccessMode: "rwx"}},
 		&longhorn.Volume{ObjectMeta: at("v-vm"), Spec: longhorn.VolumeSpec{AccessMode: "rwx", Migratable: true}},
 	}
-	for _, claim := range []string{"shared", "own", "vm", "foreign"} {
+	for _, claim := range []string{"shared", "own", "vm", "foreign", "plain"} {
 		pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-of-" + claim}}
 		pv.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "default", Name: claim}
 		pv.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}
@@ -198,12 +218,29 @@ func storageObjects() []client.Object {
 		case "foreign":
 			pv.Spec.CSI.Driver = "efs.csi.aws.com"
 		}
+		if claim == "plain" {
+			objects = append(objects, pv) // its Service has a cluster IP
+			continue
+		}
 		service := &corev1.Service{ObjectMeta: at("v-" + claim), Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone}}
 		service.Labels = map[string]string{longhornProfile.VolumeLabel: service.Name}
 		service.Annotations = map[string]string{storage.NetworkAnnotation: network.String()}
 		objects = append(objects, pv, service)
 	}
 	return objects
+}
+
+// mountSetting is Longhorn's setting that says where clients mount.
+func mountSetting(inClient bool) *longhorn.Setting {
+	return &longhorn.Setting{
+		ObjectMeta: metav1.ObjectMeta{Namespace: longhornProfile.Namespace, Name: string(settings.StorageNetworkForRWX)}, Value: strconv.FormatBool(inClient),
+	}
+}
+
+// mountIn changes the value of that setting, applied or not.
+func (w *world) mountIn(client bool) {
+	w.mountsInHost = !client
+	w.put(mountSetting(client))
 }
 
 // put stores an object; the cache of the storage system's objects sees it later.
@@ -267,7 +304,7 @@ func (w *world) deliver(n int) {
 		case *v1alpha1.Setting:
 			w.seenValues[settings.Name(o.Name)] = *o.Value
 			w.everywhere()
-		case *v1alpha1.NetworkRollout:
+		case *v1alpha1.NetworkRollout, *longhorn.Setting:
 			w.everywhere()
 		}
 	}
@@ -304,11 +341,19 @@ func (w *world) restart() {
 		})
 	}
 	cache := indexed(w.cached).Build()
-	api := indexed(w.live).WithInterceptorFuncs(interceptor.Funcs{Patch: w.patch, SubResourceCreate: w.evict}).Build()
+	api := indexed(w.live).WithInterceptorFuncs(interceptor.Funcs{
+		Patch: w.patch, SubResourceCreate: w.evict, SubResourceUpdate: w.updateStatus,
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			w.requests++
+			return c.List(ctx, list, options...)
+		},
+	}).Build()
 	w.reconciler = &Reconciler{
 		Profile: longhornProfile, DeadMounts: true, OnRequest: true, Client: api, Live: api, Cached: cluster.NewReader(longhornProfile, cache, cache),
-		Events: recorder{w}, Clock: now{w}, Log: slog.New(slog.DiscardHandler), nodes: map[string]*node{}, metrics: m,
+		MaxPercent: 100, Events: recorder{w}, Clock: now{w}, Log: slog.New(slog.DiscardHandler), metrics: m,
 	}
+	w.reconciler.init()
+	w.turns = map[string]time.Time{}
 	w.dead, w.dies, w.timers, w.queue = false, -1, map[string]time.Time{}, map[string]bool{}
 	w.deliver(len(w.log)) // the first list
 	for _, c := range w.clients {
@@ -342,6 +387,7 @@ func (r recorder) Eventf(regarding, _ runtime.Object, _, reason, _, note string,
 	case *corev1.ObjectReference:
 		uid = string(o.UID)
 	}
+	r.requests++
 	r.events[uid] = append(r.events[uid], reason)
 	r.notes = append(r.notes, reason+": "+fmt.Sprintf(note, args...))
 }
@@ -358,11 +404,25 @@ func (w *world) lives() error {
 	return nil
 }
 
+// updateStatus writes the status of the record, as it was read.
+func (w *world) updateStatus(ctx context.Context, c client.Client, subresource string, o client.Object, _ ...client.SubResourceUpdateOption) error {
+	if err := w.lives(); err != nil {
+		return err
+	}
+	w.requests++
+	if w.failing == "before" {
+		return apierrors.NewInternalError(errors.New("an error"))
+	}
+	w.put(o.DeepCopyObject().(client.Object))
+	return w.lives()
+}
+
 // patch does what the fake client does not: a patch of another pod's UID is a conflict.
 func (w *world) patch(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, _ ...client.PatchOption) error {
 	if err := w.lives(); err != nil {
 		return err
 	}
+	w.requests++
 	data, err := patch.Data(o)
 	w.must(err)
 	var change struct {
@@ -372,6 +432,16 @@ func (w *world) patch(ctx context.Context, c client.WithWatch, o client.Object, 
 		} `json:"metadata"`
 	}
 	w.must(json.Unmarshal(data, &change))
+	if o, ok := o.(*v1alpha1.NetworkRollout); ok {
+		var rollout v1alpha1.NetworkRollout
+		w.must(c.Get(ctx, client.ObjectKeyFromObject(o), &rollout))
+		rollout.Annotations = change.Metadata.Annotations
+		w.put(&rollout)
+		return w.lives()
+	}
+	if w.others[o.GetName()] != nil {
+		return w.lives()
+	}
 	for _, pod := range w.clients {
 		if pod.name != o.GetName() {
 			continue
@@ -395,6 +465,7 @@ func (w *world) evict(_ context.Context, _ client.Client, subresource string, o,
 	if subresource != "eviction" {
 		w.Fatalf("subresource %s", subresource)
 	}
+	w.requests++
 	if err := w.lives(); err != nil {
 		return err
 	}
@@ -419,6 +490,8 @@ func (w *world) evict(_ context.Context, _ client.Client, subresource string, o,
 		return apierrors.NewInternalError(errors.New("an error"))
 	}
 	w.evicted[pod.uid] = true
+	w.turns[pod.slot.owner.UID] = w.now
+	w.forClient[pod.slot.name+" for "+w.seenClient(pod.slot.node).Sandbox.Identity]++
 	pod.left = w.now
 	w.publishWorkload(pod)
 	if w.failing == "after" {
@@ -451,8 +524,11 @@ func (w *world) mayBeEvicted(pod *workloadPod) {
 	case slices.Contains(w.blacklist(w.seenValues), s.owner.GroupKind()):
 		w.Fatalf("pod %s is restarted, and its kind is blacklisted", s.name)
 	}
-	if !slices.ContainsFunc(w.seenClients(s.node), func(c storage.Client) bool { return c.Ready && c.Reported && !c.Terminating }) {
-		w.Fatalf("pod %s is restarted, and its node has no client that could mount", s.name)
+	if w.seenClient(s.node) == nil {
+		w.Fatalf("pod %s is restarted, and its node has no client that could mount, or several", s.name)
+	}
+	if last, ok := w.turns[s.owner.UID]; ok && w.now.Before(last.Add(turn)) {
+		w.Fatalf("pod %s is restarted %s after another of the same controller", s.name, w.now.Sub(last))
 	}
 	terminating := 0
 	for _, other := range w.slots {
@@ -461,9 +537,6 @@ func (w *world) mayBeEvicted(pod *workloadPod) {
 		}
 		if other.node == s.node {
 			terminating++
-		}
-		if other.owner.UID == s.owner.UID {
-			w.Fatalf("pod %s is restarted while %s of the same controller terminates", s.name, other.name)
 		}
 	}
 	if terminating >= perNode {
@@ -476,6 +549,15 @@ func (w *world) seenClients(node string) []storage.Client {
 	clients, err := w.reconciler.Cached.ClientsOn(context.Background(), node)
 	w.must(err)
 	return clients
+}
+
+// seenClient is the only one of a node that could mount, as the cache shows it; nil if there is none or several.
+func (w *world) seenClient(node string) *storage.Client {
+	clients := w.seenClients(node)
+	if len(clients) != 1 || !clients[0].Ready || clients[0].Terminating || !clients[0].Reaches(network) {
+		return nil
+	}
+	return &clients[0]
 }
 
 // dead tells the truth: the mount's network is gone, or going with its client.
@@ -531,10 +613,8 @@ func (w *world) mustBeNoted(node string) {
 	if pod == nil || pod.annotations[storage.NamespaceAnnotation] != "" {
 		return
 	}
-	for _, c := range w.seenClients(node) {
-		if pod.uid == c.UID && c.Ready && c.Reported && !c.Terminating {
-			w.Fatalf("invariant 7: the namespace of client %s is not noted", c.Pod)
-		}
+	if c := w.seenClient(node); c != nil && pod.uid == c.UID {
+		w.Fatalf("invariant 7: the namespace of client %s is not noted", c.Pod)
 	}
 }
 
@@ -550,7 +630,10 @@ func (w *world) daemonSet(node string) {
 	if w.clients[node] != nil {
 		return
 	}
-	c := &clientPod{uid: w.newUID(), name: "csi-" + node + "-" + fmt.Sprint(w.uids), node: node, listed: true, annotations: map[string]string{}}
+	c := &clientPod{uid: w.newUID(), name: "csi-" + node + "-" + fmt.Sprint(w.uids), node: node, listed: true, annotations: map[string]string{}, asks: network.String()}
+	if w.twoInterfaces {
+		c.asks = "kube-system/another@lhnet2," + c.asks
+	}
 	w.clients[node] = c
 	w.publish(c)
 }
@@ -703,11 +786,42 @@ func (w *world) publish(c *clientPod) {
 		},
 		Spec: corev1.PodSpec{NodeName: c.node}, Status: *c.status.DeepCopy(),
 	}
-	pod.Annotations[storage.NetworksAnnotation] = network.String()
+	pod.Annotations[storage.NetworksAnnotation] = c.asks
 	if !c.left.IsZero() {
 		pod.DeletionTimestamp = ptr.To(metav1.NewTime(c.left.Truncate(time.Second)))
 	}
 	w.put(pod)
+}
+
+// lookAlike is a Ready pod with all that a client shows: of the DaemonSet it is a
+// twin, else a pod of somebody else's.
+func (w *world) lookAlike(name, node string, twin bool) {
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: longhornProfile.Namespace, Name: name, UID: types.UID(w.newUID()), Labels: longhornProfile.ClientLabels,
+			Annotations: map[string]string{
+				storage.NetworksAnnotation:      network.String(),
+				storage.NetworkStatusAnnotation: fmt.Sprintf(`[{"name": "kube-system/one", "interface": "lhnet1", "ips": ["192.168.0.9"], "mac": "%012x"}]`, w.macs()),
+			},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "somebody-elses", Controller: ptr.To(true)}},
+		},
+		Spec: corev1.PodSpec{NodeName: node},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning, StartTime: ptr.To(metav1.NewTime(w.now.Truncate(time.Second))), Conditions: []corev1.PodCondition{
+			w.flip(nil, corev1.PodReadyToStartContainers, true), w.flip(nil, corev1.PodReady, true),
+		}},
+	}
+	if twin {
+		pod.OwnerReferences[0].Name = longhornProfile.ClientDaemonSet
+	}
+	w.others[name] = pod
+	w.put(pod)
+}
+
+func (w *world) withoutLookAlikes() {
+	for name, pod := range w.others {
+		w.remove(pod)
+		delete(w.others, name)
+	}
 }
 
 // unlist takes a client from the API. What runs of it goes on for a while.
@@ -758,10 +872,12 @@ func (w *world) stepWorkload(p *workloadPod, choose func([]*netns) *netns) bool 
 		p.began = w.now
 	case p.mount == nil:
 		able := w.mounters(p.slot.node)
-		if len(able) == 0 {
-			return false
+		if len(able) == 0 || w.mountsInHost && p.slot.atStake && !p.slot.byValue {
+			return false // the node is not on the network
 		}
-		p.mount, p.mounted = choose(able), w.now
+		if p.mount, p.mounted = choose(able), w.now; w.mountsInHost && p.slot.byValue {
+			p.mount = w.host
+		}
 	case p.sandbox.IsZero():
 		p.sandbox = w.now
 	case p.started.IsZero():

@@ -175,3 +175,13 @@ func granted(rules []rbacv1.PolicyRule, resource string) (verbs []string) {
 	}
 	return verbs
 }
+
+// A controller that may not write the pause down would try to restart workloads for ever.
+func TestRestartsMayBePaused(t *testing.T) {
+	rules := namespacedRules(t, "../profiles/longhorn/controller-rbac.yaml")
+	for resource, verb := range map[string]string{"fairlead.io/networkrollouts": "patch", "fairlead.io/networkrollouts/status": "update"} {
+		if got := granted(rules, resource); !slices.Contains(got, verb) {
+			t.Errorf("the controller may %v %s, want %s", got, resource, verb)
+		}
+	}
+}

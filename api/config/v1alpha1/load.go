@@ -54,6 +54,9 @@ func (c *Configuration) setDefaults() {
 	if c.Networks.Settle.Duration == 0 {
 		c.Networks.Settle.Duration = settings.DefaultSettle
 	}
+	if c.Workloads.MaxPercent == 0 {
+		c.Workloads.MaxPercent = DefaultMaxPercent
+	}
 	c.Fencing.setDefaults()
 	if len(c.Profiles) == 0 && len(c.Fencing.Profiles) == 0 {
 		c.Profiles = []Profile{{Name: storage.Longhorn().Name}}
@@ -110,6 +113,9 @@ func (c *Configuration) validate() field.ErrorList {
 	problems = append(problems, oneOf(field.NewPath("networks", "inUse"), c.Networks.InUse, Warn, Refuse)...)
 	if c.Networks.Settle.Duration < 0 {
 		problems = append(problems, field.Invalid(field.NewPath("networks", "settle"), c.Networks.Settle.Duration.String(), "must not be negative"))
+	}
+	if percent := c.Workloads.MaxPercent; percent < 1 || percent > 100 {
+		problems = append(problems, field.Invalid(field.NewPath("workloads", "maxPercent"), percent, "must be from 1 to 100"))
 	}
 	problems = append(problems, oneOf(field.NewPath("networks", "gate"), c.Networks.Gate, settings.GateCluster, settings.GateNode)...)
 	for i, w := range c.MaintenanceWindows {

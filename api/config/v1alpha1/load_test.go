@@ -27,6 +27,7 @@ func defaults() *Configuration {
 		APIVersion: "config.fairlead.io/v1alpha1", Kind: "Configuration",
 		ClusterDomain: "cluster.local",
 		Networks:      Networks{Missing: Warn, InUse: Warn, Settle: settle, Gate: settings.GateCluster},
+		Workloads:     Workloads{MaxPercent: 100},
 		Fencing:       noFencing(),
 		Profiles:      []Profile{{Name: "longhorn", Namespace: "longhorn-system", Duties: Duties{Settings: Apply, Pods: On, Services: On, Networks: On, VolumeNetworks: On, Endpoints: On, Workloads: On, Remount: Off}}},
 	}
@@ -142,6 +143,18 @@ func TestParse(t *testing.T) {
 				`maintenanceWindows[0].start: Invalid value: "25:00": must be a time of day, for example 22:00, ` +
 				`maintenanceWindows[0].length: Invalid value: "0s": must be from 1m to 168h, ` +
 				`maintenanceWindows[0].timeZone: Invalid value: "Nowhere": must be a name of the IANA time zone database, for example Europe/Berlin: unknown time zone Nowhere]`,
+		},
+		"a share of workloads of its own": {
+			file: head + "workloads: {maxPercent: 20}\n",
+			want: with(func(c *Configuration) { c.Workloads.MaxPercent = 20 }),
+		},
+		"no share below one percent": {
+			file:    head + "workloads: {maxPercent: -1}\n",
+			problem: "workloads.maxPercent: Invalid value: -1: must be from 1 to 100",
+		},
+		"no share above all": {
+			file:    head + "workloads: {maxPercent: 101}\n",
+			problem: "workloads.maxPercent: Invalid value: 101: must be from 1 to 100",
 		},
 		"no negative settle time": {
 			file:    head + "networks: {settle: -1s}\n",

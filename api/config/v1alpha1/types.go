@@ -29,6 +29,8 @@ type Configuration struct {
 	// MaintenanceWindows are the times in which restarts of storage components may
 	// begin. Without any they may begin at any time.
 	MaintenanceWindows []MaintenanceWindow `json:"maintenanceWindows,omitempty"`
+	// Workloads says how many workloads may be restarted.
+	Workloads Workloads `json:"workloads,omitempty"`
 	// Profiles to work for. Default: longhorn, unless there is fencing to do.
 	Profiles []Profile `json:"profiles,omitempty"`
 	// Fencing of lost nodes. See docs/fencing.md.
@@ -58,6 +60,17 @@ type Networks struct {
 	// cluster (when no RWX volume is attached anywhere) or node (each pod when none
 	// is attached on its node; servers follow volume by volume). Default cluster.
 	Gate settings.NetworkGate `json:"gate,omitempty"`
+}
+
+// DefaultMaxPercent lets each workload be restarted once when all mounts die
+// together, as at an upgrade of the storage system, and stops a second round.
+const DefaultMaxPercent = 100
+
+// Workloads says how many workloads may be restarted since their mount died.
+type Workloads struct {
+	// MaxPercent of the workloads with shared volumes may be restarted within a
+	// minute, and ten in any case. More pauses restarts. Default 100.
+	MaxPercent int `json:"maxPercent,omitempty"`
 }
 
 // Profile is one storage system in the cluster.

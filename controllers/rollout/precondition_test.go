@@ -1,0 +1,179 @@
+package rollout
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache/informertest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/cluster"
+	"github.com/fairlead-io/fairlead/cluster/longhorn"
+	"github.com/fairlead-io/fairlead/settings"
+	"github.com/fairlead-io/fairlead/storage"
+)
+
+// choose has the settings choose a network.
+func (f *fixture) choose(network storage.Attachment) {
+	f.Helper()
+	var setting v1alpha1.Setting
+	f.must(f.store.Get(f.Context(), client.ObjectKey{Namespace: profile.Namespace, Name: string(settings.EndpointNetworkForRWX)}, &setting))
+	*setting.Value = network.Network.String()
+	f.must(f.store.Update(f.Context(), &setting))
+	f.must(client.IgnoreAlreadyExists(f.store.Create(f.Context(), networkObject(network))))
+}
+
+// networkObject is the NetworkAttachmentDefinition.
+func networkObject(network storage.Attachment) client.Object {
+	var o metav1.PartialObjectMetadata
+	o.SetGroupVersionKind(cluster.NetworkKind)
+	o.SetNamespace(network.Namespace)
+	o.SetName(network.Name)
+	return &o
+}
+
+// The live look sees a client pod; by the time of its deletion another has its name.
+func TestReplacedClientIsNotRestarted(t *testing.T) {
+	f := newFixture(t, storage.Attachment{})
+	f.choose(netOne)
+	var ds appsv1.DaemonSet
+	f.must(f.store.Get(t.Context(), cluster.DaemonSetKey(profile), &ds))
+	ds.Annotations[appsv1.DeprecatedTemplateGeneration] = "2" // the client is of an older template
+	f.must(f.store.Update(t.Context(), &ds))
+	replaced := false
+	f.fail = func(verb string, o client.Object) error {
+		pod, ok := o.(*corev1.Pod)
+		if verb != "delete" || !ok || replaced {
+			return nil
+		}
+		replaced = true
+		var there corev1.Pod
+		f.must(f.store.Get(f.Context(), client.ObjectKeyFromObject(pod), &there))
+		f.must(f.store.Delete(f.Context(), there.DeepCopy()))
+		there.ResourceVersion, there.UID = "", ""
+		f.must(f.store.Create(f.Context(), &there))
+		return nil
+	}
+	for range 20 {
+		if replaced {
+			break
+		}
+		f.must(f.reconcile())
+	}
+	var pod corev1.Pod
+	if !replaced {
+		t.Fatalf("no client was restarted: %s", f.rollout().Status.Message)
+	}
+	if err := f.store.Get(t.Context(), client.ObjectKey{Namespace: profile.Namespace, Name: "csi"}, &pod); err != nil {
+		t.Fatalf("the replacement is gone: %v", err)
+	}
+}
+
+// What disturbs is decided on live facts: a cache may not show yet what is attached.
+func TestStaleCacheOpensNoGate(t *testing.T) {
+	attached := &longhorn.Volume{ObjectMeta: metav1.ObjectMeta{Namespace: profile.Namespace, Name: "v"}, Spec: longhorn.VolumeSpec{AccessMode: "rwx"}}
+	attached.Status.State, attached.Status.CurrentNodeID = "attached", "node-1"
+	f := newFixture(t, storage.Attachment{}, attached)
+	f.choose(netOne)
+	f.hidden = func(list client.ObjectList) bool { _, ok := list.(*longhorn.VolumeList); return ok }
+	for range 5 {
+		f.must(f.reconcile())
+	}
+	if got := f.rollout().Status.Clients.Network; got != "" {
+		t.Fatalf("clients move to %s while a volume is attached", got)
+	}
+	f.must(f.store.Delete(t.Context(), attached))
+	f.must(f.reconcile())
+	if got := f.rollout().Status.Clients.Network; got != netOne.String() {
+		t.Fatalf("the gate is open, and clients stay on %q: %s", got, f.rollout().Status.Message)
+	}
+}
+
+func TestMovedRecordIsNotWrittenOver(t *testing.T) {
+	networks := []storage.Attachment{storage.VolumeAttachment(netTwo.Network)}
+	for name, decidedOn := range map[string]settings.Record{
+		"clients":        {Clients: netTwo, Servers: netOne},
+		"servers":        {Clients: netOne, Servers: netTwo},
+		"volume clients": {Clients: netOne, Servers: netOne, VolumeClients: networks},
+		"volume servers": {Clients: netOne, Servers: netOne, VolumeServers: networks},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, netOne)
+			err := f.r.recordStep(t.Context(), decidedOn, settings.Step{Action: settings.RecordServers})
+			if !apierrors.IsConflict(err) || f.writes != 0 {
+				t.Fatalf("got %v, %d writes", err, f.writes)
+			}
+		})
+	}
+	f := newFixture(t, netOne)
+	if err := f.r.recordStep(t.Context(), settings.Record{Clients: netOne, Servers: netOne}, settings.Step{Action: settings.RecordServers}); err != nil || f.writes != 1 {
+		t.Fatalf("the record that was decided on: got %v, %d writes", err, f.writes)
+	}
+}
+
+// An installer may write the DaemonSet between the look and the patch.
+func TestDaemonSetIsPatchedAsItWasSeen(t *testing.T) {
+	f := newFixture(t, storage.Attachment{})
+	f.must(f.r.patchDaemonSet(t.Context(), func(ds *appsv1.DaemonSet) error { ds.Labels = map[string]string{"a": "b"}; return nil }))
+	if got := f.patches["*v1.DaemonSet"]; !strings.Contains(got, `"resourceVersion"`) {
+		t.Fatalf("the patch has no precondition: %s", got)
+	}
+}
+
+// A volume that Kubernetes detaches opens a gate, before Longhorn's own volume says so.
+func TestAttachmentWakesTheRollout(t *testing.T) {
+	f := newFixture(t, storage.Attachment{})
+	woken := make(chan struct{}, 100)
+	f.r.Client = interceptor.NewClient(f.r.Client.(client.WithWatch), interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			woken <- struct{}{}
+			return c.Get(ctx, key, o, opts...)
+		},
+	})
+	f.comeToRest()
+	for len(woken) > 0 {
+		<-woken
+	}
+	scheme, err := newScheme()
+	f.must(err)
+	informers := &informertest.FakeInformers{Scheme: scheme}
+	mgr, err := ctrl.NewManager(&rest.Config{}, ctrl.Options{
+		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"},
+		NewCache:       func(*rest.Config, cache.Options) (cache.Cache, error) { return informers, nil },
+		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return meta.NewDefaultRESTMapper(nil), nil },
+	})
+	f.must(err)
+	f.must(f.r.SetupWithManager(mgr))
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	defer func() { stop(); f.must(<-ended) }()
+	wait := func(what string) {
+		t.Helper()
+		select {
+		case <-woken:
+		case <-time.After(20 * time.Second):
+			t.Fatalf("%s: nothing is reconciled", what)
+		}
+	}
+	wait("at the start")
+	informer, err := informers.FakeInformerFor(ctx, &storagev1.VolumeAttachment{})
+	f.must(err)
+	informer.Add(&storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: storagev1.VolumeAttachmentSpec{Attacher: profile.Driver}})
+	wait("a volume is attached")
+}

@@ -1,0 +1,110 @@
+package workloads
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/cluster"
+	"github.com/fairlead-io/fairlead/storage"
+)
+
+const (
+	// brakeWindow is the time in which evictions are counted.
+	brakeWindow = time.Minute
+	// alwaysAllowed in a window, so that a small cluster is not stopped by a few.
+	alwaysAllowed = 10
+	// countFor is how long a count of the workloads is used.
+	countFor = 10 * time.Second
+)
+
+// brake stops evictions when there are too many. What it counts is forgotten
+// with the process; that it has stopped is kept on the NetworkRollout.
+type brake struct {
+	mu        sync.Mutex
+	evictions []time.Time
+	workloads int
+	counted   time.Time
+}
+
+// allows tells whether one more eviction is within the share of the workloads,
+// and counts it. count is asked only when that matters.
+func (b *brake) allows(now time.Time, percent int, count func() (int, error)) (bool, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for len(b.evictions) > 0 && !now.Before(b.evictions[0].Add(brakeWindow)) {
+		b.evictions = b.evictions[1:]
+	}
+	if len(b.evictions) >= alwaysAllowed {
+		if b.counted.IsZero() || !now.Before(b.counted.Add(countFor)) {
+			var err error
+			if b.workloads, err = count(); err != nil {
+				return false, err
+			}
+			b.counted = now
+		}
+		if len(b.evictions)*100 >= b.workloads*percent {
+			return false, nil
+		}
+	}
+	b.evictions = append(b.evictions, now)
+	return true, nil
+}
+
+// giveBack an eviction that did not take place.
+func (b *brake) giveBack() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.evictions = b.evictions[:max(0, len(b.evictions)-1)]
+}
+
+// release begins a new count: an operator has told the controller to go on.
+func (b *brake) release() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.evictions = nil
+}
+
+// workloads are the pods that use shared volumes, or more: a volume that is
+// attached to a node is used there at least once.
+func (r *Reconciler) workloads(ctx context.Context) (int, error) {
+	volumes, err := r.Cached.Volumes(ctx)
+	if err != nil {
+		return 0, err
+	}
+	n := 0
+	for _, v := range volumes {
+		if v.Shared {
+			n += max(len(v.Nodes), len(v.Workloads))
+		}
+	}
+	return n, nil
+}
+
+// pause stops all restarts until an operator removes the annotation.
+func (r *Reconciler) pause(ctx context.Context) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"annotations": map[string]string{storage.RestartsAnnotation: storage.RestartsPaused},
+	}})
+	if err != nil {
+		return fmt.Errorf("pausing restarts: %w", err)
+	}
+	key := cluster.RolloutKey(r.Profile)
+	rollout := &v1alpha1.NetworkRollout{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+	if err := r.Client.Patch(ctx, rollout, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		return fmt.Errorf("pausing restarts: %w", err)
+	}
+	r.Log.Error("paused restarts of workloads", "percent", r.MaxPercent)
+	r.Events.Eventf(rollout, nil, corev1.EventTypeWarning, "RestartsPaused", "Evict",
+		"more than %d%% of the workloads with RWX volumes were to be restarted within a minute: no more are until annotation %s is removed from NetworkRollout %s",
+		r.MaxPercent, storage.RestartsAnnotation, key.Name)
+	return nil
+}

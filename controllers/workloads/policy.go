@@ -1,0 +1,76 @@
+package workloads
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/cluster"
+	"github.com/fairlead-io/fairlead/settings"
+	"github.com/fairlead-io/fairlead/storage"
+)
+
+// policy gathers what does not depend on the node.
+func (r *Reconciler) policy(ctx context.Context) (storage.Restarts, error) {
+	rollout, err := r.Cached.RolloutObject(ctx)
+	if err != nil {
+		return storage.Restarts{}, err
+	}
+	record, err := cluster.RecordOf(rollout)
+	if err != nil {
+		return storage.Restarts{}, err
+	}
+	own, system, err := r.Cached.Values(ctx)
+	if err != nil {
+		return storage.Restarts{}, err
+	}
+	mounting, err := r.mounting(ctx, rollout, settings.MountPlace(system, r.Profile))
+	if err != nil {
+		return storage.Restarts{}, err
+	}
+	values := settings.Resolve(own, system, r.Profile.Name)
+	return storage.Restarts{
+		Driver: r.Profile.Driver,
+		// A value that is neither true nor false is off: a typing error restarts no pod.
+		Enabled:   values[settings.AutoDeletePod].Text == "true",
+		Blacklist: settings.Kinds(values[settings.AutoDeletePodBlacklist].Text),
+		Applied:   record.Clients, Mounting: mounting,
+		Paused:     rollout.Annotations[storage.RestartsAnnotation] == storage.RestartsPaused,
+		DeadMounts: r.DeadMounts, OnRequest: r.OnRequest, Now: r.Clock.Now(),
+	}, nil
+}
+
+// mounting is where clients mount volumes and since when. A change is written
+// down before anybody is judged by it, so that the next leader knows it too.
+func (r *Reconciler) mounting(ctx context.Context, cached *v1alpha1.NetworkRollout, place storage.MountPlace) (storage.Mounting, error) {
+	known := cluster.MountingOf(cached)
+	if known.Next(place, time.Time{}) == known {
+		return known, nil
+	}
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		var rollout v1alpha1.NetworkRollout
+		if err := r.Live.Get(ctx, client.ObjectKeyFromObject(cached), &rollout); err != nil {
+			return err
+		}
+		before := cluster.MountingOf(&rollout)
+		if known = before.Next(place, r.Clock.Now().Truncate(time.Microsecond)); known == before {
+			return nil
+		}
+		cluster.SetMounting(&rollout, known)
+		return r.Client.Status().Update(ctx, &rollout)
+	})
+	if err != nil {
+		return known, fmt.Errorf("writing down where CSI plugin pods mount volumes: %w", err)
+	}
+	return known, nil
+}
+
+// policyKey changes when pods have to be judged again. The time is no part of it.
+func policyKey(p storage.Restarts) string {
+	return fmt.Sprint(p.Enabled, strings.Join(p.Blacklist, ";"), p.Applied, p.OnRequest, p.Paused, p.Mounting.Place, p.Mounting.Since.UnixMicro())
+}

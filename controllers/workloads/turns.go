@@ -1,0 +1,64 @@
+package workloads
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const (
+	// turn is how long after one pod of a controller the next is evicted.
+	turn = 10 * time.Second
+	// eventEvery is how often a controller gets the event that its pods are restarted.
+	eventEvery = 10 * time.Minute
+)
+
+// turns keep the pods of one controller from being restarted all at once. They
+// are forgotten with the process.
+type turns struct {
+	mu      sync.Mutex
+	byOwner map[types.UID]lastTurn
+}
+
+type lastTurn struct{ evicted, told time.Time }
+
+// take is how long the pod's controller has to wait for its turn; 0 takes it.
+func (t *turns) take(owner types.UID, now time.Time) time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for uid, last := range t.byOwner {
+		if !now.Before(last.evicted.Add(turn)) && !now.Before(last.told.Add(eventEvery)) {
+			delete(t.byOwner, uid)
+		}
+	}
+	last := t.byOwner[owner]
+	if wait := last.evicted.Add(turn).Sub(now); wait > 0 {
+		return wait
+	}
+	last.evicted = now
+	t.byOwner[owner] = last
+	return 0
+}
+
+// giveBack a turn in which nothing was evicted.
+func (t *turns) giveBack(owner types.UID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	last := t.byOwner[owner]
+	last.evicted = time.Time{}
+	t.byOwner[owner] = last
+}
+
+// tell whether the controller is due for an event, and count it as told.
+func (t *turns) tell(owner types.UID, now time.Time) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	last := t.byOwner[owner]
+	if now.Before(last.told.Add(eventEvery)) {
+		return false
+	}
+	last.told = now
+	t.byOwner[owner] = last
+	return true
+}

@@ -1,0 +1,60 @@
+package workloads
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fairlead-io/fairlead/storage"
+)
+
+// patience is how long a node may have no client that mounts before it is told.
+const patience = 2 * time.Minute
+
+// waiting is a node whose dead mounts are not looked for.
+type waiting struct {
+	since time.Time
+	told  string
+}
+
+// wait for a client of the node that mounts. It returns when to look again.
+func (r *Reconciler) wait(node string, clients []storage.Client, reason string, policy storage.Restarts) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	w := r.waiting[node]
+	if w.since.IsZero() {
+		w.since = policy.Now
+	}
+	defer func() { r.waiting[node] = w }()
+	if left := w.since.Add(patience).Sub(policy.Now); left > 0 {
+		return left
+	}
+	r.metrics.waiting(node, reason)
+	if w.told == reason {
+		return 0 // its end is an event
+	}
+	w.told = reason
+	event, why := "NoReadyClient", "no CSI plugin pod is Ready"
+	if !policy.Applied.IsZero() {
+		why = fmt.Sprintf("no CSI plugin pod is Ready with an address that Multus reports on %s", policy.Applied.Network)
+	}
+	if reason == storage.ReasonSeveralClients {
+		event, why = "SeveralClients", "there are several CSI plugin pods: which of them mounted what can't be told"
+	}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.Profile.Namespace, Name: clients[0].Pod, UID: types.UID(clients[0].UID)}}
+	r.Log.Warn("a node waits for its client", "node", node, "reason", reason, "since", w.since)
+	r.Events.Eventf(pod, nil, corev1.EventTypeWarning, event, "Look",
+		"on node %s %s, for more than %s: workloads whose mount died are not restarted there", node, why, patience)
+	return 0
+}
+
+// waited ends the wait.
+func (r *Reconciler) waited(node string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.waiting, node)
+	r.metrics.waiting(node, "")
+}

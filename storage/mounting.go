@@ -1,0 +1,84 @@
+package storage
+
+import "time"
+
+// MountPlace says in whose network namespace clients mount shared volumes.
+type MountPlace string
+
+// Places. The zero MountPlace is not known.
+const (
+	// InClient: in the client's, so that mounts die with the client.
+	InClient MountPlace = "Client"
+	// InHost: in the node's, where mounts outlive clients.
+	InHost MountPlace = "Host"
+	// InEither: in the client's, but a pod shares the mount that its node has of
+	// the volume already, and the place of that one may be another.
+	InEither MountPlace = "ClientOrHost"
+)
+
+// Mounting says where clients mount, and since when. Longhorn goes by the values
+// of its settings, applied or not, so the place changes with the values.
+type Mounting struct {
+	Place MountPlace
+	// Since is when the place was first seen.
+	Since time.Time
+	// Before is the place before Since; "" is not known.
+	Before MountPlace
+}
+
+// Next is the mounting after another look.
+func (m Mounting) Next(place MountPlace, now time.Time) Mounting {
+	if place == "" || place == m.Place {
+		return m
+	}
+	return Mounting{Place: place, Since: now, Before: m.Place}
+}
+
+// fate of a mount when the network namespace of its client goes.
+type fate int
+
+const (
+	outlives fate = iota
+	dies
+	mayDie
+)
+
+// fateOnClusterNetwork of a volume whose server is on the cluster network. It is
+// reached from client and node alike, so only the place tells where the mount is.
+// Only what was surely mounted in the client is said to die: a change of the
+// place is seen a moment after the fact.
+func (m Mounting) fateOnClusterNetwork(w Workload) fate {
+	place := MountPlace("")
+	switch {
+	case m.after(w):
+		place = m.Place
+	case m.before(w):
+		place = m.Before
+	}
+	switch {
+	case m.Place == "" || m.Place == InHost && m.Before == "":
+		return outlives // nothing was ever seen but the node's
+	case place == InHost:
+		return outlives
+	case place == InClient && m.Place == InClient && m.after(w):
+		return dies
+	}
+	return mayDie
+}
+
+// fateOnNetwork of a volume whose server is on a network of its own. Clients
+// reach it there; a node seldom does, so that takes evidence.
+func (m Mounting) fateOnNetwork(w Workload) fate {
+	if m.Place == InHost && m.Before != "" && !m.before(w) {
+		return mayDie
+	}
+	return dies
+}
+
+// after tells whether the workload was surely mounted since the place is what it is.
+func (m Mounting) after(w Workload) bool { return !w.Began.IsZero() && !w.Began.Before(m.Since) }
+
+// before tells whether it was surely mounted before. Times of pods are cut to the second.
+func (m Mounting) before(w Workload) bool {
+	return !w.Mounted.IsZero() && !w.Mounted.Add(time.Second).After(m.Since)
+}
