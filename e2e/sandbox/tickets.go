@@ -20,8 +20,12 @@ func (l Longhorn) createTickets(ctx context.Context, volume string) error {
 
 // takeTicket follows ControllerPublishVolume in csi/controller_server.go: the volume is asked for before it is attached.
 func (l Longhorn) takeTicket(ctx context.Context, volume, node string) error {
-	id := fmt.Sprintf("csi-%x", sha256.Sum256([]byte(volume+storage.Longhorn().Driver+node)))
-	return l.patchTickets(ctx, volume, ticket(id, "csi-attacher", node))
+	return l.patchTickets(ctx, volume, ticket(TicketID(volume, node), "csi-attacher", node))
+}
+
+// TicketID is how the CSI driver names its ticket (generateAttachmentID in csi/controller_server.go).
+func TicketID(volume, node string) string {
+	return fmt.Sprintf("csi-%x", sha256.Sum256([]byte(volume+storage.Longhorn().Driver+node)))
 }
 
 // takeServerTicket follows createShareManagerAttachmentTicket in controller/share_manager_controller.go: the volume is attached
