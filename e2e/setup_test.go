@@ -134,11 +134,12 @@ func (c *cluster) runComponents(lh sandbox.Longhorn) (stop func()) {
 	return c.runUntilStopped(lh.RunComponents)
 }
 
-// seedLonghorn installs Longhorn and runs its endpoint controller as long as the test.
+// seedLonghorn installs Longhorn and runs its controllers of shared volumes as long as the test.
 func (c *cluster) seedLonghorn() {
 	c.t.Helper()
 	c.must(c.SeedLonghorn(c.t.Context()))
 	c.runUntilStopped(c.Longhorn().RunEndpoints)
+	c.runUntilStopped(c.Longhorn().RunShareManagers)
 }
 
 // runUntilStopped runs a part of Longhorn until the returned function is called, or the test ends.
