@@ -129,3 +129,7 @@ func (proxy) SnapshotPurge(context.Context, *rpc.EngineSnapshotPurgeRequest) (*e
 func (proxy) ReplicaRemove(context.Context, *rpc.EngineReplicaRemoveRequest) (*emptypb.Empty, error) {
 	return &emptypb.Empty{}, nil
 }
+
+func (proxy) CleanupBackupMountPoints(context.Context, *emptypb.Empty) (*emptypb.Empty, error) {
+	return &emptypb.Empty{}, nil
+}
