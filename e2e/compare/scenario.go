@@ -11,6 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/e2e/sandbox"
+	"github.com/fairlead-io/fairlead/storage"
 )
 
 // Node that volumes are attached on: the real manager runs on one node.
@@ -60,10 +63,11 @@ const (
 	rwxSetting     = "storage-network-for-rwx-volume-enabled"
 )
 
-// Step is the name of a step, and what was there at its end.
+// Step is the name of a step, what was there at its end, and what Longhorn wrote in it, by lanes.
 type Step struct {
 	Name    string
 	Objects []*unstructured.Unstructured
+	Writes  map[string]any
 }
 
 type run struct {
@@ -73,19 +77,27 @@ type run struct {
 	wakes     int
 }
 
-// Run goes through the scenario, on a cluster with Longhorn and nothing else.
-func Run(ctx context.Context, c client.Client, namespace string, longhorn Longhorn) ([]Step, error) {
-	r := &run{Longhorn: longhorn, client: c, namespace: namespace}
+// Run goes through the scenario, on a cluster that records all writes and has Longhorn and nothing else.
+func Run(ctx context.Context, s *sandbox.Sandbox, longhorn Longhorn) ([]Step, error) {
+	r := &run{Longhorn: longhorn, client: s.Client, namespace: storage.Longhorn().Namespace}
 	var done []Step
-	for _, s := range steps() {
-		if err := s.do(r, ctx); err != nil {
-			return done, fmt.Errorf("step %s: %w", s.name, err)
+	writes, err := s.ReadWrites() // what was written before is no step
+	if err != nil {
+		return nil, err
+	}
+	for _, step := range steps() {
+		read := len(writes)
+		if err := step.do(r, ctx); err != nil {
+			return done, fmt.Errorf("step %s: %w", step.name, err)
 		}
 		objects, err := r.settled(ctx)
 		if err != nil {
-			return done, fmt.Errorf("step %s: %w", s.name, err)
+			return done, fmt.Errorf("step %s: %w", step.name, err)
 		}
-		done = append(done, Step{Name: s.name, Objects: objects})
+		if writes, err = s.ReadWrites(); err != nil {
+			return done, err
+		}
+		done = append(done, Step{Name: step.name, Objects: objects, Writes: order(writes[read:], r.namespace)})
 	}
 	return done, nil
 }

@@ -72,8 +72,8 @@ func (l Longhorn) followOnce(ctx context.Context, list client.ObjectList, names 
 	defer events.Stop()
 	for event := range events.ResultChan() {
 		o, ok := event.Object.(client.Object)
-		if !ok || event.Type == watch.Deleted {
-			continue
+		if !ok || event.Type == watch.Deleted || o.GetDeletionTimestamp() != nil {
+			continue // a pod that terminates is still in Longhorn's cache, and changes nothing
 		}
 		for _, owner := range o.GetOwnerReferences() {
 			if owner.Kind != "ShareManager" {

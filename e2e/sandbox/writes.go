@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -66,8 +67,10 @@ type auditEvent struct {
 	Verb           string
 	UserAgent      string
 	User           struct{ Username string }
-	ObjectRef      struct{ Resource, Subresource, Namespace, Name string }
-	ResponseStatus struct {
+	// ImpersonatedUser is whom the user asked for, if it is another.
+	ImpersonatedUser struct{ Username string }
+	ObjectRef        struct{ Resource, Subresource, Namespace, Name string }
+	ResponseStatus   struct {
 		Code    int
 		Message string
 	}
@@ -97,7 +100,7 @@ func parseWrites(in io.Reader) ([]Write, error) {
 
 func (e auditEvent) write(versions map[string]string) Write {
 	w := Write{
-		At: e.StageTimestamp, User: e.User.Username, Agent: e.UserAgent, Verb: e.Verb, Code: e.ResponseStatus.Code,
+		At: e.StageTimestamp, User: cmp.Or(e.ImpersonatedUser.Username, e.User.Username), Agent: e.UserAgent, Verb: e.Verb, Code: e.ResponseStatus.Code,
 		Resource: e.ObjectRef.Resource, Namespace: e.ObjectRef.Namespace, Name: e.ObjectRef.Name,
 		Request: e.RequestObject, Response: e.ResponseObject, Message: e.ResponseStatus.Message,
 	}
