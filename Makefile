@@ -59,13 +59,17 @@ coredns: ## Build CoreDNS into the cache (a minute or two, once; says so if it d
 csiaddons: ## Build csi-addons into the cache (a few minutes, once; says so if it does)
 	@cd e2e/csiaddons && go run -trimpath ./ensure >/dev/null
 
+.PHONY: longhorn
+longhorn: ## Build longhorn-manager into the cache (four minutes, once; says so if it does)
+	@cd e2e/longhorn && go run -trimpath ./ensure >/dev/null
+
 .PHONY: test
-test: test-unit test-controlplane test-e2e ## Pass all tests
+test: test-unit test-controlplane test-longhorn test-e2e ## Pass all tests
 
 .PHONY: test-unit
 test-unit: ## Tests that need no cluster
 	@$(if $(RACE),,echo "no C compiler: running without the race detector")
-	$(WITH_RACE) go test $(RACE) $$(go list ./... | grep -v /e2e$$)
+	$(WITH_RACE) go test $(RACE) $$(go list ./... | grep -v -e /e2e$$ -e /e2e/beside$$)
 	cd e2e/csiaddons && go test -trimpath ./endpoint
 
 .PHONY: test-controlplane
@@ -82,6 +86,15 @@ test-e2e: control-plane coredns csiaddons $(BIN)/fairlead ## End to end, on the 
 	  echo "what failed, without the logs (with them: $(BIN)/e2e.log):"; \
 	  awk '/^(panic:|FAIL| *--- FAIL: | +[a-z_]+_test\.go:[0-9]+: )/ { said = 1; print; next } /^ +[{]/ || !/^        / { said = 0 } said' \
 	    $(BIN)/e2e.log | cut -c1-500; exit 1; }
+
+# Run as a program, since go test would hide why it cannot run.
+.PHONY: test-longhorn
+test-longhorn: control-plane longhorn $(BIN)/fairlead ## Beside Longhorn's own manager; root and Linux. One: LONGHORN="-test.run Settle -test.v"
+	@mkdir -p $(BIN)
+	$(WITH_RACE) go build $(RACE) -ldflags "$(LDFLAGS)" -o $(BIN)/fairlead-test ./cmd/fairlead
+	go test -c -o $(BIN)/beside.test ./e2e/beside
+	@echo "testing beside longhorn-manager, in namespaces of their own"
+	cd e2e/beside && FAIRLEAD_BINARY=$(BIN)/fairlead-test $(BIN)/beside.test -test.timeout 60m $(LONGHORN)
 
 .PHONY: e2e-ceph
 e2e-ceph: ## Fencing on a real Ceph of this machine; root and Debian's ceph packages, CEPH="-6 -slow"
@@ -119,7 +132,7 @@ generate: ## Write generated code and manifests anew
 	$(TOOL) controller-gen crd paths=./api/v1alpha1 output:crd:dir=manifests/crds
 	go run ./manifests/generate manifests
 
-# CoreDNS and csi-addons are vetted with the flags they are built with: then both share one build cache.
+# CoreDNS, csi-addons and Longhorn are vetted with the flags they are built with: then they share one build cache.
 .PHONY: lint
 lint: ## gofmt, vet, staticcheck, tidy modules, generated code up to date
 	@unformatted=$$(git ls-files -co --exclude-standard '*.go' | xargs gofmt -l); \
@@ -128,11 +141,13 @@ lint: ## gofmt, vet, staticcheck, tidy modules, generated code up to date
 	cd e2e/controlplane && go vet ./...
 	cd e2e/coredns && go vet -trimpath ./...
 	cd e2e/csiaddons && go vet -trimpath ./...
+	cd e2e/longhorn && go vet -trimpath ./...
 	$(TOOL) staticcheck ./...
 	go mod tidy -diff
 	cd e2e/controlplane && go mod tidy -diff
 	cd e2e/coredns && go mod tidy -diff
 	cd e2e/csiaddons && go mod tidy -diff
+	cd e2e/longhorn && go mod tidy -diff
 	@before=$$(git status --porcelain; git diff | sha1sum); $(MAKE) --no-print-directory -s generate; \
 	  after=$$(git status --porcelain; git diff | sha1sum); \
 	  if [ "$$before" != "$$after" ]; then echo "generated files are not up to date: run make generate and commit"; git status --short; exit 1; fi

@@ -12,7 +12,7 @@ import (
 // TestStandInIsLikeRecordedLonghorn holds the stand-in for Longhorn against what the real manager left at each step of
 // the same scenario. `make test-longhorn` holds the record against the real manager.
 func TestStandInIsLikeRecordedLonghorn(t *testing.T) {
-	c := newControlPlane(t, options{})
+	c := newControlPlane(t, options{auditWrites: true})
 	c.seedLonghorn()
 	lh := c.Longhorn().RestartIdle()
 	c.runComponents(lh)
@@ -23,7 +23,7 @@ func TestStandInIsLikeRecordedLonghorn(t *testing.T) {
 			c.kubectl("cordon", node)
 		}
 	}
-	run, err := compare.Run(t.Context(), c.Client, namespace, standIn{lh})
+	run, err := compare.Run(t.Context(), c.Sandbox, standIn{lh})
 	c.must(err)
 	if folder := os.Getenv("FAIRLEAD_LIKENESS"); folder != "" {
 		c.must(compare.Write(folder, run)) // to look at

@@ -65,6 +65,8 @@ type options struct {
 	// nodes of the cluster; 3 if nothing is said. fastNodeLoss: Kubernetes notices in seconds that one is lost.
 	nodes        int
 	fastNodeLoss bool
+	// auditWrites records all writes.
+	auditWrites bool
 	// binary is an environment variable that names the binary; by default FAIRLEAD_BINARY.
 	binary string
 }
@@ -110,7 +112,7 @@ func newControlPlane(t *testing.T, o options) *cluster {
 	}
 	binary := os.Getenv(o.binary)
 	out := &output{}
-	s, err := sandbox.Start(t.Context(), sandbox.Options{Dir: t.TempDir(), Nodes: o.nodes, FastNodeLoss: o.fastNodeLoss, LonghornVersion: o.longhorn, ClusterDomain: o.clusterDomain, Fairlead: binary, Duties: o.duties, Fencing: o.fencing, ControllerArgs: o.controllerArgs, Out: out})
+	s, err := sandbox.Start(t.Context(), sandbox.Options{Dir: t.TempDir(), Nodes: o.nodes, FastNodeLoss: o.fastNodeLoss, LonghornVersion: o.longhorn, AuditWrites: o.auditWrites, ClusterDomain: o.clusterDomain, Fairlead: binary, Duties: o.duties, Fencing: o.fencing, ControllerArgs: o.controllerArgs, Out: out})
 	if err != nil {
 		t.Fatalf("starting the control plane: %v\n%s", err, out)
 	}
@@ -134,11 +136,12 @@ func (c *cluster) runComponents(lh sandbox.Longhorn) (stop func()) {
 	return c.runUntilStopped(lh.RunComponents)
 }
 
-// seedLonghorn installs Longhorn and runs its endpoint controller as long as the test.
+// seedLonghorn installs Longhorn and runs its controllers of shared volumes as long as the test.
 func (c *cluster) seedLonghorn() {
 	c.t.Helper()
 	c.must(c.SeedLonghorn(c.t.Context()))
 	c.runUntilStopped(c.Longhorn().RunEndpoints)
+	c.runUntilStopped(c.Longhorn().RunShareManagers)
 }
 
 // runUntilStopped runs a part of Longhorn until the returned function is called, or the test ends.

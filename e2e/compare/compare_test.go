@@ -1,12 +1,15 @@
 package compare
 
 import (
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"github.com/fairlead-io/fairlead/e2e/sandbox"
 )
 
 func object(t *testing.T, text string) *unstructured.Unstructured {
@@ -67,7 +70,10 @@ func TestStepsAreReadAsWritten(t *testing.T) {
 	a := object(t, "{kind: Service, metadata: {name: a}, spec: {ports: [{port: 2049}]}}")
 	changed := object(t, "{kind: Service, metadata: {name: a}, spec: {ports: [{port: 2050}]}}")
 	b := object(t, "{kind: Service, metadata: {name: b}}")
-	steps := []Step{{"1", []*unstructured.Unstructured{a, b}}, {"2", []*unstructured.Unstructured{changed}}, {"3", []*unstructured.Unstructured{changed, b}}}
+	steps := []Step{
+		{Name: "1", Objects: []*unstructured.Unstructured{a, b}, Writes: map[string]any{"a": []any{"create services/a"}}},
+		{Name: "2", Objects: []*unstructured.Unstructured{changed}}, {Name: "3", Objects: []*unstructured.Unstructured{changed, b}},
+	}
 	folder := t.TempDir()
 	if err := Write(folder, steps); err != nil {
 		t.Fatal(err)
@@ -91,4 +97,27 @@ func TestStepsAreReadAsWritten(t *testing.T) {
 
 func differences(a, b *unstructured.Unstructured) []string {
 	return Differences([]*unstructured.Unstructured{a}, []*unstructured.Unstructured{b})
+}
+
+func TestWritesOfLonghornAreOrderedByLane(t *testing.T) {
+	const manager = "system:serviceaccount:longhorn-system:longhorn-service-account"
+	write := func(user, verb, resource, name string, changed bool) sandbox.Write {
+		return sandbox.Write{
+			User: user, Verb: verb, Resource: resource, Namespace: "longhorn-system", Name: name, Changed: changed,
+			Response: []byte(`{"status":{"applied":true}}`),
+		}
+	}
+	got := order([]sandbox.Write{
+		write(manager, "delete", "services", "pvc-1", true), write("admin", "update", "services", "pvc-1", true),
+		write(manager, "patch", "settings/status", "storage-network", true), write(manager, "create", "services", "pvc-1", true),
+		write(manager, "update", "daemonsets", "longhorn-csi-plugin", false), write(manager, "create", "pods", "share-manager-pvc-1", true),
+		write(manager, "create", "pods", "instance-manager-1", true),
+	}, "longhorn-system")
+	want := map[string]any{
+		"pvc-1":    []any{"delete services/pvc-1", "create services/pvc-1", "create pods/share-manager-pvc-1"},
+		"settings": []any{"update settings/status/storage-network applied=true"},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %v\nwant %v", got, want)
+	}
 }

@@ -36,7 +36,8 @@ func byID(objects []*unstructured.Unstructured) map[string]any {
 }
 
 func union(a, b map[string]any) map[string]any {
-	all := maps.Clone(a)
+	all := map[string]any{}
+	maps.Copy(all, a)
 	maps.Copy(all, b)
 	return all
 }

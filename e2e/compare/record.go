@@ -15,6 +15,7 @@ import (
 
 // file is what changed with a step: objects as they are now, and the names of those that are gone.
 type file struct {
+	Writes  map[string]any   `json:"writes,omitempty"`
 	Changed []map[string]any `json:"changed,omitempty"`
 	Gone    []string         `json:"gone,omitempty"`
 }
@@ -26,7 +27,7 @@ func Write(folder string, steps []Step) error {
 	}
 	before := map[string]any{}
 	for _, s := range steps {
-		var f file
+		f := file{Writes: s.Writes}
 		now := byID(s.Objects)
 		for _, o := range s.Objects {
 			if !reflect.DeepEqual(before[id(o)], any(o.Object)) {
@@ -70,7 +71,7 @@ func Read(folder string) ([]Step, error) {
 			return nil, fmt.Errorf("reading %s: %w", name, err)
 		}
 		objects = f.after(objects)
-		steps = append(steps, Step{Name: strings.TrimSuffix(filepath.Base(name), ".yaml"), Objects: objects})
+		steps = append(steps, Step{Name: strings.TrimSuffix(filepath.Base(name), ".yaml"), Objects: objects, Writes: f.Writes})
 	}
 	return steps, nil
 }
@@ -98,7 +99,9 @@ func Compare(recorded, found []Step, allowed Allowed) string {
 		fmt.Fprintf(&text, "%d steps are recorded, %d were run\n", len(recorded), len(found))
 	}
 	for i := range min(len(recorded), len(found)) {
-		for _, line := range Differences(recorded[i].Objects, found[i].Objects) {
+		lines := Differences(recorded[i].Objects, found[i].Objects)
+		lines = append(lines, differ("Writes", "", union(nil, recorded[i].Writes), union(nil, found[i].Writes))...)
+		for _, line := range lines {
 			if !allowed.has(line) {
 				fmt.Fprintf(&text, "%s: %s\n", found[i].Name, line)
 			}

@@ -11,6 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/e2e/sandbox"
+	"github.com/fairlead-io/fairlead/storage"
 )
 
 // Node that volumes are attached on: the real manager runs on one node.
@@ -29,29 +32,27 @@ type Longhorn interface {
 // step of the scenario, and what has been done when it is over.
 type step struct {
 	name string
-	do   func(context.Context, *run) error
+	do   func(*run, context.Context) error
 }
 
 // steps go through the networks of RWX volumes, with a volume that is attached and one that is made while the change waits.
 func steps() []step {
 	const old, added = "pvc-old", "pvc-new"
 	return []step{
-		{"1-installed", func(context.Context, *run) error { return nil }},
-		{"2-attached", func(ctx context.Context, r *run) error {
+		// Longhorn leaves network settings unapplied until the CSI plugin is there and something wakes it.
+		{"1-installed", (*run).wake},
+		{"2-attached", func(r *run, ctx context.Context) error {
 			return errors.Join(r.CreateVolume(ctx, old), r.CreateVolume(ctx, added), r.Attach(ctx, old))
 		}},
-		{"3-change-waits", func(ctx context.Context, r *run) error {
+		{"3-change-waits", func(r *run, ctx context.Context) error {
 			return errors.Join(r.set(ctx, storageNetwork, "kube-system/storage-net"), r.set(ctx, rwxSetting, "true"),
 				r.waitApplied(ctx, storageNetwork, false), r.waitApplied(ctx, rwxSetting, false))
 		}},
-		{"4-attached-while-it-waits", func(ctx context.Context, r *run) error { return r.Attach(ctx, added) }},
-		{"5-detached", func(ctx context.Context, r *run) error { return errors.Join(r.Detach(ctx, old), r.Detach(ctx, added)) }},
-		{"6-applied", func(ctx context.Context, r *run) error {
-			return errors.Join(r.touch(ctx, storageNetwork), r.touch(ctx, rwxSetting),
-				r.waitApplied(ctx, storageNetwork, true), r.waitApplied(ctx, rwxSetting, true))
-		}},
-		{"7-attached-on-the-network", func(ctx context.Context, r *run) error { return r.Attach(ctx, old) }},
-		{"8-components", func(ctx context.Context, r *run) error {
+		{"4-attached-while-it-waits", func(r *run, ctx context.Context) error { return r.Attach(ctx, added) }},
+		{"5-detached", func(r *run, ctx context.Context) error { return errors.Join(r.Detach(ctx, old), r.Detach(ctx, added)) }},
+		{"6-applied", (*run).wake},
+		{"7-attached-on-the-network", func(r *run, ctx context.Context) error { return r.Attach(ctx, old) }},
+		{"8-components", func(r *run, ctx context.Context) error {
 			return errors.Join(r.Detach(ctx, old), r.set(ctx, "taint-toleration", "disk=slow:NoSchedule"), r.waitApplied(ctx, "taint-toleration", true))
 		}},
 	}
@@ -62,31 +63,41 @@ const (
 	rwxSetting     = "storage-network-for-rwx-volume-enabled"
 )
 
-// Step is the name of a step, and what was there at its end.
+// Step is the name of a step, what was there at its end, and what Longhorn wrote in it, by lanes.
 type Step struct {
 	Name    string
 	Objects []*unstructured.Unstructured
+	Writes  map[string]any
 }
 
 type run struct {
 	Longhorn
 	client    client.Client
 	namespace string
+	wakes     int
 }
 
-// Run goes through the scenario, on a cluster with Longhorn and nothing else.
-func Run(ctx context.Context, c client.Client, namespace string, longhorn Longhorn) ([]Step, error) {
-	r := &run{Longhorn: longhorn, client: c, namespace: namespace}
+// Run goes through the scenario, on a cluster that records all writes and has Longhorn and nothing else.
+func Run(ctx context.Context, s *sandbox.Sandbox, longhorn Longhorn) ([]Step, error) {
+	r := &run{Longhorn: longhorn, client: s.Client, namespace: storage.Longhorn().Namespace}
 	var done []Step
-	for _, s := range steps() {
-		if err := s.do(ctx, r); err != nil {
-			return done, fmt.Errorf("step %s: %w", s.name, err)
+	writes, err := s.ReadWrites() // what was written before is no step
+	if err != nil {
+		return nil, err
+	}
+	for _, step := range steps() {
+		read := len(writes)
+		if err := step.do(r, ctx); err != nil {
+			return done, fmt.Errorf("step %s: %w", step.name, err)
 		}
 		objects, err := r.settled(ctx)
 		if err != nil {
-			return done, fmt.Errorf("step %s: %w", s.name, err)
+			return done, fmt.Errorf("step %s: %w", step.name, err)
 		}
-		done = append(done, Step{Name: s.name, Objects: objects})
+		if writes, err = s.ReadWrites(); err != nil {
+			return done, err
+		}
+		done = append(done, Step{Name: step.name, Objects: objects, Writes: order(writes[read:], r.namespace)})
 	}
 	return done, nil
 }
@@ -121,9 +132,15 @@ func (r *run) set(ctx context.Context, name, value string) error {
 	return r.patch(ctx, name, fmt.Sprintf(`{"value":%q}`, value))
 }
 
-// touch is any write to a setting: it wakes Longhorn's controller.
-func (r *run) touch(ctx context.Context, name string) error {
-	return r.patch(ctx, name, `{"metadata":{"annotations":{"test.fairlead.io/touched":"true"}}}`)
+// wake writes something to the network settings, and waits until Longhorn has applied them.
+func (r *run) wake(ctx context.Context) error {
+	r.wakes++
+	for _, name := range []string{storageNetwork, rwxSetting} {
+		if err := r.patch(ctx, name, fmt.Sprintf(`{"metadata":{"annotations":{"test.fairlead.io/wakes":"%d"}}}`, r.wakes)); err != nil {
+			return err
+		}
+	}
+	return errors.Join(r.waitApplied(ctx, storageNetwork, true), r.waitApplied(ctx, rwxSetting, true))
 }
 
 func (r *run) patch(ctx context.Context, name, patch string) error {

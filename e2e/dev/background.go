@@ -115,7 +115,7 @@ func serve(ctx context.Context) error {
 		return errors.Join(err, s.Stop())
 	}
 	var longhorn sync.WaitGroup
-	for _, run := range []func(context.Context){s.Longhorn().RunComponents, s.Longhorn().RunEndpoints, s.Longhorn().FollowAttachments} {
+	for _, run := range []func(context.Context){s.Longhorn().RunComponents, s.Longhorn().RunEndpoints, s.Longhorn().RunShareManagers, s.Longhorn().FollowAttachments} {
 		longhorn.Go(func() { run(ctx) })
 	}
 	longhorn.Wait()

@@ -41,6 +41,7 @@ func demo(ctx context.Context) (err error) {
 	defer stop()
 	go s.Longhorn().RunComponents(running)
 	go s.Longhorn().RunEndpoints(running)
+	go s.Longhorn().RunShareManagers(running)
 	t.kubectl = s.Kubectl
 	t.kubeconfig = s.State.Kubeconfig
 	t.say("Installing Fairlead from manifests/overlays/cert-manager: 2 webhook replicas, 2 controllers (one leads)")

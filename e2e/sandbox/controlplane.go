@@ -58,6 +58,9 @@ func startControlPlane(ctx context.Context, root string, o Options) (*controlPla
 	if o.Audit {
 		args = append(args, "--audit-group", "system:serviceaccounts:"+webhook.Namespace)
 	}
+	if o.AuditWrites {
+		args = append(args, "--audit-writes")
+	}
 	cmd := exec.Command(binary, args...) // not by ctx: it is stopped in order, by stop
 	cmd.Stdout, cmd.Stderr = o.Out, o.Out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C reaches it through us, in order

@@ -5,6 +5,7 @@ import (
 	"crypto/sha512"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -104,8 +106,8 @@ func disruptionBudget(im *unstructured.Unstructured) *policyv1.PodDisruptionBudg
 	}
 }
 
-// instanceManagerPod follows createInstanceManagerPodSpec, but for what it mounts
-// of the host. It is nil where Longhorn makes none: on a cordoned node.
+// instanceManagerPod follows createInstanceManagerPodSpec in controller/instance_manager_controller.go.
+// It is nil where Longhorn makes none: on a cordoned node.
 func instanceManagerPod(im *unstructured.Unstructured, s *survey) (*corev1.Pod, error) {
 	name, engine := text(im, "spec", "nodeID"), text(im, "spec", "dataEngine")
 	node, found := s.nodes[name]
@@ -124,11 +126,29 @@ func instanceManagerPod(im *unstructured.Unstructured, s *survey) (*corev1.Pod, 
 	container.LivenessProbe = probe(corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{
 		"/bin/sh", "-c", portsProbe(8500, 8501, 8502, 8503),
 	}}})
-	container.Env = append(container.Env, corev1.EnvVar{Name: "TLS_DIR", Value: "/tls-files/"})
+	container.Env = slices.Insert(container.Env, 0, corev1.EnvVar{Name: "TLS_DIR", Value: "/tls-files/"})
+	mountInstances(pod)
 	if engine == engineV2 {
 		runV2(pod)
 	}
 	return pod, s.buildSettings.buildOnStorageNetwork(pod)
+}
+
+// mountInstances gives the pod what it uses of the host, and the certificates for its calls.
+func mountInstances(pod *corev1.Pod) {
+	mounts, volumes := hostMounts(
+		hostMount{name: "host", path: "/host", host: "/"},
+		hostMount{name: "engine-binaries", path: "/engine-binaries/", host: "/var/lib/longhorn/engine-binaries/"},
+		hostMount{name: "unix-domain-socket", path: "/host/var/lib/longhorn/unix-domain-socket/", host: "/var/lib/longhorn/unix-domain-socket/"},
+	)
+	for i := range mounts[:2] {
+		mounts[i].MountPropagation = ptr.To(corev1.MountPropagationHostToContainer)
+	}
+	const certificates = "longhorn-grpc-tls"
+	pod.Spec.Containers[0].VolumeMounts = append(mounts, corev1.VolumeMount{Name: certificates, MountPath: "/tls-files/"})
+	pod.Spec.Volumes = append(volumes, corev1.Volume{Name: certificates, VolumeSource: corev1.VolumeSource{
+		Secret: &corev1.SecretVolumeSource{SecretName: certificates, Optional: ptr.To(true)},
+	}})
 }
 
 func portsProbe(ports ...int) string {

@@ -99,7 +99,7 @@ func (l Longhorn) CreateVolume(ctx context.Context, v Volume) error {
 			return fmt.Errorf("creating %T %s: %w", o, v.Name, err)
 		}
 	}
-	if err := l.createTickets(ctx, v.Name); err != nil {
+	if err := l.createTickets(ctx, volume); err != nil {
 		return err
 	}
 	if v.Shared && !v.Migratable {
@@ -120,9 +120,19 @@ func (l Longhorn) createShareManager(ctx context.Context, volume *unstructured.U
 	image := l.release.image("longhorn-share-manager")
 	sm := l.object("ShareManager", volume.GetName())
 	sm.SetLabels(serverLabels(volume.GetName(), image))
-	sm.SetOwnerReferences(owner(volume, false))
+	sm.SetOwnerReferences(volumeOwner(volume))
 	sm.Object["spec"] = map[string]any{"image": image}
-	return l.create(ctx, sm)
+	if err := l.create(ctx, sm); err != nil {
+		return err
+	}
+	return l.status(ctx, "ShareManager", volume.GetName(), map[string]any{"state": stateStopped, "endpoint": ""})
+}
+
+// volumeOwner follows GetOwnerReferencesForVolume in datastore/longhorn.go.
+func volumeOwner(volume *unstructured.Unstructured) []metav1.OwnerReference {
+	owners := owner(volume, false)
+	owners[0].Controller = nil
+	return owners
 }
 
 func persistentVolume(v Volume, mode corev1.PersistentVolumeAccessMode) *corev1.PersistentVolume {

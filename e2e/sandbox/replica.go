@@ -98,6 +98,14 @@ func (s *Sandbox) StartReplica(ctx context.Context, deployment, name string) (*R
 }
 
 func (r *Replica) start(binary string, args []string, env []corev1.EnvVar) error {
+	var variables []string
+	for _, e := range env {
+		variables = append(variables, e.Name+"="+e.Value)
+	}
+	return r.startWith(binary, args, variables)
+}
+
+func (r *Replica) startWith(binary string, args, env []string) error {
 	log, err := os.OpenFile(r.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return fmt.Errorf("opening the log of %s: %w", r.Name, err)
@@ -105,10 +113,7 @@ func (r *Replica) start(binary string, args []string, env []corev1.EnvVar) error
 	defer log.Close()
 	r.cmd = exec.Command(binary, args...)
 	r.cmd.Stdout, r.cmd.Stderr = log, log
-	r.cmd.Env = os.Environ()
-	for _, e := range env {
-		r.cmd.Env = append(r.cmd.Env, e.Name+"="+e.Value)
-	}
+	r.cmd.Env = append(os.Environ(), env...)
 	if err := startTied(r.cmd); err != nil {
 		return fmt.Errorf("starting %s: %w", r.Name, err)
 	}

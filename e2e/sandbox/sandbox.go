@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -39,6 +40,8 @@ type Options struct {
 	FastNodeLoss bool
 	// Audit records what Fairlead asks of the API server; see ReadAudit.
 	Audit bool
+	// AuditWrites records all writes instead; see ReadWrites.
+	AuditWrites bool
 	// Out is told what is done, by more than one at a time.
 	Out io.Writer
 }
@@ -59,7 +62,10 @@ type Sandbox struct {
 	replicas  []*Replica
 	dns       []*DNS
 	csiAddons []*CSIAddons
-	forward   *Forwarder
+	// others are processes of neither; some are started again while the sandbox runs.
+	othersMu sync.Mutex
+	others   []*Replica
+	forward  *Forwarder
 	// overlay that is installed.
 	overlay string
 }
@@ -135,6 +141,11 @@ func (s *Sandbox) Stop() error {
 	}
 	for _, a := range s.csiAddons {
 		problems = append(problems, a.Stop())
+	}
+	s.othersMu.Lock()
+	defer s.othersMu.Unlock()
+	for _, r := range s.others {
+		problems = append(problems, r.Kill())
 	}
 	if s.forward != nil {
 		problems = append(problems, s.forward.Close())

@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -31,45 +34,83 @@ func shareEndpoints(sm *unstructured.Unstructured) *classicEndpoints {
 }
 
 // RunEndpoints does what controller/kubernetes_endpoint_controller.go of Longhorn v1.7.2 does, until the context ends:
-// it fills the Endpoints of share managers with the addresses of their pods, ready or not.
+// it fills the Endpoints of share managers with the addresses of their pods, ready or not. It does not look when a pod
+// is gone: the last address stays until something else happens to the object.
 func (l Longhorn) RunEndpoints(ctx context.Context) {
-	changed, ended := l.changes(ctx, &corev1.PodList{}, &classicEndpointsList{})
-	defer ended()
-	for last := ""; ; {
-		if err := l.syncEndpoints(ctx); err != nil && ctx.Err() == nil && !apierrors.IsConflict(err) && err.Error() != last {
-			last = err.Error()
-			fmt.Fprintf(l.out, "in place of Longhorn's endpoint controller: %v\n", err)
-		}
+	names := make(chan string)
+	var running sync.WaitGroup
+	defer running.Wait()
+	for _, list := range []client.ObjectList{&corev1.PodList{}, &classicEndpointsList{}} {
+		running.Go(func() { l.follow(ctx, list, names) })
+	}
+	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-changed:
-		case <-time.After(time.Second): // after a refused write; Longhorn retries too
+		case name := <-names:
+			l.syncEndpoints(ctx, name)
 		}
 	}
 }
 
-func (l Longhorn) syncEndpoints(ctx context.Context) error {
+// follow the additions and changes of objects, and name their share managers.
+func (l Longhorn) follow(ctx context.Context, list client.ObjectList, names chan<- string) {
+	for ctx.Err() == nil {
+		l.followOnce(ctx, list, names)
+		select {
+		case <-ctx.Done():
+		case <-time.After(100 * time.Millisecond): // the API server ends a watch now and then
+		}
+	}
+}
+
+func (l Longhorn) followOnce(ctx context.Context, list client.ObjectList, names chan<- string) {
+	events, err := l.client.Watch(ctx, list, client.InNamespace(l.namespace))
+	if err != nil {
+		return
+	}
+	defer events.Stop()
+	for event := range events.ResultChan() {
+		o, ok := event.Object.(client.Object)
+		if !ok || event.Type == watch.Deleted || o.GetDeletionTimestamp() != nil {
+			continue // a pod that terminates is still in Longhorn's cache, and changes nothing
+		}
+		for _, owner := range o.GetOwnerReferences() {
+			if owner.Kind != "ShareManager" {
+				continue
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case names <- owner.Name:
+			}
+		}
+	}
+}
+
+// syncEndpoints tries until nobody else has written meanwhile.
+func (l Longhorn) syncEndpoints(ctx context.Context, name string) {
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error { return l.syncEndpointsOnce(ctx, name) })
+	if err != nil && ctx.Err() == nil {
+		fmt.Fprintf(l.out, "in place of Longhorn's endpoint controller: %v\n", err)
+	}
+}
+
+func (l Longhorn) syncEndpointsOnce(ctx context.Context, name string) error {
 	values, err := l.buildSettings(ctx)
 	if err != nil {
 		return err
 	}
-	var list classicEndpointsList
-	if err := l.client.List(ctx, &list, client.InNamespace(l.namespace)); err != nil {
-		return fmt.Errorf("listing Endpoints: %w", err)
+	var e classicEndpoints
+	if err := l.client.Get(ctx, client.ObjectKey{Namespace: l.namespace, Name: name}, &e); err != nil {
+		return client.IgnoreNotFound(err)
 	}
-	for i := range list.Items {
-		e := &list.Items[i]
-		// An object that another owner has taken over is left alone, however it came about.
-		ofShareManager := slices.ContainsFunc(e.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == "ShareManager" })
-		if !ofShareManager || e.DeletionTimestamp != nil {
-			continue
-		}
-		if err := l.fillEndpoints(ctx, e, l.release.published(values)); err != nil {
-			return err
-		}
+	// An object that another owner has taken over is left alone.
+	ofShareManager := slices.ContainsFunc(e.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == "ShareManager" })
+	if !ofShareManager || e.DeletionTimestamp != nil {
+		return nil
 	}
-	return nil
+	return l.fillEndpoints(ctx, &e, l.release.published(values))
 }
 
 // fillEndpoints follows syncShareManager, which asks neither for readiness nor for phase. A pod without an address
@@ -90,7 +131,7 @@ func (l Longhorn) fillEndpoints(ctx context.Context, e *classicEndpoints, networ
 	}
 	e.Subsets = subsets
 	if err := l.client.Update(ctx, e); err != nil && !apierrors.IsInvalid(err) && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("writing Endpoints %s: %w", e.Name, err)
+		return err // as it is: a conflict is tried again
 	}
 	return nil
 }

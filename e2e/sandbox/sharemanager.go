@@ -154,23 +154,76 @@ func (l Longhorn) sharePod(sm *unstructured.Unstructured, values settingValues) 
 	return pod, nil
 }
 
-// writeEndpoint follows syncShareManagerEndpoint: by the value of the setting, not by the Service, and always in cluster.local.
+// RunShareManagers keeps the endpoints of share managers that run as syncShareManagerEndpoint does, until the context ends:
+// when the value of the setting changes, endpoints of attached volumes change too.
+func (l Longhorn) RunShareManagers(ctx context.Context) {
+	changed, ended := l.changes(ctx, listOf("Setting"), listOf("ShareManager"))
+	defer ended()
+	for {
+		if err := l.syncShareManagers(ctx); err != nil && ctx.Err() == nil {
+			fmt.Fprintf(l.out, "in place of Longhorn's share manager controller: %v\n", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+		}
+	}
+}
+
+func (l Longhorn) syncShareManagers(ctx context.Context) error {
+	values, err := l.buildSettings(ctx)
+	if err != nil {
+		return err
+	}
+	shareManagers, err := l.list(ctx, "ShareManager")
+	if err != nil {
+		return err
+	}
+	for i := range shareManagers {
+		sm := &shareManagers[i]
+		if text(sm, "status", "state") != stateRunning {
+			continue
+		}
+		endpoint, err := l.endpoint(ctx, sm, values)
+		if err != nil {
+			return err
+		}
+		if endpoint == text(sm, "status", "endpoint") {
+			continue
+		}
+		// The share manager may have been stopped meanwhile: then this write fails.
+		err = l.updateStatus(ctx, sm, map[string]any{"endpoint": endpoint})
+		if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
+	return nil
+}
+
 func (l Longhorn) writeEndpoint(ctx context.Context, sm *unstructured.Unstructured, values settingValues) error {
-	endpoint := ""
+	endpoint, err := l.endpoint(ctx, sm, values)
+	if err != nil {
+		return err
+	}
+	return l.status(ctx, "ShareManager", sm.GetName(), map[string]any{"state": stateRunning, "endpoint": endpoint})
+}
+
+// endpoint follows syncShareManagerEndpoint: by the value of the setting, not by the Service, and always in cluster.local.
+func (l Longhorn) endpoint(ctx context.Context, sm *unstructured.Unstructured, values settingValues) (string, error) {
 	var service corev1.Service
 	err := l.client.Get(ctx, client.ObjectKeyFromObject(sm), &service)
 	switch {
 	case apierrors.IsNotFound(err):
+		return "", nil
 	case err != nil:
-		return fmt.Errorf("reading the Service of %s: %w", sm.GetName(), err)
+		return "", fmt.Errorf("reading the Service of %s: %w", sm.GetName(), err)
 	case l.release.rwxNetwork(values) != "":
-		endpoint = fmt.Sprintf("nfs://%[1]s.%[2]s.svc.cluster.local/%[1]s", sm.GetName(), sm.GetNamespace())
+		return fmt.Sprintf("nfs://%[1]s.%[2]s.svc.cluster.local/%[1]s", sm.GetName(), sm.GetNamespace()), nil
 	case service.Spec.IPFamilies[0] == corev1.IPv6Protocol:
-		endpoint = fmt.Sprintf("nfs://[%s]/%s", service.Spec.ClusterIP, sm.GetName())
-	default:
-		endpoint = fmt.Sprintf("nfs://%s/%s", service.Spec.ClusterIP, sm.GetName())
+		return fmt.Sprintf("nfs://[%s]/%s", service.Spec.ClusterIP, sm.GetName()), nil
 	}
-	return l.status(ctx, "ShareManager", sm.GetName(), map[string]any{"state": stateRunning, "endpoint": endpoint})
+	return fmt.Sprintf("nfs://%s/%s", service.Spec.ClusterIP, sm.GetName()), nil
 }
 
 // owner of what Longhorn creates, as datastore/longhorn.go writes it.

@@ -2,12 +2,15 @@ package sandbox
 
 import (
 	"context"
+	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // EngineImageDaemonSet installs the engine's binary on every node.
@@ -65,7 +68,10 @@ func (l Longhorn) deployEngineImage(ctx context.Context) error {
 	if err := l.create(ctx, ei); err != nil {
 		return err
 	}
-	ds := engineImageDaemonSet(l.namespace)
+	if err := l.client.Get(ctx, client.ObjectKeyFromObject(ei), ei); err != nil {
+		return fmt.Errorf("reading EngineImage %s: %w", ei.GetName(), err)
+	}
+	ds := engineImageDaemonSet(ei)
 	if err := values.buildTemplate(ds, &ds.Spec.Template); err != nil {
 		return err
 	}
@@ -125,14 +131,19 @@ func engineImageLabels() map[string]string {
 	}
 }
 
-// engineImageDaemonSet follows createEngineImageDaemonSetSpec.
-func engineImageDaemonSet(namespace string) *appsv1.DaemonSet {
+// engineImageDaemonSet follows createEngineImageDaemonSetSpec in controller/engine_image_controller.go.
+func engineImageDaemonSet(ei *unstructured.Unstructured) *appsv1.DaemonSet {
+	owners := blockingOwner(ei)
+	owners[0].Controller = nil
+	mounts, volumes := hostMounts(hostMount{
+		name: "data", path: "/data/", host: "/var/lib/longhorn/engine-binaries/" + canonicalImage(engineImage),
+	})
 	labels := map[string]string{"longhorn.io/component": "engine-image", "longhorn.io/engine-image": engineImageName}
 	command := func(script string) *corev1.Probe {
 		return probe(corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"sh", "-c", script}}})
 	}
 	return &appsv1.DaemonSet{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: EngineImageDaemonSet, Labels: engineImageLabels()},
+		ObjectMeta: metav1.ObjectMeta{Namespace: ei.GetNamespace(), Name: EngineImageDaemonSet, Labels: engineImageLabels(), OwnerReferences: owners},
 		Spec: appsv1.DaemonSetSpec{
 			Selector: &metav1.LabelSelector{MatchLabels: labels},
 			UpdateStrategy: appsv1.DaemonSetUpdateStrategy{
@@ -140,19 +151,25 @@ func engineImageDaemonSet(namespace string) *appsv1.DaemonSet {
 				RollingUpdate: &appsv1.RollingUpdateDaemonSet{MaxUnavailable: ptr.To(intstr.FromString("100%"))},
 			},
 			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Name: EngineImageDaemonSet, Labels: labels},
+				ObjectMeta: metav1.ObjectMeta{Name: EngineImageDaemonSet, Labels: labels, OwnerReferences: owners},
 				Spec: corev1.PodSpec{
 					ServiceAccountName: "longhorn-service-account",
 					Containers: []corev1.Container{{
 						Name: EngineImageDaemonSet, Image: engineImage, ImagePullPolicy: corev1.PullIfNotPresent,
 						Command:         []string{"/bin/bash"},
-						Args:            []string{"-c", "cp -p /usr/local/bin/longhorn /data/ && trap 'rm /data/longhorn*' EXIT && sleep infinity"},
+						Args:            []string{"-c", installEngine},
 						ReadinessProbe:  command("ls /data/longhorn && /data/longhorn version --client-only"),
 						LivenessProbe:   command("/data/longhorn version --client-only"),
 						SecurityContext: &corev1.SecurityContext{Privileged: ptr.To(true)},
+						VolumeMounts:    mounts,
 					}},
+					Volumes: volumes,
 				},
 			},
 		},
 	}
 }
+
+// installEngine is what the engine image's container runs.
+const installEngine = "diff /usr/local/bin/longhorn /data/longhorn > /dev/null 2>&1; if [ $? -ne 0 ]; then cp -p /usr/local/bin/longhorn /data/ && echo installed; fi" +
+	" && trap 'rm /data/longhorn* && echo cleaned up' EXIT && sleep infinity"

@@ -11,17 +11,26 @@ import (
 )
 
 // createTickets makes Longhorn's own VolumeAttachment of a volume (handleVolumeAttachmentCreation in controller/volume_controller.go).
-func (l Longhorn) createTickets(ctx context.Context, volume string) error {
-	o := l.object("VolumeAttachment", volume)
-	o.SetLabels(map[string]string{volumeLabel: volume})
-	o.Object["spec"] = map[string]any{"volume": volume, "attachmentTickets": map[string]any{}}
+func (l Longhorn) createTickets(ctx context.Context, volume *unstructured.Unstructured) error {
+	o := l.object("VolumeAttachment", volume.GetName())
+	o.SetLabels(map[string]string{volumeLabel: volume.GetName()})
+	o.SetOwnerReferences(volumeOwner(volume))
+	o.Object["spec"] = map[string]any{"volume": volume.GetName(), "attachmentTickets": map[string]any{}}
 	return l.create(ctx, o)
 }
 
 // takeTicket follows ControllerPublishVolume in csi/controller_server.go: the volume is asked for before it is attached.
 func (l Longhorn) takeTicket(ctx context.Context, volume, node string) error {
-	id := fmt.Sprintf("csi-%x", sha256.Sum256([]byte(volume+storage.Longhorn().Driver+node)))
-	return l.patchTickets(ctx, volume, ticket(id, "csi-attacher", node))
+	tickets := ticket(TicketID(volume, node), "csi-attacher", node)
+	if err := unstructured.SetNestedField(tickets, "", TicketID(volume, node), "parameters", "lastAttachedBy"); err != nil {
+		return fmt.Errorf("writing a ticket: %w", err)
+	}
+	return l.patchTickets(ctx, volume, tickets)
+}
+
+// TicketID is how the CSI driver names its ticket (generateAttachmentID in csi/controller_server.go).
+func TicketID(volume, node string) string {
+	return fmt.Sprintf("csi-%x", sha256.Sum256([]byte(volume+storage.Longhorn().Driver+node)))
 }
 
 // takeServerTicket follows createShareManagerAttachmentTicket in controller/share_manager_controller.go: the volume is attached

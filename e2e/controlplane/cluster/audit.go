@@ -5,9 +5,9 @@ import (
 	"os"
 )
 
-// auditPolicy records who asked for what, of one group of users: a record of
+// groupPolicy records who asked for what, of one group of users: a record of
 // everybody would be most of what the API server writes.
-const auditPolicy = `apiVersion: audit.k8s.io/v1
+const groupPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
 rules:
@@ -16,8 +16,40 @@ rules:
 - level: None
 `
 
+// writesPolicy records who wrote what, and what came of it. Left out is what is
+// written all the time and matters to no test.
+const writesPolicy = `apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+omitManagedFields: true
+rules:
+- level: None
+  verbs: [get, list, watch]
+- level: None
+  resources:
+  - {group: coordination.k8s.io, resources: [leases]}
+  - {group: "", resources: [events, nodes/status, serviceaccounts/token]}
+  - {group: events.k8s.io}
+  - {group: authentication.k8s.io}
+  - {group: authorization.k8s.io}
+- level: Metadata
+  resources:
+  - {group: "", resources: [secrets, configmaps]}
+  - {group: apiextensions.k8s.io}
+- level: RequestResponse
+`
+
+func (o Options) audits() bool { return o.AuditWrites || o.AuditGroup != "" }
+
+func (o Options) auditPolicy() string {
+	if o.AuditWrites {
+		return writesPolicy
+	}
+	return fmt.Sprintf(groupPolicy, o.AuditGroup)
+}
+
 func (s setup) auditFlags() []string {
-	if s.options.AuditGroup == "" {
+	if !s.options.audits() {
 		return nil
 	}
 	return []string{
@@ -29,10 +61,10 @@ func (s setup) auditFlags() []string {
 }
 
 func (s setup) writeAuditPolicy() error {
-	if s.options.AuditGroup == "" {
+	if !s.options.audits() {
 		return nil
 	}
-	if err := os.WriteFile(s.files.auditPolicy(), fmt.Appendf(nil, auditPolicy, s.options.AuditGroup), 0o644); err != nil {
+	if err := os.WriteFile(s.files.auditPolicy(), []byte(s.options.auditPolicy()), 0o644); err != nil {
 		return fmt.Errorf("writing the audit policy: %w", err)
 	}
 	return nil

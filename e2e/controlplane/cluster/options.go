@@ -25,7 +25,9 @@ type Options struct {
 	FastNodeLoss bool
 	// AuditGroup is the group of users whose requests are recorded; empty for none.
 	AuditGroup string
-	Cache      cachedir.Cache
+	// AuditWrites records all writes instead, by whoever, with what came of each.
+	AuditWrites bool
+	Cache       cachedir.Cache
 }
 
 // Defaults are the options of an ordinary cluster.
@@ -59,6 +61,9 @@ func (o Options) Validate() error {
 		problems = append(problems, fmt.Errorf("--service-cidr has %d ranges, must have one, or one of each IP family", len(families)))
 	case len(families) == 2 && families[0].Addr().Is4() == families[1].Addr().Is4():
 		problems = append(problems, errors.New("--service-cidr has two ranges of the same IP family"))
+	}
+	if o.AuditGroup != "" && o.AuditWrites {
+		problems = append(problems, errors.New("--audit-group and --audit-writes exclude each other"))
 	}
 	return errors.Join(problems...)
 }

@@ -1,0 +1,17 @@
+package beside
+
+import (
+	"io"
+)
+
+// Options of a cluster with Longhorn's manager.
+type Options struct {
+	// Dir holds everything that is written.
+	Dir string
+	// Fairlead is the binary to install, by Install.
+	Fairlead string
+	// Duties of the profile, as in the configuration, in one line; empty for the defaults.
+	Duties string
+	// Out is told what is done.
+	Out io.Writer
+}

@@ -1,0 +1,54 @@
+package beside
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/cluster/longhorn"
+)
+
+// Settings of the networks in this version, and the networks of the sandbox.
+const (
+	StorageNetwork       = "storage-network"
+	StorageNetworkForRWX = "storage-network-for-rwx-volume-enabled"
+
+	NetworkA = "kube-system/storage-net"
+	NetworkB = "kube-system/backup-net"
+)
+
+// Set changes a setting of Longhorn, as a user does.
+func (c *Cluster) Set(ctx context.Context, name, value string) error {
+	setting := &longhorn.Setting{}
+	setting.Namespace, setting.Name = Namespace, name
+	if err := c.Client.Patch(ctx, setting, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"value":%q}`, value))); err != nil {
+		return fmt.Errorf("setting %s to %q: %w", name, value, err)
+	}
+	return nil
+}
+
+// Applied tells whether Longhorn's setting says that it is applied.
+func (c *Cluster) Applied(ctx context.Context, name string) (bool, error) {
+	var setting longhorn.Setting
+	if err := c.Client.Get(ctx, key(name), &setting); err != nil {
+		return false, fmt.Errorf("reading setting %s: %w", name, err)
+	}
+	return setting.Status.Applied, nil
+}
+
+// WaitApplied waits until Longhorn's setting says that it is applied, or not.
+func (c *Cluster) WaitApplied(ctx context.Context, name string, applied bool, within time.Duration) error {
+	return c.Eventually(ctx, fmt.Sprintf("setting %s to have applied: %v", name, applied), within, func() error {
+		is, err := c.Applied(ctx, name)
+		if err != nil {
+			return err
+		}
+		if is != applied {
+			return fmt.Errorf("it has %v", is)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,80 @@
+package beside
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/cluster/longhorn"
+)
+
+// volumeSize is small: replicas are names, but Longhorn counts what they would take.
+const volumeSize = "16777216"
+
+// CreateVolume has Longhorn create a volume, with a PersistentVolume and a claim of its
+// name in namespace default, and waits until the volume can be attached. The access mode
+// is rwx or rwo.
+func (c *Cluster) CreateVolume(ctx context.Context, name, accessMode string) error {
+	body := map[string]any{
+		"name": name, "size": volumeSize, "numberOfReplicas": 1, "accessMode": accessMode, "frontend": "blockdev", "dataEngine": "v1",
+	}
+	if err := c.Manager.call(ctx, http.MethodPost, "volumes", body, nil); err != nil {
+		return err
+	}
+	if err := c.WaitVolume(ctx, name, "detached"); err != nil {
+		return err
+	}
+	if err := c.Manager.call(ctx, http.MethodPost, "volumes/"+name+"?action=pvCreate", map[string]any{"pvName": name, "fsType": "ext4"}, nil); err != nil {
+		return err
+	}
+	claim := map[string]any{"namespace": "default", "pvcName": name}
+	if err := c.Manager.call(ctx, http.MethodPost, "volumes/"+name+"?action=pvcCreate", claim, nil); err != nil {
+		return err
+	}
+	return c.waitText(ctx, name, "Volume", name, "status", "kubernetesStatus", "pvName")
+}
+
+// Attach has Longhorn attach a volume to the manager's node, as its CSI driver does for
+// an attachment of Kubernetes.
+func (c *Cluster) Attach(ctx context.Context, volume, attachment string) error {
+	return c.Manager.call(ctx, http.MethodPost, "volumes/"+volume+"?action=attach", map[string]any{
+		"hostId": c.Manager.pod.Spec.NodeName, "attacherType": "csi-attacher", "attachmentID": attachment,
+	}, nil)
+}
+
+// Detach takes an attachment back.
+func (c *Cluster) Detach(ctx context.Context, volume, attachment string) error {
+	return c.Manager.call(ctx, http.MethodPost, "volumes/"+volume+"?action=detach", map[string]any{
+		"hostId": c.Manager.pod.Spec.NodeName, "attachmentID": attachment,
+	}, nil)
+}
+
+// DeleteVolume has Longhorn delete a volume, and waits until it is gone.
+func (c *Cluster) DeleteVolume(ctx context.Context, volume string) error {
+	if err := c.Manager.call(ctx, http.MethodDelete, "volumes/"+volume, nil, nil); err != nil {
+		return err
+	}
+	return c.Eventually(ctx, "volume "+volume+" to be deleted", attachTimeout, func() error {
+		err := c.Client.Get(ctx, key(volume), &longhorn.Volume{})
+		if err == nil {
+			return errors.New("it is there")
+		}
+		return client.IgnoreNotFound(err)
+	})
+}
+
+// attachTimeout is what Longhorn needs to attach a volume on a busy machine.
+const attachTimeout = 2 * time.Minute
+
+// WaitVolume waits until Longhorn has the volume in a state, such as attached.
+func (c *Cluster) WaitVolume(ctx context.Context, name, state string) error {
+	return c.waitText(ctx, state, "Volume", name, "status", "state")
+}
+
+// WaitServed waits until the ShareManager of an RWX volume is running.
+func (c *Cluster) WaitServed(ctx context.Context, volume string) error {
+	return c.waitText(ctx, "running", "ShareManager", volume, "status", "state")
+}

@@ -1,0 +1,34 @@
+package sandbox
+
+import "context"
+
+// StartProcess starts another program beside Fairlead. It ends with the sandbox at the
+// latest; what it prints is added to the file log.
+func (s *Sandbox) StartProcess(name, log, binary string, args, env []string) (*Replica, error) {
+	r := newReplica(name, log)
+	if err := r.startWith(binary, args, env); err != nil {
+		return nil, err
+	}
+	s.othersMu.Lock()
+	defer s.othersMu.Unlock()
+	s.others = append(s.others, r)
+	return r, nil
+}
+
+// Ended is closed when the process has ended.
+func (r *Replica) Ended() <-chan struct{} { return r.exited }
+
+// Ensure returns the folder of what another module of e2e builds, built if it is not
+// in the cache.
+func (s *Sandbox) Ensure(ctx context.Context, module string) (string, error) {
+	return s.ensure(ctx, module)
+}
+
+// ServiceAccountKubeconfig writes a kubeconfig of a service account into a folder, and
+// returns its path.
+func (s *Sandbox) ServiceAccountKubeconfig(ctx context.Context, namespace, account, dir string) (string, error) {
+	return s.serviceAccountKubeconfig(ctx, namespace, account, dir)
+}
+
+// SeedNetworks adds the two networks that pods can be attached to.
+func (s *Sandbox) SeedNetworks(ctx context.Context) error { return s.applySeed(ctx, "networks") }

@@ -1,0 +1,123 @@
+package sandbox
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Write is a change of an object that was asked for, as the API server recorded it.
+type Write struct {
+	// At is when the API server had answered.
+	At time.Time
+	// User is who asked, as the API server names it; Agent is the program.
+	User, Agent string
+	// Verb is one of create, update, patch, delete, deletecollection.
+	Verb string
+	// Resource has its subresource, but not its group: pods/eviction.
+	Resource, Namespace, Name string
+	// Code is the HTTP status.
+	Code int
+	// Request and Response are bodies, where the record has them.
+	Request, Response json.RawMessage
+	// Message says why it was refused.
+	Message string
+	// Changed tells whether the object became another by it.
+	Changed bool
+}
+
+// String is short, for messages.
+func (w Write) String() string {
+	text := fmt.Sprintf("%s %s %s %s/%s → %d", w.At.Format("15:04:05.000"), w.Writer(), w.Verb, w.Resource, w.Name, w.Code)
+	if !w.Changed {
+		text += " (no change)"
+	}
+	return text
+}
+
+// Writer is who wrote, in short: the name of a service account, or the user's.
+func (w Write) Writer() string { return w.User[strings.LastIndex(w.User, ":")+1:] }
+
+// Object is what was written, without a subresource: volumes/pvc-1.
+func (w Write) Object() string {
+	resource, _, _ := strings.Cut(w.Resource, "/")
+	return resource + "/" + w.Name
+}
+
+// ReadWrites returns all writes since the start that the API server has answered, in
+// the order of its answers.
+func (s *Sandbox) ReadWrites() ([]Write, error) {
+	file, err := os.Open(filepath.Join(s.State.LogDir, "audit.log"))
+	if err != nil {
+		return nil, fmt.Errorf("opening the API server's record: %w", err)
+	}
+	defer file.Close()
+	return parseWrites(file)
+}
+
+// auditEvent is what is read of an event of the record.
+type auditEvent struct {
+	StageTimestamp time.Time
+	Verb           string
+	UserAgent      string
+	User           struct{ Username string }
+	// ImpersonatedUser is whom the user asked for, if it is another.
+	ImpersonatedUser struct{ Username string }
+	ObjectRef        struct{ Resource, Subresource, Namespace, Name string }
+	ResponseStatus   struct {
+		Code    int
+		Message string
+	}
+	RequestObject, ResponseObject json.RawMessage
+	RequestURI                    string
+}
+
+func parseWrites(in io.Reader) ([]Write, error) {
+	var writes []Write
+	versions := map[string]string{} // of objects, as last answered
+	for decoder := json.NewDecoder(in); ; {
+		var event auditEvent
+		err := decoder.Decode(&event)
+		// The last line may be half written.
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			return writes, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading the API server's record: %w", err)
+		}
+		if strings.Contains(event.RequestURI, "dryRun=") {
+			continue
+		}
+		writes = append(writes, event.write(versions))
+	}
+}
+
+func (e auditEvent) write(versions map[string]string) Write {
+	w := Write{
+		At: e.StageTimestamp, User: cmp.Or(e.ImpersonatedUser.Username, e.User.Username), Agent: e.UserAgent, Verb: e.Verb, Code: e.ResponseStatus.Code,
+		Resource: e.ObjectRef.Resource, Namespace: e.ObjectRef.Namespace, Name: e.ObjectRef.Name,
+		Request: e.RequestObject, Response: e.ResponseObject, Message: e.ResponseStatus.Message,
+	}
+	if e.ObjectRef.Subresource != "" {
+		w.Resource += "/" + e.ObjectRef.Subresource
+	}
+	var answer struct {
+		Metadata struct{ Name, ResourceVersion string }
+	}
+	_ = json.Unmarshal(e.ResponseObject, &answer) // a Status has none of it
+	if w.Name == "" {
+		w.Name = answer.Metadata.Name // the API server made it up
+	}
+	version, key := answer.Metadata.ResourceVersion, w.Namespace+"/"+w.Object()
+	w.Changed = w.Code < 300 && (version == "" || version != versions[key])
+	if version != "" {
+		versions[key] = version
+	}
+	return w
+}
