@@ -15,6 +15,18 @@ type planView struct {
 	// back, pods one by one, each when the one before it is Ready.
 	Works    []planWork    `json:"works"`
 	Blockers []planBlocker `json:"blockers"`
+	// Nodes whose CSI plugin pods restart for the network of RWX volumes, in the
+	// order in which to drain them. Empty while all volumes have to be detached first.
+	Nodes []planNode `json:"nodes"`
+}
+
+// planNode is one of those nodes.
+type planNode struct {
+	Node string `json:"node"`
+	Pod  string `json:"pod"`
+	// Volumes that are attached there, and the pods that use them.
+	Volumes   []string `json:"volumes"`
+	Workloads []string `json:"workloads"`
 }
 
 // Outcomes.

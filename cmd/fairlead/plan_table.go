@@ -29,7 +29,30 @@ func writePlan(out io.Writer, view planView) error {
 	if err := writeWorks(out, view.Works); err != nil {
 		return err
 	}
-	return writeBlockers(out, view.Blockers)
+	if err := writeBlockers(out, view.Blockers); err != nil {
+		return err
+	}
+	return writeNodes(out, view.Nodes)
+}
+
+// writeNodes says in which order CSI plugin pods restart, and which node to drain next.
+func writeNodes(out io.Writer, nodes []planNode) error {
+	if len(nodes) == 0 {
+		return nil
+	}
+	fmt.Fprintln(out)
+	t := newTable(out, "NODE", "CSI PLUGIN POD", "RWX VOLUMES", "WORKLOADS")
+	for _, n := range nodes[:min(len(nodes), longest)] {
+		t.row(n.Node, n.Pod, names(n.Volumes), names(n.Workloads))
+	}
+	if err := t.flush(); err != nil {
+		return err
+	}
+	more(out, len(nodes))
+	if i := slices.IndexFunc(nodes, func(n planNode) bool { return len(n.Volumes) > 0 }); i >= 0 {
+		fmt.Fprintf(out, "Drain next: %s\n", nodes[i].Node)
+	}
+	return nil
 }
 
 func writePlanned(out io.Writer, shown []planSetting) error {

@@ -215,6 +215,13 @@ func TestNetworkOfSharedVolumes(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	golden(t, "plan-network.txt", out.String())
+
+	f.Rollout.Gate = settings.GateNode
+	out.Reset()
+	if err := show(&out, planFor(t, f, []string{"endpoint-network-for-rwx-volume=kube-system/storage-net"}, nil), outputTable); err != nil {
+		t.Errorf("got %v", err)
+	}
+	golden(t, "plan-network-by-node.txt", out.String())
 }
 
 // Regression: the setting that was changed was left out where it said another text

@@ -35,7 +35,7 @@ func viewOf(profile storage.Profile, facts settings.Facts, changed changes, then
 	p.plan = settings.Make(facts)
 	p.addNetwork(profile)
 	p.addWorks()
-	view := planView{Profile: profile.Name, Namespace: profile.Namespace, Settings: p.settings(), Works: p.works, Blockers: p.blockers.all}
+	view := planView{Nodes: nodesOf(facts),Profile: profile.Name, Namespace: profile.Namespace, Settings: p.settings(), Works: p.works, Blockers: p.blockers.all}
 	view.Outcome = p.outcome(view.Settings)
 	if view.Works == nil {
 		view.Works = []planWork{}
@@ -44,6 +44,22 @@ func viewOf(profile storage.Profile, facts settings.Facts, changed changes, then
 		view.Blockers = []planBlocker{}
 	}
 	return view
+}
+
+// nodesOf are the nodes whose clients have yet to move.
+func nodesOf(facts settings.Facts) []planNode {
+	nodes := []planNode{}
+	desired, err := settings.SharedVolumeNetwork(facts.Values, facts.Profile)
+	if err != nil {
+		return nodes
+	}
+	facts.Rollout.Desired = desired
+	for _, turn := range settings.NodeOrder(facts.Rollout) {
+		nodes = append(nodes, planNode{
+			Node: turn.Node, Pod: turn.Pod, Volumes: append([]string{}, turn.Volumes...), Workloads: append([]string{}, turn.Workloads...),
+		})
+	}
+	return nodes
 }
 
 // stillOverridden are the gates that a change leaves open: an override is for a
