@@ -177,10 +177,12 @@ func decodeProtoList(body io.Reader, take func(item []byte) error) (next string,
 	}
 	// The envelope (runtime.Unknown) has the list in field 2. A list has its
 	// metadata in field 1, where 3 is the next page, and the items in field 2.
+	found := false
 	err = stream.fields(-1, func(number protowire.Number, size int) error {
 		if number != 2 {
 			return stream.skip(size)
 		}
+		found = true
 		return stream.fields(size, func(number protowire.Number, size int) error {
 			if number != 1 && number != 2 {
 				return stream.skip(size)
@@ -198,6 +200,9 @@ func decodeProtoList(body io.Reader, take func(item []byte) error) (next string,
 			return err
 		})
 	})
+	if err == nil && !found {
+		err = io.ErrUnexpectedEOF
+	}
 	return next, err
 }
 

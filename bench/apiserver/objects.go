@@ -26,6 +26,8 @@ type Size struct {
 	Nodes                      int
 	// Snapshots of each volume, which are in the status of its engine.
 	Snapshots int
+	// Asking are the claims that ask for a network.
+	Asking int
 }
 
 // Large is the cluster of the requirement.
@@ -73,6 +75,10 @@ func New(scheme *runtime.Scheme, size Size) (*Server, error) {
 	for i := range size.PersistentVolumes {
 		s.kinds["persistentvolumes"].typed = append(s.kinds["persistentvolumes"].typed, persistentVolume(i))
 		s.kinds["persistentvolumeclaims"].typed = append(s.kinds["persistentvolumeclaims"].typed, claim(i))
+	}
+	for i := range size.Asking {
+		claim := s.kinds["persistentvolumeclaims"].typed[i].(*metav1.PartialObjectMetadata)
+		claim.Annotations[storage.VolumeNetworkAnnotation] = "team-x/nfs"
 	}
 	for i := range size.Nodes {
 		s.kinds["nodes"].typed = append(s.kinds["nodes"].typed, node(i))

@@ -134,7 +134,11 @@ func (s *Server) one(k *kind, name, mediaType string) ([]byte, error) {
 	}
 	for _, o := range k.typed {
 		if accessor, err := meta.Accessor(o); err == nil && accessor.GetName() == name {
-			return s.encode(o, k.gvk, mediaType)
+			gvk := k.gvk
+			if k.metadata() {
+				gvk = metav1.SchemeGroupVersion.WithKind("PartialObjectMetadata")
+			}
+			return s.encode(o, gvk, mediaType)
 		}
 	}
 	return nil, nil
