@@ -66,7 +66,7 @@ func TestPagedListsSayWhatWholeListsSay(t *testing.T) {
 			return r.Facts(t.Context(), cluster.FactsOptions{VolumeNetworks: true})
 		},
 		"requests":   func(r *cluster.Reader) (any, error) { return r.Requests(t.Context()) },
-		"volumes":    func(r *cluster.Reader) (any, error) { return r.Volumes(t.Context()) },
+		"volumes.longhorn.io":    func(r *cluster.Reader) (any, error) { return r.Volumes(t.Context()) },
 		"components": func(r *cluster.Reader) (any, error) { return r.Components(t.Context()) },
 		"uses": func(r *cluster.Reader) (any, error) {
 			return r.InstanceManagerUses(t.Context(), settings.Component{Name: "instance-manager-001", Node: "node-001", Engine: "v1"})
@@ -103,7 +103,7 @@ func TestAnnouncementsReadNoEngines(t *testing.T) {
 		t.Errorf("got  %+v, %v\nwant %+v", announced, err, whole)
 	}
 	for _, list := range server.Lists()[before:] {
-		if list.Resource == "engines" || list.Resource == "replicas" {
+		if list.Resource == "engines.longhorn.io" || list.Resource == "replicas.longhorn.io" {
 			t.Errorf("%s are read", list.Resource)
 		}
 	}

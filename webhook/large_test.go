@@ -84,8 +84,8 @@ func TestReviewsReadLongListsInPages(t *testing.T) {
 	listening := httptest.NewServer(server)
 	defer listening.Close()
 	handler := newRig(t, liveOver(t, server, listening.URL), volumeNetworksOn)
-	unread := map[string][]string{"setting": {"engines", "replicas", "persistentvolumes", "persistentvolumeclaims"}}
-	paged := map[string][]string{"setting": {"volumes", "volumeattachments"}, "network": {"persistentvolumes", "persistentvolumeclaims"}, "annotations": {"volumes", "persistentvolumes", "persistentvolumeclaims"}}
+	unread := map[string][]string{"setting": {"engines.longhorn.io", "replicas.longhorn.io", "persistentvolumes", "persistentvolumeclaims"}}
+	paged := map[string][]string{"setting": {"volumes.longhorn.io", "volumeattachments.storage.k8s.io"}, "network": {"persistentvolumes", "persistentvolumeclaims"}, "annotations": {"volumes.longhorn.io", "persistentvolumes", "persistentvolumeclaims"}}
 	for _, review := range largeReviews() {
 		before := len(server.Lists())
 		review.ask(t, handler)
