@@ -65,9 +65,9 @@ func TestPagedListsSayWhatWholeListsSay(t *testing.T) {
 		"facts": func(r *cluster.Reader) (any, error) {
 			return r.Facts(t.Context(), cluster.FactsOptions{VolumeNetworks: true})
 		},
-		"requests":   func(r *cluster.Reader) (any, error) { return r.Requests(t.Context()) },
-		"volumes.longhorn.io":    func(r *cluster.Reader) (any, error) { return r.Volumes(t.Context()) },
-		"components": func(r *cluster.Reader) (any, error) { return r.Components(t.Context()) },
+		"requests":            func(r *cluster.Reader) (any, error) { return r.Requests(t.Context()) },
+		"volumes.longhorn.io": func(r *cluster.Reader) (any, error) { return r.Volumes(t.Context()) },
+		"components":          func(r *cluster.Reader) (any, error) { return r.Components(t.Context()) },
 		"uses": func(r *cluster.Reader) (any, error) {
 			return r.InstanceManagerUses(t.Context(), settings.Component{Name: "instance-manager-001", Node: "node-001", Engine: "v1"})
 		},

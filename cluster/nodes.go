@@ -17,7 +17,7 @@ import (
 // Nodes gathers the nodes of the cluster, and which of them the storage system works on.
 func (r *Reader) Nodes(ctx context.Context) (settings.Nodes, error) {
 	var list corev1.NodeList
-	if err := r.objects.List(ctx, &list); err != nil {
+	if err := r.objects.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing nodes: %w", err)
 	}
 	var theirs longhorn.NodeList
