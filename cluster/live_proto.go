@@ -24,6 +24,8 @@ import (
 type fieldMask struct {
 	// fields that are kept, whole where their mask is nil.
 	fields map[protowire.Number]*fieldMask
+	// dropped fields; with any, all others are kept.
+	dropped []protowire.Number
 	// keys that are kept, where the message is one entry of a map.
 	keys []string
 }
@@ -44,6 +46,13 @@ var (
 		}},
 		3: {fields: map[protowire.Number]*fieldMask{1: nil}}, // status: phase
 	}}
+	// Of pods all is kept but what is most of them and is not read: managed fields,
+	// and of containers commands, ports, variables, mounts, lifecycle and contexts.
+	keptPod = &fieldMask{fields: map[protowire.Number]*fieldMask{
+		1: {dropped: []protowire.Number{17}},
+		2: {fields: map[protowire.Number]*fieldMask{2: {dropped: []protowire.Number{3, 6, 7, 9, 12, 15, 19, 21, 22}}}, dropped: []protowire.Number{18, 20}},
+		3: nil,
+	}}
 	keptCSI = &fieldMask{fields: map[protowire.Number]*fieldMask{
 		1: nil, 2: nil, // driver, volumeHandle
 		5: {keys: []string{migratableAttribute, engineAttribute}},
@@ -55,7 +64,7 @@ const (
 	protobufMetadata = protobuf + ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 )
 
-// protoLists lists PersistentVolumes and the metadata of claims, of which a
+// protoLists lists PersistentVolumes, pods, and the metadata of claims, of which a
 // cluster may have very many. Each object is cut down to the fields that are read
 // before anything is allocated for it.
 type protoLists struct {
@@ -63,15 +72,11 @@ type protoLists struct {
 	parameters runtime.ParameterCodec
 }
 
-func (p *protoLists) reads(list client.ObjectList) bool {
-	_, volumes := list.(*corev1.PersistentVolumeList)
-	return volumes || isClaims(list)
-}
-
-func isClaims(list client.ObjectList) bool {
-	gvk := list.GetObjectKind().GroupVersionKind()
-	_, metadata := list.(*metav1.PartialObjectMetadataList)
-	return metadata && gvk.Group == "" && gvk.Kind == "PersistentVolumeClaimList"
+// protoKind is how one kind is listed.
+type protoKind struct {
+	resource, accept string
+	mask             *fieldMask
+	object           unmarshaler
 }
 
 // unmarshaler is what is generated for every type of Kubernetes itself.
@@ -81,24 +86,40 @@ type unmarshaler interface {
 	Unmarshal([]byte) error
 }
 
+func protoKindOf(list client.ObjectList) (protoKind, bool) {
+	switch list := list.(type) {
+	case *corev1.PersistentVolumeList:
+		return protoKind{"persistentvolumes", protobuf, keptVolume, &corev1.PersistentVolume{}}, true
+	case *corev1.PodList:
+		return protoKind{"pods", protobuf, keptPod, &corev1.Pod{}}, true
+	case *metav1.PartialObjectMetadataList:
+		gvk := list.GroupVersionKind()
+		return protoKind{"persistentvolumeclaims", protobufMetadata, keptClaim, &metav1.PartialObjectMetadata{}},
+			gvk.Group == "" && gvk.Kind == storage.ClaimKind+"List"
+	}
+	return protoKind{}, false
+}
+
+func (p *protoLists) reads(list client.ObjectList) bool {
+	_, ok := protoKindOf(list)
+	return ok
+}
+
 // each calls with the same object for all that it visits.
 func (p *protoLists) each(ctx context.Context, list client.ObjectList, visit func(runtime.Object) error, options ...client.ListOption) error {
-	resource, accept, mask, object := "persistentvolumes", protobuf, keptVolume, unmarshaler(&corev1.PersistentVolume{})
-	if isClaims(list) {
-		resource, accept, mask, object = "persistentvolumeclaims", protobufMetadata, keptClaim, &metav1.PartialObjectMetadata{}
-	}
+	kind, _ := protoKindOf(list)
 	var kept []byte
 	take := func(item []byte) (err error) {
-		if kept, err = mask.appendKept(kept[:0], item); err != nil {
+		if kept, err = kind.mask.appendKept(kept[:0], item); err != nil {
 			return err
 		}
-		object.Reset()
-		if err := object.Unmarshal(kept); err != nil {
+		kind.object.Reset()
+		if err := kind.object.Unmarshal(kept); err != nil {
 			return err
 		}
-		return visit(object)
+		return visit(kind.object)
 	}
-	return eachStreamed(ctx, p.api, p.parameters, resource, options, func(request *rest.Request) *rest.Request { return request.SetHeader("Accept", accept) },
+	return eachStreamed(ctx, p.api, p.parameters, kind.resource, options, func(request *rest.Request) *rest.Request { return request.SetHeader("Accept", kind.accept) },
 		func(body io.Reader) (string, error) { return decodeProtoList(body, take) })
 }
 
@@ -116,6 +137,7 @@ func (m *fieldMask) appendKept(to, message []byte) ([]byte, error) {
 		field := message[:tag+size]
 		message = message[tag+size:]
 		inner, kept := m.fields[number]
+		kept = kept || m.dropped != nil && !slices.Contains(m.dropped, number)
 		if kept && inner != nil && kind == protowire.BytesType {
 			content, _ := protowire.ConsumeBytes(field[tag:])
 			if inner.keys == nil {

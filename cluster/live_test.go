@@ -39,7 +39,7 @@ func readers(t *testing.T, handler http.Handler, mapper meta.RESTMapper) (whole,
 		t.Fatal(err)
 	}
 	profile := storage.Longhorn()
-	if live, err = cluster.NewLive(api, []storage.Profile{profile}).Streaming(c, connection, mapper, scheme); err != nil {
+	if live, err = cluster.NewLive(api).Streaming(c, connection, mapper, scheme); err != nil {
 		t.Fatal(err)
 	}
 	return cluster.NewReader(profile, api, api), cluster.NewReader(profile, live, live), live

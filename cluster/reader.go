@@ -29,12 +29,18 @@ type Reader struct {
 	announces bool
 	// clients are what was read of client pods: parsed once for each version of a pod.
 	clients *readings[storage.Client]
+	// servers likewise; nil where pods are read live, which is once.
+	servers *readings[storage.Server]
 }
 
 // NewReader returns a reader over a cache or, for decisions that deny or
 // disrupt, over the API server.
 func NewReader(profile storage.Profile, objects, provisioned client.Reader) *Reader {
-	return &Reader{profile: profile, objects: objects, provisioned: provisioned, clients: newReadings[storage.Client]()}
+	r := &Reader{profile: profile, objects: objects, provisioned: provisioned, clients: newReadings[storage.Client]()}
+	if _, live := objects.(*Live); !live {
+		r.servers = newReadings[storage.Server]()
+	}
+	return r
 }
 
 // Announcing is the same reader for telling what a change will do. What runs in

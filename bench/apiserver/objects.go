@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/fairlead-io/fairlead/bench/sample"
 	"github.com/fairlead-io/fairlead/storage"
@@ -203,8 +204,11 @@ func (s *Server) addPod(name string, onNode int, labels map[string]string) error
 	}
 	pod.Name, pod.UID, pod.ResourceVersion = name, types.UID("uid-"+name), fmt.Sprint(1+len(s.kinds["pods"].typed))
 	pod.Spec.NodeName = nodeName(onNode)
-	if labels != nil {
-		pod.Labels = labels
+	if labels != nil { // they have one container
+		pod.Labels, pod.Spec.Containers = labels, pod.Spec.Containers[:1]
+		if volume := labels[storage.Longhorn().VolumeLabel]; volume != "" {
+			pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "longhorn.io/v1beta2", Kind: "ShareManager", Name: volume, UID: "uid", Controller: ptr.To(true)}}
+		}
 	}
 	pod.Annotations = map[string]string{
 		storage.NetworksAnnotation: `[{"namespace": "kube-system", "name": "storage-net", "interface": "lhnet1"}]`,
