@@ -26,7 +26,7 @@ type fieldMask struct {
 	fields map[protowire.Number]*fieldMask
 	// dropped fields; with any, all others are kept.
 	dropped []protowire.Number
-	// keys that are kept, where the message is one entry of a map.
+	// keys, or names, that are kept, where the message is one entry of a map or of a list of names.
 	keys []string
 }
 
@@ -46,11 +46,16 @@ var (
 		}},
 		3: {fields: map[protowire.Number]*fieldMask{1: nil}}, // status: phase
 	}}
-	// Of pods all is kept but what is most of them and is not read: managed fields,
-	// and of containers commands, ports, variables, mounts, lifecycle and contexts.
+	// A pod's status and, but for managed fields, metadata are kept whole.
 	keptPod = &fieldMask{fields: map[protowire.Number]*fieldMask{
 		1: {dropped: []protowire.Number{17}},
-		2: {fields: map[protowire.Number]*fieldMask{2: {dropped: []protowire.Number{3, 6, 7, 9, 12, 15, 19, 21, 22}}}, dropped: []protowire.Number{18, 20}},
+		2: {fields: map[protowire.Number]*fieldMask{
+			1: {keys: []string{logVolume}},
+			// containers without command, ports, variables, mounts, lifecycle, contexts, other probes
+			2: {dropped: []protowire.Number{3, 6, 7, 9, 12, 15, 19, 21, 22}},
+			7: nil, 10: nil, 11: nil, // nodeSelector, nodeName, hostNetwork
+			22: nil, 24: nil, 38: nil, // tolerations, priorityClassName, schedulingGates
+		}},
 		3: nil,
 	}}
 	keptCSI = &fieldMask{fields: map[protowire.Number]*fieldMask{
@@ -167,7 +172,7 @@ func (m *fieldMask) appendMessage(to, message []byte) ([]byte, error) {
 	return slices.Insert(to, begin, protowire.AppendVarint(length[:0], uint64(len(to)-begin))...), nil
 }
 
-// hasKey tells whether an entry of a map, whose key is its first field, is kept.
+// hasKey tells whether an entry, whose key or name is its first field, is kept.
 func (m *fieldMask) hasKey(entry []byte) bool {
 	number, kind, tag := protowire.ConsumeTag(entry)
 	if tag < 0 || number != 1 || kind != protowire.BytesType {

@@ -45,7 +45,7 @@ func NewReader(profile storage.Profile, objects, provisioned client.Reader) *Rea
 
 // Announcing is the same reader for telling what a change will do. What runs in
 // instance managers is what they report: engines and replicas, which name an
-// instance a moment earlier, are big and are not read.
+// instance a moment earlier, are big and are not read. Nor are facts of servers.
 func (r *Reader) Announcing() *Reader {
 	announcing := *r
 	announcing.announces = true
