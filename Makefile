@@ -121,6 +121,8 @@ soak: ## Random runs of the models that nobody has seen yet, CHECKS (20000) of t
 bench: ## Ratios against controller-runtime's own handlers, side by side
 	go run ./bench
 	go test ./cmd/fairlead -run '^$$' -bench '^BenchmarkPlan$$'
+	go test ./webhook -run '^$$' -bench '^BenchmarkLargeReviews$$'
+	go test ./cluster -run '^$$' -bench '^BenchmarkGather$$'
 
 .PHONY: bench-scale
 bench-scale: control-plane $(BIN)/fairlead $(BIN)/scale ## 500 nodes, 5,000 workloads, and a tenth of it; SCALE="-nodes 5,50"

@@ -100,25 +100,21 @@ func (r *Reader) backingImageManagers(ctx context.Context, classes podClasses) (
 // clients reach them on is no matter of how the pod is built: see settings.Next.
 func (r *Reader) shareManagers(volumes []storage.Volume) func(context.Context, podClasses) ([]settings.Component, error) {
 	return func(ctx context.Context, classes podClasses) ([]settings.Component, error) {
-		pods, err := r.serverPods(ctx, r.profile.ServerLabels)
-		if err != nil || len(pods) == 0 {
-			return nil, err
-		}
 		detached := make(map[string]bool, len(volumes))
 		for _, v := range volumes {
 			detached[v.Name] = !v.Attached
 		}
-		components := make([]settings.Component, 0, len(pods))
-		for i := range pods {
-			c := r.podComponent(settings.ShareManager, &pods[i], classes)
+		var components []settings.Component
+		err := r.eachServerPod(ctx, r.profile.ServerLabels, func(pod *corev1.Pod) {
+			c := r.podComponent(settings.ShareManager, pod, classes)
 			delete(c.Built, settings.NodeSelector) // a StorageClass may add to it (shareManagerNodeSelector)
 			// One that is not known may be attached.
-			if volume := pods[i].Labels[r.profile.VolumeLabel]; !detached[volume] {
+			if volume := pod.Labels[r.profile.VolumeLabel]; !detached[volume] {
 				c.Uses = []string{volume}
 			}
 			components = append(components, c)
-		}
-		return components, nil
+		})
+		return components, err
 	}
 }
 

@@ -87,11 +87,11 @@ func (r *Reader) addSettings(ctx context.Context, f *settings.Facts) error {
 	own, system := map[settings.Name]string{}, map[settings.Name]string{}
 	f.Applied, f.Overridden, f.Overrides = map[settings.Name]string{}, map[settings.Name]bool{}, map[settings.Name]settings.Override{}
 	var ours v1alpha1.SettingList
-	if err := r.objects.List(ctx, &ours, client.InNamespace(r.profile.Namespace)); err != nil && !meta.IsNoMatchError(err) {
+	if err := r.objects.List(ctx, &ours, client.InNamespace(r.profile.Namespace), client.UnsafeDisableDeepCopy); err != nil && !meta.IsNoMatchError(err) {
 		return fmt.Errorf("listing settings.fairlead.io: %w", err)
 	}
 	var theirs longhorn.SettingList
-	if err := r.objects.List(ctx, &theirs, client.InNamespace(r.profile.Namespace)); err != nil && !meta.IsNoMatchError(err) {
+	if err := r.objects.List(ctx, &theirs, client.InNamespace(r.profile.Namespace), client.UnsafeDisableDeepCopy); err != nil && !meta.IsNoMatchError(err) {
 		return fmt.Errorf("listing settings.longhorn.io: %w", err)
 	}
 	for i := range theirs.Items {

@@ -21,10 +21,9 @@ import (
 )
 
 // Live reads from the API server with little memory: long lists come in pages,
-// and of a page only the fields that rules read are kept.
+// and the longest are cut down to the fields that are read.
 type Live struct {
 	client.Reader
-	pods func(any) (any, error)
 	// streams read the kinds with the longest lists; what none reads comes through Reader.
 	streams []streamed
 	turns   *semaphore.Weighted
@@ -37,16 +36,16 @@ type streamed interface {
 }
 
 // NewLive pages through what a client of the API server reads.
-func NewLive(api client.Reader, profiles []storage.Profile) *Live {
-	return &Live{Reader: api, pods: slimPods(profiles), turns: semaphore.NewWeighted(heavyAtOnce)}
+func NewLive(api client.Reader) *Live {
+	return &Live{Reader: api, turns: semaphore.NewWeighted(heavyAtOnce)}
 }
 
-// Streaming decodes Longhorn's objects, PersistentVolumes and claims while they arrive.
+// Streaming decodes Longhorn's objects, PersistentVolumes, claims and pods while they arrive.
 func (l *Live) Streaming(config *rest.Config, connection *http.Client, mapper meta.RESTMapper, scheme *runtime.Scheme) (*Live, error) {
 	codecs, parameters := serializer.NewCodecFactory(scheme), runtime.NewParameterCodec(scheme)
 	core, err := apiutil.RESTClientForGVK(corev1.SchemeGroupVersion.WithKind(storage.VolumeKind), false, false, config, codecs, connection)
 	if err != nil {
-		return nil, fmt.Errorf("building the client of PersistentVolumes: %w", err)
+		return nil, fmt.Errorf("building the client of Kubernetes' own kinds: %w", err)
 	}
 	custom, err := apiutil.RESTClientForGVK(longhorn.GroupVersion.WithKind("Volume"), true, false, config, codecs, connection)
 	if err != nil {
@@ -74,16 +73,15 @@ func (l *Live) Turn(ctx context.Context) (end func(), _ error) {
 	return func() { l.turns.Release(1) }, nil
 }
 
-// List reads all pages into one list, of slim copies where the controller's cache has such.
+// List reads all pages into one list, without managed fields.
 func (l *Live) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
 	var all []runtime.Object
 	err := l.each(ctx, list, func(o runtime.Object) error {
-		slim, err := l.slim(o)
-		if err != nil {
-			return err
+		if o, ok := o.(metav1.Object); ok {
+			o.SetManagedFields(nil)
 		}
-		kept := reflect.New(reflect.TypeOf(slim).Elem()) // the page is not kept
-		kept.Elem().Set(reflect.ValueOf(slim).Elem())
+		kept := reflect.New(reflect.TypeOf(o).Elem()) // neither the page nor the visited object is
+		kept.Elem().Set(reflect.ValueOf(o).Elem())
 		all = append(all, kept.Interface().(runtime.Object))
 		return nil
 	}, options...)
@@ -92,18 +90,6 @@ func (l *Live) List(ctx context.Context, list client.ObjectList, options ...clie
 	}
 	list.SetContinue("")
 	return meta.SetList(list, all)
-}
-
-func (l *Live) slim(o runtime.Object) (any, error) {
-	switch o := o.(type) {
-	case *corev1.Pod:
-		return l.pods(o)
-	case *corev1.Node:
-		return slimNode(o)
-	case metav1.Object:
-		o.SetManagedFields(nil)
-	}
-	return o, nil
 }
 
 // each visits all objects of a list, page by page.

@@ -77,10 +77,13 @@ func eachStreamed(ctx context.Context, api rest.Interface, parameters runtime.Pa
 }
 
 // lenient: the API server has checked what it sends. Managed fields are most of
-// an object's metadata, and nobody reads them.
+// an object's metadata; nobody reads them, nor owners.
 var lenient = jsonv2.JoinOptions(
 	jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true),
-	jsonv2.WithUnmarshalers(jsonv2.UnmarshalFromFunc(func(d *jsontext.Decoder, _ *[]metav1.ManagedFieldsEntry) error { return d.SkipValue() })),
+	jsonv2.WithUnmarshalers(jsonv2.JoinUnmarshalers(
+		jsonv2.UnmarshalFromFunc(func(d *jsontext.Decoder, _ *[]metav1.ManagedFieldsEntry) error { return d.SkipValue() }),
+		jsonv2.UnmarshalFromFunc(func(d *jsontext.Decoder, _ *[]metav1.OwnerReference) error { return d.SkipValue() }),
+	)),
 )
 
 // decodeList visits the items of a list in JSON, and returns where the next page begins.

@@ -24,7 +24,9 @@ import (
 type fieldMask struct {
 	// fields that are kept, whole where their mask is nil.
 	fields map[protowire.Number]*fieldMask
-	// keys that are kept, where the message is one entry of a map.
+	// dropped fields; with any, all others are kept.
+	dropped []protowire.Number
+	// keys, or names, that are kept, where the message is one entry of a map or of a list of names.
 	keys []string
 }
 
@@ -44,6 +46,18 @@ var (
 		}},
 		3: {fields: map[protowire.Number]*fieldMask{1: nil}}, // status: phase
 	}}
+	// A pod's status and, but for managed fields, metadata are kept whole.
+	keptPod = &fieldMask{fields: map[protowire.Number]*fieldMask{
+		1: {dropped: []protowire.Number{17}},
+		2: {fields: map[protowire.Number]*fieldMask{
+			1: {keys: []string{logVolume}},
+			// containers without command, ports, variables, mounts, lifecycle, contexts, other probes
+			2: {dropped: []protowire.Number{3, 6, 7, 9, 12, 15, 19, 21, 22}},
+			7: nil, 10: nil, 11: nil, // nodeSelector, nodeName, hostNetwork
+			22: nil, 24: nil, 38: nil, // tolerations, priorityClassName, schedulingGates
+		}},
+		3: nil,
+	}}
 	keptCSI = &fieldMask{fields: map[protowire.Number]*fieldMask{
 		1: nil, 2: nil, // driver, volumeHandle
 		5: {keys: []string{migratableAttribute, engineAttribute}},
@@ -55,7 +69,7 @@ const (
 	protobufMetadata = protobuf + ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 )
 
-// protoLists lists PersistentVolumes and the metadata of claims, of which a
+// protoLists lists PersistentVolumes, pods, and the metadata of claims, of which a
 // cluster may have very many. Each object is cut down to the fields that are read
 // before anything is allocated for it.
 type protoLists struct {
@@ -63,15 +77,11 @@ type protoLists struct {
 	parameters runtime.ParameterCodec
 }
 
-func (p *protoLists) reads(list client.ObjectList) bool {
-	_, volumes := list.(*corev1.PersistentVolumeList)
-	return volumes || isClaims(list)
-}
-
-func isClaims(list client.ObjectList) bool {
-	gvk := list.GetObjectKind().GroupVersionKind()
-	_, metadata := list.(*metav1.PartialObjectMetadataList)
-	return metadata && gvk.Group == "" && gvk.Kind == "PersistentVolumeClaimList"
+// protoKind is how one kind is listed.
+type protoKind struct {
+	resource, accept string
+	mask             *fieldMask
+	object           unmarshaler
 }
 
 // unmarshaler is what is generated for every type of Kubernetes itself.
@@ -81,24 +91,40 @@ type unmarshaler interface {
 	Unmarshal([]byte) error
 }
 
+func protoKindOf(list client.ObjectList) (protoKind, bool) {
+	switch list := list.(type) {
+	case *corev1.PersistentVolumeList:
+		return protoKind{"persistentvolumes", protobuf, keptVolume, &corev1.PersistentVolume{}}, true
+	case *corev1.PodList:
+		return protoKind{"pods", protobuf, keptPod, &corev1.Pod{}}, true
+	case *metav1.PartialObjectMetadataList:
+		gvk := list.GroupVersionKind()
+		return protoKind{"persistentvolumeclaims", protobufMetadata, keptClaim, &metav1.PartialObjectMetadata{}},
+			gvk.Group == "" && gvk.Kind == storage.ClaimKind+"List"
+	}
+	return protoKind{}, false
+}
+
+func (p *protoLists) reads(list client.ObjectList) bool {
+	_, ok := protoKindOf(list)
+	return ok
+}
+
 // each calls with the same object for all that it visits.
 func (p *protoLists) each(ctx context.Context, list client.ObjectList, visit func(runtime.Object) error, options ...client.ListOption) error {
-	resource, accept, mask, object := "persistentvolumes", protobuf, keptVolume, unmarshaler(&corev1.PersistentVolume{})
-	if isClaims(list) {
-		resource, accept, mask, object = "persistentvolumeclaims", protobufMetadata, keptClaim, &metav1.PartialObjectMetadata{}
-	}
+	kind, _ := protoKindOf(list)
 	var kept []byte
 	take := func(item []byte) (err error) {
-		if kept, err = mask.appendKept(kept[:0], item); err != nil {
+		if kept, err = kind.mask.appendKept(kept[:0], item); err != nil {
 			return err
 		}
-		object.Reset()
-		if err := object.Unmarshal(kept); err != nil {
+		kind.object.Reset()
+		if err := kind.object.Unmarshal(kept); err != nil {
 			return err
 		}
-		return visit(object)
+		return visit(kind.object)
 	}
-	return eachStreamed(ctx, p.api, p.parameters, resource, options, func(request *rest.Request) *rest.Request { return request.SetHeader("Accept", accept) },
+	return eachStreamed(ctx, p.api, p.parameters, kind.resource, options, func(request *rest.Request) *rest.Request { return request.SetHeader("Accept", kind.accept) },
 		func(body io.Reader) (string, error) { return decodeProtoList(body, take) })
 }
 
@@ -116,6 +142,7 @@ func (m *fieldMask) appendKept(to, message []byte) ([]byte, error) {
 		field := message[:tag+size]
 		message = message[tag+size:]
 		inner, kept := m.fields[number]
+		kept = kept || m.dropped != nil && !slices.Contains(m.dropped, number)
 		if kept && inner != nil && kind == protowire.BytesType {
 			content, _ := protowire.ConsumeBytes(field[tag:])
 			if inner.keys == nil {
@@ -145,7 +172,7 @@ func (m *fieldMask) appendMessage(to, message []byte) ([]byte, error) {
 	return slices.Insert(to, begin, protowire.AppendVarint(length[:0], uint64(len(to)-begin))...), nil
 }
 
-// hasKey tells whether an entry of a map, whose key is its first field, is kept.
+// hasKey tells whether an entry, whose key or name is its first field, is kept.
 func (m *fieldMask) hasKey(entry []byte) bool {
 	number, kind, tag := protowire.ConsumeTag(entry)
 	if tag < 0 || number != 1 || kind != protowire.BytesType {
@@ -177,10 +204,12 @@ func decodeProtoList(body io.Reader, take func(item []byte) error) (next string,
 	}
 	// The envelope (runtime.Unknown) has the list in field 2. A list has its
 	// metadata in field 1, where 3 is the next page, and the items in field 2.
+	found := false
 	err = stream.fields(-1, func(number protowire.Number, size int) error {
 		if number != 2 {
 			return stream.skip(size)
 		}
+		found = true
 		return stream.fields(size, func(number protowire.Number, size int) error {
 			if number != 1 && number != 2 {
 				return stream.skip(size)
@@ -198,6 +227,9 @@ func decodeProtoList(body io.Reader, take func(item []byte) error) (next string,
 			return err
 		})
 	})
+	if err == nil && !found {
+		err = io.ErrUnexpectedEOF
+	}
 	return next, err
 }
 

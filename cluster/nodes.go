@@ -16,10 +16,6 @@ import (
 
 // Nodes gathers the nodes of the cluster, and which of them the storage system works on.
 func (r *Reader) Nodes(ctx context.Context) (settings.Nodes, error) {
-	var list corev1.NodeList
-	if err := r.objects.List(ctx, &list); err != nil {
-		return nil, fmt.Errorf("listing nodes: %w", err)
-	}
 	var theirs longhorn.NodeList
 	if err := r.listHere(ctx, &theirs, "nodes of the storage system"); err != nil {
 		return nil, err
@@ -28,10 +24,12 @@ func (r *Reader) Nodes(ctx context.Context) (settings.Nodes, error) {
 	for i := range theirs.Items {
 		byName[theirs.Items[i].Name] = &theirs.Items[i]
 	}
-	nodes := make(settings.Nodes, len(list.Items))
-	for i := range list.Items {
-		node := &list.Items[i]
+	nodes := settings.Nodes{}
+	err := forEach(ctx, r.objects, &corev1.NodeList{}, func(node *corev1.Node) {
 		nodes[node.Name] = r.nodeOf(node, byName[node.Name])
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing nodes: %w", err)
 	}
 	return nodes, nil
 }

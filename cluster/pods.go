@@ -27,7 +27,7 @@ func (r *Reader) Clients(ctx context.Context) ([]storage.Client, error) {
 	for i := range pods {
 		clients = append(clients, r.clients.of(&pods[i], r.clientOf))
 	}
-	r.clients.keepOnly(pods)
+	r.clients.keepOnly(len(pods), func(i int) string { return string(pods[i].UID) })
 	return clients, nil
 }
 
@@ -74,39 +74,31 @@ func (r *Reader) clientOf(pod *corev1.Pod) storage.Client {
 
 // Servers gathers the pods that serve shared volumes.
 func (r *Reader) Servers(ctx context.Context) ([]storage.Server, error) {
-	pods, err := r.serverPods(ctx, r.profile.ServerLabels)
-	if err != nil {
-		return nil, err
-	}
-	r.servers.keepOnly(pods)
-	return r.serversOf(pods), nil
+	servers, err := r.serversBy(ctx, r.profile.ServerLabels, r.servers)
+	r.servers.keepOnly(len(servers), func(i int) string { return servers[i].UID })
+	return servers, err
 }
 
 // ServersOf gathers the pods that serve one volume.
 func (r *Reader) ServersOf(ctx context.Context, volume string) ([]storage.Server, error) {
 	labels := map[string]string{r.profile.VolumeLabel: volume}
 	maps.Copy(labels, r.profile.ServerLabels)
-	pods, err := r.serverPods(ctx, labels)
-	if err != nil {
-		return nil, err
-	}
-	return r.serversOf(pods), nil
+	return r.serversBy(ctx, labels, r.servers)
 }
 
-func (r *Reader) serversOf(pods []corev1.Pod) []storage.Server {
-	servers := make([]storage.Server, 0, len(pods))
-	for i := range pods {
-		servers = append(servers, r.servers.of(&pods[i], r.serverOf))
-	}
-	return servers
+func (r *Reader) serversBy(ctx context.Context, labels map[string]string, known *readings[storage.Server]) ([]storage.Server, error) {
+	var servers []storage.Server
+	err := r.eachServerPod(ctx, labels, func(pod *corev1.Pod) { servers = append(servers, known.of(pod, r.serverOf)) })
+	return servers, err
 }
 
-// serverPods are those with the labels that the storage system made for a volume.
-func (r *Reader) serverPods(ctx context.Context, labels map[string]string) ([]corev1.Pod, error) {
-	pods, err := r.pods(ctx, labels)
-	return slices.DeleteFunc(pods, func(pod corev1.Pod) bool {
-		return !r.profile.OwnsServer(controllerOf(&pod), pod.Labels[r.profile.VolumeLabel])
-	}), err
+// eachServerPod visits those with the labels that the storage system made for a volume.
+func (r *Reader) eachServerPod(ctx context.Context, labels map[string]string, take func(*corev1.Pod)) error {
+	return r.eachPod(ctx, labels, func(pod *corev1.Pod) {
+		if r.profile.OwnsServer(controllerOf(pod), pod.Labels[r.profile.VolumeLabel]) {
+			take(pod)
+		}
+	})
 }
 
 // RunningServer returns the pod that serves the volume and is not going away, or nil.
@@ -202,11 +194,22 @@ func controllerOf(pod *corev1.Pod) storage.Owner {
 // pods lists pods that run or will: not those that ended. They are for reading
 // only: a cache hands out its own.
 func (r *Reader) pods(ctx context.Context, labels map[string]string) ([]corev1.Pod, error) {
-	var list corev1.PodList
-	if err := r.objects.List(ctx, &list, client.InNamespace(r.profile.Namespace), client.MatchingLabels(labels), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing pods: %w", err)
+	var pods []corev1.Pod
+	err := r.eachPod(ctx, labels, func(pod *corev1.Pod) { pods = append(pods, *pod) })
+	return pods, err
+}
+
+// eachPod visits them, of which there may be as many as volumes.
+func (r *Reader) eachPod(ctx context.Context, labels map[string]string, take func(*corev1.Pod)) error {
+	running := func(pod *corev1.Pod) {
+		if !Ended(pod) {
+			take(pod)
+		}
 	}
-	return slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return Ended(&pod) }), nil
+	if err := forEach(ctx, r.objects, &corev1.PodList{}, running, client.InNamespace(r.profile.Namespace), client.MatchingLabels(labels)); err != nil {
+		return fmt.Errorf("listing pods: %w", err)
+	}
+	return nil
 }
 
 // Ended tells whether the pod ran to its end and is only yet to be removed.

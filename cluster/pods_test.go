@@ -121,7 +121,7 @@ func TestPodIsReadOncePerVersion(t *testing.T) {
 	if want := []int{1, 1, 2, 3, 2, 4, 5, 6, 7}; !slices.Equal(got, want) {
 		t.Fatalf("got %v, want %v", got, want)
 	}
-	r.keepOnly([]corev1.Pod{*pod("b", "1")})
+	r.keepOnly(1, func(int) string { return "b" })
 	if len(r.byUID) != 1 || r.of(pod("b", "1"), read) != 2 {
 		t.Fatalf("kept %v", r.byUID)
 	}

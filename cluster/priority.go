@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	schedulingv1 "k8s.io/api/scheduling/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/settings"
 )
@@ -15,7 +16,7 @@ import (
 // one that the API server gives to pods that name none; "" if there is none.
 func (r *Reader) PriorityClasses(ctx context.Context) (names []string, byDefault string, err error) {
 	var list schedulingv1.PriorityClassList
-	if err := r.objects.List(ctx, &list); err != nil {
+	if err := r.objects.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, "", fmt.Errorf("listing PriorityClasses: %w", err)
 	}
 	var lowest int32

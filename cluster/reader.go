@@ -29,18 +29,23 @@ type Reader struct {
 	announces bool
 	// clients and servers are what was read of pods: parsed once for each version of a pod.
 	clients *readings[storage.Client]
+	// servers is nil where pods are read live, which is once.
 	servers *readings[storage.Server]
 }
 
 // NewReader returns a reader over a cache or, for decisions that deny or
 // disrupt, over the API server.
 func NewReader(profile storage.Profile, objects, provisioned client.Reader) *Reader {
-	return &Reader{profile: profile, objects: objects, provisioned: provisioned, clients: newReadings[storage.Client](), servers: newReadings[storage.Server]()}
+	r := &Reader{profile: profile, objects: objects, provisioned: provisioned, clients: newReadings[storage.Client]()}
+	if _, live := objects.(*Live); !live {
+		r.servers = newReadings[storage.Server]()
+	}
+	return r
 }
 
 // Announcing is the same reader for telling what a change will do. What runs in
 // instance managers is what they report: engines and replicas, which name an
-// instance a moment earlier, are big and are not read.
+// instance a moment earlier, are big and are not read. Nor are facts of servers.
 func (r *Reader) Announcing() *Reader {
 	announcing := *r
 	announcing.announces = true

@@ -24,9 +24,10 @@ type reading[T any] struct {
 
 func newReadings[T any]() *readings[T] { return &readings[T]{byUID: map[types.UID]reading[T]{}} }
 
-// of is what read returns for the pod. A pod that has no version is always read.
+// of is what read returns for the pod. A pod that has no version is always read,
+// and so is every pod by nil readings.
 func (r *readings[T]) of(pod *corev1.Pod, read func(*corev1.Pod) T) T {
-	if pod.UID == "" || pod.ResourceVersion == "" {
+	if r == nil || pod.UID == "" || pod.ResourceVersion == "" {
 		return read(pod)
 	}
 	r.mu.Lock()
@@ -42,20 +43,23 @@ func (r *readings[T]) of(pod *corev1.Pod, read func(*corev1.Pod) T) T {
 	return known.value
 }
 
-// keepOnly forgets pods that are not among these.
-func (r *readings[T]) keepOnly(pods []corev1.Pod) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if len(r.byUID) <= len(pods) {
+// keepOnly forgets pods that are not among the listed ones.
+func (r *readings[T]) keepOnly(listed int, uid func(i int) string) {
+	if r == nil {
 		return
 	}
-	there := make(map[types.UID]bool, len(pods))
-	for i := range pods {
-		there[pods[i].UID] = true
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.byUID) <= listed {
+		return
 	}
-	for uid := range r.byUID {
-		if !there[uid] {
-			delete(r.byUID, uid)
+	there := make(map[types.UID]bool, listed)
+	for i := range listed {
+		there[types.UID(uid(i))] = true
+	}
+	for known := range r.byUID {
+		if !there[known] {
+			delete(r.byUID, known)
 		}
 	}
 }

@@ -13,13 +13,12 @@ import (
 
 // Services gathers the Services of shared volumes.
 func (r *Reader) Services(ctx context.Context) ([]storage.Service, error) {
-	var list corev1.ServiceList
-	if err := r.objects.List(ctx, &list, client.InNamespace(r.profile.Namespace), client.HasLabels{r.profile.VolumeLabel}); err != nil {
+	var services []storage.Service
+	err := forEach(ctx, r.objects, &corev1.ServiceList{}, func(s *corev1.Service) {
+		services = append(services, r.ServiceOf(s))
+	}, client.InNamespace(r.profile.Namespace), client.HasLabels{r.profile.VolumeLabel})
+	if err != nil {
 		return nil, fmt.Errorf("listing Services: %w", err)
-	}
-	services := make([]storage.Service, 0, len(list.Items))
-	for i := range list.Items {
-		services = append(services, r.ServiceOf(&list.Items[i]))
 	}
 	return services, nil
 }

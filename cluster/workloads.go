@@ -88,7 +88,7 @@ func Claims(pod *corev1.Pod) []string {
 // which is the PersistentVolume's name only where that was made for the claim.
 func (r *Reader) mount(ctx context.Context, namespace, claim string, applied storage.Attachment) (storage.Mount, error) {
 	var list corev1.PersistentVolumeList
-	if err := r.provisioned.List(ctx, &list, client.MatchingFields{ClaimIndex: namespace + "/" + claim}); err != nil {
+	if err := r.provisioned.List(ctx, &list, client.MatchingFields{ClaimIndex: namespace + "/" + claim}, client.UnsafeDisableDeepCopy); err != nil {
 		return storage.Mount{}, fmt.Errorf("looking for the volume of claim %s/%s: %w", namespace, claim, err)
 	}
 	// A volume that is Released still names the claim of that name that was there before.

@@ -13,11 +13,10 @@ import (
 	config "github.com/fairlead-io/fairlead/api/config/v1alpha1"
 	"github.com/fairlead-io/fairlead/bench/apiserver"
 	"github.com/fairlead-io/fairlead/cluster"
-	"github.com/fairlead-io/fairlead/storage"
 )
 
-// liveOver reads as the webhook does.
-func liveOver(t testing.TB, server *apiserver.Server, url string) *cluster.Live {
+// liveOver reads as the webhook does; api is the client that it pages with.
+func liveOver(t testing.TB, server *apiserver.Server, url string) (live *cluster.Live, api client.Client) {
 	t.Helper()
 	scheme, err := cluster.NewScheme()
 	if err != nil {
@@ -29,15 +28,14 @@ func liveOver(t testing.TB, server *apiserver.Server, url string) *cluster.Live 
 		t.Fatal(err)
 	}
 	mapper := server.Mapper()
-	api, err := client.New(c, client.Options{Scheme: scheme, HTTPClient: connection, Mapper: mapper})
+	if api, err = client.New(c, client.Options{Scheme: scheme, HTTPClient: connection, Mapper: mapper}); err != nil {
+		t.Fatal(err)
+	}
+	live, err = cluster.NewLive(api).Streaming(c, connection, mapper, scheme)
 	if err != nil {
 		t.Fatal(err)
 	}
-	live, err := cluster.NewLive(api, []storage.Profile{storage.Longhorn()}).Streaming(c, connection, mapper, scheme)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return live
+	return live, api
 }
 
 func largeCluster(t testing.TB, size apiserver.Size) *apiserver.Server {
@@ -83,9 +81,10 @@ func TestReviewsReadLongListsInPages(t *testing.T) {
 	server := largeCluster(t, apiserver.Size{PersistentVolumes: 1200, Volumes: 600, Nodes: 3, Snapshots: 1})
 	listening := httptest.NewServer(server)
 	defer listening.Close()
-	handler := newRig(t, liveOver(t, server, listening.URL), volumeNetworksOn)
-	unread := map[string][]string{"setting": {"engines", "replicas", "persistentvolumes", "persistentvolumeclaims"}}
-	paged := map[string][]string{"setting": {"volumes", "volumeattachments"}, "network": {"persistentvolumes", "persistentvolumeclaims"}, "annotations": {"volumes", "persistentvolumes", "persistentvolumeclaims"}}
+	live, _ := liveOver(t, server, listening.URL)
+	handler := newRig(t, live, volumeNetworksOn)
+	unread := map[string][]string{"setting": {"engines.longhorn.io", "replicas.longhorn.io", "persistentvolumes", "persistentvolumeclaims"}}
+	paged := map[string][]string{"setting": {"volumes.longhorn.io", "volumeattachments.storage.k8s.io"}, "network": {"persistentvolumes", "persistentvolumeclaims"}, "annotations": {"volumes.longhorn.io", "persistentvolumes", "persistentvolumeclaims"}}
 	for _, review := range largeReviews() {
 		before := len(server.Lists())
 		review.ask(t, handler)
@@ -111,7 +110,7 @@ func TestReviewsReadLongListsInPages(t *testing.T) {
 
 // Several come at once: whoever applies a Helm chart changes many settings.
 func TestReviewsThatReadMuchTakeTurns(t *testing.T) {
-	live := cluster.NewLive(fakeClient(t, withVolumes(true, nil)...), []storage.Profile{storage.Longhorn()})
+	live := cluster.NewLive(fakeClient(t, withVolumes(true, nil)...))
 	var turns []func()
 	for range 2 {
 		end, err := live.Turn(t.Context())

@@ -97,10 +97,14 @@ func instanceManager(size Size, node int) map[string]any {
 			"status": map[string]any{"conditions": nil, "endpoint": "", "errorMsg": "", "listen": "", "portEnd": 10000, "portStart": 10000, "resourceVersion": 1, "state": "running", "type": "engine"},
 		}
 	}
-	for i := node; i < size.Volumes; i += size.Nodes {
-		engines[VolumeName(i)+"-e-0"] = process(VolumeName(i) + "-e-0")
+	for i := range size.Volumes {
+		if i%size.Nodes == node {
+			engines[VolumeName(i)+"-e-0"] = process(VolumeName(i) + "-e-0")
+		}
 		for n := range replicas {
-			copies[replicaName(i, n)] = process(replicaName(i, n))
+			if (i+n)%size.Nodes == node {
+				copies[replicaName(i, n)] = process(replicaName(i, n))
+			}
 		}
 	}
 	o := object("InstanceManager", managerName(node), nodeName(node))

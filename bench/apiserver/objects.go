@@ -3,6 +3,7 @@ package apiserver
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/fairlead-io/fairlead/bench/sample"
 	"github.com/fairlead-io/fairlead/storage"
@@ -26,6 +28,8 @@ type Size struct {
 	Nodes                      int
 	// Snapshots of each volume, which are in the status of its engine.
 	Snapshots int
+	// Asking are the claims that ask for a network.
+	Asking int
 }
 
 // Large is the cluster of the requirement.
@@ -41,70 +45,78 @@ const (
 	replicas  = 3
 )
 
-var ofCluster = []string{"persistentvolumes", "nodes", "volumeattachments", "storageclasses", "priorityclasses"}
+var ofCluster = []string{"persistentvolumes", "nodes", "volumeattachments.storage.k8s.io", "storageclasses.storage.k8s.io", "priorityclasses.scheduling.k8s.io"}
 
 // New serves a cluster of a size.
 func New(scheme *runtime.Scheme, size Size) (*Server, error) {
 	core, lh := corev1.SchemeGroupVersion, schema.GroupVersion{Group: "longhorn.io", Version: "v1beta2"}
 	own := schema.GroupVersion{Group: "fairlead.io", Version: "v1alpha1"}
 	s := &Server{scheme: scheme, kinds: map[string]*kind{
-		"persistentvolumes":              {gvk: core.WithKind("PersistentVolume")},
-		"persistentvolumeclaims":         {gvk: core.WithKind("PersistentVolumeClaim")},
-		"pods":                           {gvk: core.WithKind("Pod")},
-		"services":                       {gvk: core.WithKind("Service")},
-		"nodes":                          {gvk: core.WithKind("Node")},
-		"volumeattachments":              {gvk: storagev1.SchemeGroupVersion.WithKind("VolumeAttachment")},
-		"storageclasses":                 {gvk: storagev1.SchemeGroupVersion.WithKind("StorageClass")},
-		"priorityclasses":                {gvk: schedulingv1.SchemeGroupVersion.WithKind("PriorityClass")},
-		"daemonsets":                     {gvk: appsv1.SchemeGroupVersion.WithKind("DaemonSet")},
-		"deployments":                    {gvk: appsv1.SchemeGroupVersion.WithKind("Deployment")},
-		"network-attachment-definitions": {gvk: schema.GroupVersionKind{Group: "k8s.cni.cncf.io", Version: "v1", Kind: "NetworkAttachmentDefinition"}},
-		"volumes":                        {gvk: lh.WithKind("Volume"), custom: []custom{}},
-		"engines":                        {gvk: lh.WithKind("Engine"), custom: []custom{}},
-		"replicas":                       {gvk: lh.WithKind("Replica"), custom: []custom{}},
-		"instancemanagers":               {gvk: lh.WithKind("InstanceManager"), custom: []custom{}},
-		"backingimagemanagers":           {gvk: lh.WithKind("BackingImageManager"), custom: []custom{}},
-		"networkrollouts":                {gvk: own.WithKind("NetworkRollout"), custom: []custom{}},
+		"persistentvolumes":                 {gvk: core.WithKind("PersistentVolume")},
+		"persistentvolumeclaims":            {gvk: core.WithKind("PersistentVolumeClaim")},
+		"pods":                              {gvk: core.WithKind("Pod")},
+		"services":                          {gvk: core.WithKind("Service")},
+		"nodes":                             {gvk: core.WithKind("Node")},
+		"volumeattachments.storage.k8s.io":  {gvk: storagev1.SchemeGroupVersion.WithKind("VolumeAttachment")},
+		"storageclasses.storage.k8s.io":     {gvk: storagev1.SchemeGroupVersion.WithKind("StorageClass")},
+		"priorityclasses.scheduling.k8s.io": {gvk: schedulingv1.SchemeGroupVersion.WithKind("PriorityClass")},
+		"daemonsets.apps":                   {gvk: appsv1.SchemeGroupVersion.WithKind("DaemonSet")},
+		"deployments.apps":                  {gvk: appsv1.SchemeGroupVersion.WithKind("Deployment")},
+		"network-attachment-definitions.k8s.cni.cncf.io": {gvk: schema.GroupVersionKind{Group: "k8s.cni.cncf.io", Version: "v1", Kind: "NetworkAttachmentDefinition"}},
+		"volumes.longhorn.io":                            {gvk: lh.WithKind("Volume"), custom: []custom{}},
+		"engines.longhorn.io":                            {gvk: lh.WithKind("Engine"), custom: []custom{}},
+		"replicas.longhorn.io":                           {gvk: lh.WithKind("Replica"), custom: []custom{}},
+		"instancemanagers.longhorn.io":                   {gvk: lh.WithKind("InstanceManager"), custom: []custom{}},
+		"backingimagemanagers.longhorn.io":               {gvk: lh.WithKind("BackingImageManager"), custom: []custom{}},
+		"settings.longhorn.io":                           {gvk: lh.WithKind("Setting"), custom: []custom{}},
+		"settings.fairlead.io":                           {gvk: own.WithKind("Setting"), custom: []custom{}},
+		"nodes.longhorn.io":                              {gvk: lh.WithKind("Node"), custom: []custom{}},
+		"networkrollouts.fairlead.io":                    {gvk: own.WithKind("NetworkRollout"), custom: []custom{}},
 	}}
-	s.kinds["storageclasses"].typed = []runtime.Object{&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "longhorn"}, Provisioner: driver}}
-	s.kinds["priorityclasses"].typed = []runtime.Object{&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "longhorn-critical"}}, &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "system-node-critical"}}}
-	s.kinds["daemonsets"].typed = []runtime.Object{&appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "longhorn-csi-plugin"}}}
-	s.kinds["network-attachment-definitions"].typed = []runtime.Object{&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "team-x", Name: "nfs"}}}
+	s.kinds["storageclasses.storage.k8s.io"].typed = []runtime.Object{&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "longhorn"}, Provisioner: driver}}
+	s.kinds["priorityclasses.scheduling.k8s.io"].typed = []runtime.Object{&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "longhorn-critical"}}, &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "system-node-critical"}}}
+	s.kinds["daemonsets.apps"].typed = []runtime.Object{&appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "longhorn-csi-plugin"}}}
+	s.kinds["network-attachment-definitions.k8s.cni.cncf.io"].typed = []runtime.Object{&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "team-x", Name: "nfs"}}}
 	for i := range size.PersistentVolumes {
 		s.kinds["persistentvolumes"].typed = append(s.kinds["persistentvolumes"].typed, persistentVolume(i))
 		s.kinds["persistentvolumeclaims"].typed = append(s.kinds["persistentvolumeclaims"].typed, claim(i))
 	}
+	for i := range size.Asking {
+		claim := s.kinds["persistentvolumeclaims"].typed[i].(*metav1.PartialObjectMetadata)
+		claim.Annotations[storage.VolumeNetworkAnnotation] = "team-x/nfs"
+	}
 	for i := range size.Nodes {
 		s.kinds["nodes"].typed = append(s.kinds["nodes"].typed, node(i))
-		for _, kind := range []string{"longhorn-csi-plugin", "instance-manager"} {
-			pod, err := componentPod(kind, i)
-			if err != nil {
+		for _, name := range []string{"longhorn-csi-plugin", "instance-manager"} {
+			if err := s.addPod(fmt.Sprintf("%s-%03d", name, i), i, labelsOf(name)); err != nil {
 				return nil, err
 			}
-			s.kinds["pods"].typed = append(s.kinds["pods"].typed, pod)
 		}
-		if err := s.add("instancemanagers", instanceManager(size, i)); err != nil {
+		if err := s.add("instancemanagers.longhorn.io", instanceManager(size, i)); err != nil {
 			return nil, err
 		}
 	}
 	for i := range size.Volumes {
-		s.kinds["volumeattachments"].typed = append(s.kinds["volumeattachments"].typed, attachment(i, i%size.Nodes))
+		s.kinds["volumeattachments.storage.k8s.io"].typed = append(s.kinds["volumeattachments.storage.k8s.io"].typed, attachment(i, i%size.Nodes))
 		s.kinds["services"].typed = append(s.kinds["services"].typed, &corev1.Service{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: VolumeName(i), Labels: map[string]string{storage.Longhorn().VolumeLabel: VolumeName(i)}},
 			Spec:       corev1.ServiceSpec{ClusterIP: "10.96.0.1"},
 		})
-		for resource, object := range map[string]map[string]any{"volumes": volume(size, i), "engines": engine(size, i)} {
+		if err := s.addPod("share-manager-"+VolumeName(i), i%size.Nodes, serverLabels(i)); err != nil {
+			return nil, err
+		}
+		for resource, object := range map[string]map[string]any{"volumes.longhorn.io": volume(size, i), "engines.longhorn.io": engine(size, i)} {
 			if err := s.add(resource, object); err != nil {
 				return nil, err
 			}
 		}
 		for n := range replicas {
-			if err := s.add("replicas", replica(size, i, n)); err != nil {
+			if err := s.add("replicas.longhorn.io", replica(size, i, n)); err != nil {
 				return nil, err
 			}
 		}
 	}
-	return s, s.add("networkrollouts", map[string]any{
+	return s, s.add("networkrollouts.fairlead.io", map[string]any{
 		"apiVersion": own.String(), "kind": "NetworkRollout", "metadata": map[string]any{"name": "longhorn", "namespace": namespace},
 		"status": map[string]any{"recorded": true, "clients": map[string]any{}, "servers": map[string]any{}},
 	})
@@ -184,22 +196,45 @@ func node(i int) *corev1.Node {
 	return n
 }
 
-// componentPod of a node, as large as a CSI plugin pod.
-func componentPod(name string, i int) (*corev1.Pod, error) {
+// addPod adds a component of Longhorn's, as large as a CSI plugin pod, on the storage network.
+func (s *Server) addPod(name string, onNode int, labels map[string]string) error {
 	pod, err := sample.ClientPod()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	pod.Name, pod.UID, pod.Spec.NodeName = fmt.Sprintf("%s-%03d", name, i), types.UID(fmt.Sprintf("%s-%d", name, i)), nodeName(i)
-	if name != "longhorn-csi-plugin" {
-		pod.Labels = map[string]string{"longhorn.io/data-engine": "v1"}
-		for key, value := range storage.Longhorn().InstanceManagerLabels {
-			pod.Labels[key] = value
+	pod.Name, pod.UID, pod.ResourceVersion = name, types.UID("uid-"+name), fmt.Sprint(1+len(s.kinds["pods"].typed))
+	pod.Spec.NodeName = nodeName(onNode)
+	if labels != nil { // they have one container
+		pod.Labels, pod.Spec.Containers = labels, pod.Spec.Containers[:1]
+		if volume := labels[storage.Longhorn().VolumeLabel]; volume != "" {
+			pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "longhorn.io/v1beta2", Kind: "ShareManager", Name: volume, UID: "uid", Controller: ptr.To(true)}}
 		}
 	}
+	pod.Annotations = map[string]string{
+		storage.NetworksAnnotation: `[{"namespace": "kube-system", "name": "storage-net", "interface": "lhnet1"}]`,
+		"k8s.v1.cni.cncf.io/network-status": `[{"name":"cbr0","interface":"eth0","ips":["10.1.2.3"],"mac":"02:00:00:00:00:01","default":true,"dns":{}},` +
+			`{"name":"kube-system/storage-net","interface":"lhnet1","ips":["192.168.1.2"],"mac":"02:00:00:00:00:02","dns":{}}]`,
+	}
 	pod.Status = corev1.PodStatus{
-		Phase: corev1.PodRunning, PodIPs: []corev1.PodIP{{IP: fmt.Sprintf("10.1.%d.%d", i/250, i%250)}}, StartTime: &metav1.Time{Time: time.Unix(1, 0)},
+		Phase: corev1.PodRunning, PodIPs: []corev1.PodIP{{IP: "10.1.2.3"}}, StartTime: &metav1.Time{Time: time.Unix(1, 0)},
 		Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
 	}
-	return pod, nil
+	s.kinds["pods"].typed = append(s.kinds["pods"].typed, pod)
+	return nil
+}
+
+// labelsOf the pods of a component; nil leaves those of a CSI plugin pod.
+func labelsOf(component string) map[string]string {
+	if component != "instance-manager" {
+		return nil
+	}
+	labels := maps.Clone(storage.Longhorn().InstanceManagerLabels)
+	labels["longhorn.io/data-engine"] = "v1"
+	return labels
+}
+
+func serverLabels(volume int) map[string]string {
+	labels := maps.Clone(storage.Longhorn().ServerLabels)
+	labels[storage.Longhorn().VolumeLabel] = VolumeName(volume)
+	return labels
 }

@@ -24,7 +24,7 @@ import (
 // Server is the API server of one cluster. It answers lists and single reads.
 type Server struct {
 	scheme *runtime.Scheme
-	kinds  map[string]*kind // by resource
+	kinds  map[string]*kind // by resource and group
 	pages  sync.Map         // by URL: what was sent is sent again
 
 	mu    sync.Mutex
@@ -61,21 +61,33 @@ func (s *Server) Lists() []Request {
 // Mapper knows the kinds that the server has.
 func (s *Server) Mapper() meta.RESTMapper {
 	mapper := meta.NewDefaultRESTMapper(nil)
-	for resource, k := range s.kinds {
+	add := func(gvk schema.GroupVersionKind, resource string) {
 		scope := meta.RESTScopeNamespace
 		if slices.Contains(ofCluster, resource) {
 			scope = meta.RESTScopeRoot
 		}
-		mapper.AddSpecific(k.gvk, k.gvk.GroupVersion().WithResource(resource), k.gvk.GroupVersion().WithResource(resource), scope)
+		plural := gvk.GroupVersion().WithResource(schema.ParseGroupResource(resource).Resource)
+		mapper.AddSpecific(gvk, plural, plural, scope)
+	}
+	for gvk := range s.scheme.AllKnownTypes() { // also those that are never asked for
+		plural, _ := meta.UnsafeGuessKindToResource(gvk)
+		add(gvk, plural.GroupResource().String())
+	}
+	for resource, k := range s.kinds {
+		add(k.gvk, resource)
 	}
 	return mapper
 }
 
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	resource, name := s.find(r.URL.Path)
+	resource, name := find(r.URL.Path)
 	k := s.kinds[resource]
 	if k == nil {
 		notFound(w)
+		return
+	}
+	if r.URL.Query().Get("watch") != "" {
+		watch(w, r)
 		return
 	}
 	mediaType := "application/json"
@@ -112,18 +124,37 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(answer)
 }
 
-// find reads the resource and the name, if there is one, out of a path.
-func (s *Server) find(path string) (resource, name string) {
-	parts := strings.Split(strings.Trim(path, "/"), "/")
-	for i, part := range parts {
-		if _, known := s.kinds[part]; known {
-			if i+1 < len(parts) {
-				return part, parts[i+1]
-			}
-			return part, ""
-		}
+// watch of what never changes. It has no initial events: caches list instead.
+func watch(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	if r.URL.Query().Get("sendInitialEvents") != "" {
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"BadRequest","code":400}`))
+		return
 	}
-	return "", ""
+	w.WriteHeader(http.StatusOK)
+	w.(http.Flusher).Flush()
+	<-r.Context().Done()
+}
+
+// find reads the resource, as its CustomResourceDefinition is named, and the name
+// of an object, if there is one, out of a path.
+func find(path string) (resource, name string) {
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	group, rest := "", parts[min(2, len(parts)):] // api/v1/...
+	if parts[0] == "apis" && len(parts) > 2 {
+		group, rest = parts[1], parts[3:]
+	}
+	if len(rest) > 2 && rest[0] == "namespaces" {
+		rest = rest[2:]
+	}
+	if len(rest) > 1 {
+		name = rest[1]
+	}
+	if len(rest) == 0 {
+		return "", ""
+	}
+	return schema.GroupResource{Group: group, Resource: rest[0]}.String(), name
 }
 
 func (s *Server) one(k *kind, name, mediaType string) ([]byte, error) {
@@ -134,7 +165,11 @@ func (s *Server) one(k *kind, name, mediaType string) ([]byte, error) {
 	}
 	for _, o := range k.typed {
 		if accessor, err := meta.Accessor(o); err == nil && accessor.GetName() == name {
-			return s.encode(o, k.gvk, mediaType)
+			gvk := k.gvk
+			if k.metadata() {
+				gvk = metav1.SchemeGroupVersion.WithKind("PartialObjectMetadata")
+			}
+			return s.encode(o, gvk, mediaType)
 		}
 	}
 	return nil, nil

@@ -145,7 +145,7 @@ func (o *controllerOptions) run(ctx context.Context, log *slog.Logger) error {
 func setupProfile(mgr manager.Manager, c *config.Configuration, p config.Profile, log *slog.Logger) error {
 	profile, duties := p.Storage(), p.Duties
 	var objects client.Reader = mgr.GetClient()
-	lists, err := cluster.NewLive(mgr.GetAPIReader(), []storage.Profile{profile}).
+	lists, err := cluster.NewLive(mgr.GetAPIReader()).
 		Streaming(mgr.GetConfig(), mgr.GetHTTPClient(), mgr.GetRESTMapper(), mgr.GetScheme())
 	if err != nil {
 		return err

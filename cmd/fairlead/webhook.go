@@ -121,7 +121,7 @@ func (o *webhookOptions) run(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return fmt.Errorf("building the client: %w", err)
 	}
-	lists, err := cluster.NewLive(live, storageProfiles(configuration)).Streaming(restConfig, connection, live.RESTMapper(), scheme)
+	lists, err := cluster.NewLive(live).Streaming(restConfig, connection, live.RESTMapper(), scheme)
 	if err != nil {
 		return err
 	}
