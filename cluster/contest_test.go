@@ -96,3 +96,12 @@ func TestAnAddressThatTwoServicesHaveIsOnlyInTheOlder(t *testing.T) {
 		}
 	}
 }
+
+func TestCachedClaimsKeepTheirAge(t *testing.T) {
+	metadata := claimMetadata()
+	metadata.ObjectMeta = fixing("old", 3).ObjectMeta
+	kept, err := slimMetadata(metadata)
+	if err != nil || !kept.(client.Object).GetCreationTimestamp().Time.Equal(yesterday.Add(3*time.Hour)) {
+		t.Fatalf("got %+v, %v", kept, err)
+	}
+}

@@ -31,6 +31,7 @@ func TestContest(t *testing.T) {
 	}{
 		"none":                         {},
 		"the older object wins":        {[]Claimant{at("b", "10.0.0.9/24", today), at("a", "10.0.0.9", yesterday)}, []string{taken, ""}},
+		"age before the name":          {[]Claimant{at("0", "10.0.0.9/24", today), at("a", "10.0.0.9", yesterday)}, []string{taken, ""}},
 		"a Service wins over age":      {[]Claimant{at("b", "10.0.0.9", yesterday), at("a", "10.0.0.9", today, holds)}, []string{taken, ""}},
 		"the older Service wins":       {[]Claimant{at("b", "10.0.0.9", today, holds), at("a", "10.0.0.9", yesterday, holds)}, []string{taken, ""}},
 		"of one age, the name decides": {[]Claimant{at("b", "10.0.0.9", today), at("a", "10.0.0.9", today)}, []string{taken, ""}},

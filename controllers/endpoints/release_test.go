@@ -311,3 +311,40 @@ func TestASliceThatLostItsLabelIsTakenBack(t *testing.T) {
 		t.Fatalf("got %+v", s)
 	}
 }
+
+func TestReleaseLeavesEndpointsOfKubernetesAlone(t *testing.T) {
+	f := newFixture(t, scheme(t), shareManager(), headless(), server("share-manager-v", reports("192.168.0.3")))
+	f.mustReconcile()
+	service := get[corev1.Service](f, "v")
+	service.Spec.ClusterIP = "10.43.0.1"
+	f.must(f.Update(t.Context(), service))
+	e := f.classic()
+	e.Labels = map[string]string{"endpoints.kubernetes.io/managed-by": "endpoint-controller"}
+	f.must(f.Update(t.Context(), e))
+	if done, err := f.releaser().Once(t.Context()); err != nil || !done || f.classic() == nil || f.slice("ipv4") != nil {
+		t.Fatalf("done: %v, error: %v, left: %+v", done, err, f.classic())
+	}
+}
+
+func TestReleaseWaitsForMirroredAddresses(t *testing.T) {
+	f := newFixture(t, scheme(t), shareManager(), headless(), server("share-manager-v", reports("192.168.0.3")))
+	f.mustReconcile()
+	f.must(f.Create(t.Context(), &discoveryv1.EndpointSlice{
+		ObjectMeta: metav1.ObjectMeta{Namespace: profile.Namespace, Name: "v-empty", Labels: map[string]string{
+			discoveryv1.LabelServiceName: "v", discoveryv1.LabelManagedBy: "endpointslicemirroring-controller.k8s.io",
+		}}, AddressType: discoveryv1.AddressTypeIPv4,
+	}))
+	f.releaseAll("192.168.0.3")
+}
+
+func TestWithSlicesOnlyObjectsOfOthersAreLeftAlone(t *testing.T) {
+	theirs := longhornsEndpoints("10.9.9.9")
+	theirs.OwnerReferences = nil
+	f := newFixture(t, scheme(t), shareManager(), headless(), server("share-manager-v", reports("192.168.0.3")), theirs)
+	f.r.Classic = false
+	before := f.classic().ResourceVersion
+	f.mustReconcile()
+	if f.classic().ResourceVersion != before {
+		t.Fatalf("got %+v", f.classic())
+	}
+}
