@@ -22,6 +22,7 @@ type Cluster struct {
 	*sandbox.Sandbox
 	Manager *Manager
 
+	attacher   *attacher
 	binaries   string
 	kubeconfig string
 	logs       string
@@ -47,6 +48,9 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 
 // Stop ends everything.
 func (c *Cluster) Stop() error {
+	if c.attacher != nil {
+		c.attacher.stop()
+	}
 	if c.Manager != nil {
 		c.Manager.stop()
 	}
@@ -77,6 +81,7 @@ func (c *Cluster) startLonghorn(ctx context.Context) error {
 	if err := c.DeployDriver(ctx); err != nil {
 		return err
 	}
+	c.startAttacher(ctx)
 	return c.waitUsable(ctx)
 }
 
