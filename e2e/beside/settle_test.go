@@ -1,6 +1,7 @@
 package beside
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -38,7 +39,7 @@ func TestNothingIsWrittenBackAndForth(t *testing.T) {
 		for _, fight := range Fights(enabling) {
 			s.Errorf("while enabling: %s", fight)
 		}
-		settled := s.mark()
+		settled := s.waitSilent()
 		time.Sleep(quiet) // that nothing happens cannot be waited for otherwise
 		for _, line := range Count(s.since(settled, ByFairlead)) {
 			s.Errorf("written by Fairlead though nothing changed: %s", line)
@@ -47,4 +48,22 @@ func TestNothingIsWrittenBackAndForth(t *testing.T) {
 			s.Errorf("while nothing changed: %s", fight)
 		}
 	})
+}
+
+// waitSilent waits until Fairlead has written nothing for a while, and returns when it began.
+func (s scene) waitSilent() Mark {
+	s.Helper()
+	const silence = 5 * time.Second
+	mark, since := s.mark(), time.Now()
+	s.must(s.Eventually(s.ctx, "Fairlead to be done", settleTimeout, func() error {
+		if writes := s.since(mark, ByFairlead); len(writes) > 0 {
+			mark, since = s.mark(), time.Now()
+			return fmt.Errorf("it wrote %s", writes[len(writes)-1])
+		}
+		if quiet := time.Since(since); quiet < silence {
+			return fmt.Errorf("silent for %s", quiet)
+		}
+		return nil
+	}))
+	return mark
 }

@@ -54,6 +54,7 @@ func prepare(t *testing.T, installed bool) scene {
 	s := scene{Cluster: one.cluster, T: t, ctx: ctx}
 	s.clear()
 	if one.installed != installed {
+		s.must(s.waitSettled(one.installed)) // Fairlead is not removed in the midst of a roll-out
 		s.change(installed)
 	}
 	s.must(s.waitSettled(installed))

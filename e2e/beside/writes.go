@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fairlead-io/fairlead/cluster/longhorn"
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
 )
 
@@ -36,18 +37,18 @@ func ByFairlead(w sandbox.Write) bool {
 // ByLonghorn are writes of Longhorn's account.
 func ByLonghorn(w sandbox.Write) bool { return w.Writer() == serviceAccount }
 
-// Fights returns what was said of objects that both Fairlead and Longhorn changed, each
-// after the other, more than once: a write of one that the other answers is followed by
-// an answer. Settings are left to their own test, since both have fields there.
+// Fights returns the objects that Fairlead and Longhorn changed in turns, more often than
+// one answer to a write of the other.
 func Fights(writes []sandbox.Write) []string {
 	turns, last := map[string][]string{}, map[string]string{}
 	for _, w := range writes {
 		if !w.Changed || !ByFairlead(w) && !ByLonghorn(w) {
 			continue
 		}
-		if last[w.Object()] != w.Writer() {
-			turns[w.Object()] = append(turns[w.Object()], w.String())
-			last[w.Object()] = w.Writer()
+		object := w.Group + " " + w.Object()
+		if last[object] != w.Writer() {
+			turns[object] = append(turns[object], w.String())
+			last[object] = w.Writer()
 		}
 	}
 	var fights []string
@@ -68,10 +69,9 @@ func AppliedValues(writes []sandbox.Write, setting string) []string {
 			continue
 		}
 		var answer struct {
-			APIVersion string
-			Status     struct{ Applied bool }
+			Status struct{ Applied bool }
 		}
-		if json.Unmarshal(w.Response, &answer) != nil || answer.APIVersion != "longhorn.io/v1beta2" {
+		if w.Group != longhorn.GroupVersion.Group || json.Unmarshal(w.Response, &answer) != nil {
 			continue // Fairlead has settings of its own
 		}
 		if value := fmt.Sprint(answer.Status.Applied); value != last {
@@ -86,7 +86,7 @@ func AppliedValues(writes []sandbox.Write, setting string) []string {
 func Count(writes []sandbox.Write) []string {
 	counts := map[string]int{}
 	for _, w := range writes {
-		counts[fmt.Sprintf("%s %s %s/%s", w.Writer(), w.Verb, w.Resource, w.Name)]++
+		counts[fmt.Sprintf("%s %s %s %s/%s", w.Writer(), w.Verb, w.Group, w.Resource, w.Name)]++
 	}
 	var lines []string
 	for _, line := range slices.Sorted(maps.Keys(counts)) {
