@@ -82,7 +82,24 @@ func (c *Cluster) startLonghorn(ctx context.Context) error {
 		return err
 	}
 	c.startAttacher(ctx)
-	return c.waitUsable(ctx)
+	if err := c.waitUsable(ctx); err != nil {
+		return err
+	}
+	return c.applySettings(ctx)
+}
+
+// applySettings restarts the manager: settings that it looked at before the CSI plugin was
+// there stay unapplied until it looks again, an hour later.
+func (c *Cluster) applySettings(ctx context.Context) error {
+	if err := c.Manager.Restart(ctx); err != nil {
+		return err
+	}
+	for _, name := range []string{StorageNetwork, StorageNetworkForRWX} {
+		if err := c.WaitApplied(ctx, name, true, startTimeout); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // install applies the CRDs of this version, with their conversion webhook, and the
