@@ -22,6 +22,7 @@ type Cluster struct {
 	*sandbox.Sandbox
 	Manager *Manager
 
+	attacher   *attacher
 	binaries   string
 	kubeconfig string
 	logs       string
@@ -47,6 +48,9 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 
 // Stop ends everything.
 func (c *Cluster) Stop() error {
+	if c.attacher != nil {
+		c.attacher.stop()
+	}
 	if c.Manager != nil {
 		c.Manager.stop()
 	}
@@ -77,7 +81,25 @@ func (c *Cluster) startLonghorn(ctx context.Context) error {
 	if err := c.DeployDriver(ctx); err != nil {
 		return err
 	}
-	return c.waitUsable(ctx)
+	c.startAttacher(ctx)
+	if err := c.waitUsable(ctx); err != nil {
+		return err
+	}
+	return c.applySettings(ctx)
+}
+
+// applySettings restarts the manager: settings that it looked at before the CSI plugin was
+// there stay unapplied until it looks again, an hour later.
+func (c *Cluster) applySettings(ctx context.Context) error {
+	if err := c.Manager.Restart(ctx); err != nil {
+		return err
+	}
+	for _, name := range []string{StorageNetwork, StorageNetworkForRWX} {
+		if err := c.WaitApplied(ctx, name, true, startTimeout); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // install applies the CRDs of this version, with their conversion webhook, and the

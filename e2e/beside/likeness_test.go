@@ -17,17 +17,9 @@ const recordVariable = "FAIRLEAD_RECORD_LONGHORN"
 // TestLonghornIsAsRecorded goes with the real manager through the scenario that the stand-in is held against. So a record
 // that the real manager no longer agrees with is noticed.
 func TestLonghornIsAsRecorded(t *testing.T) {
-	ctx := t.Context()
-	c, err := Start(ctx, Options{Dir: testDir(t), Fairlead: os.Getenv("FAIRLEAD_BINARY"), Out: os.Stderr})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Stop()
-	defer hold(t, c)
-	run, err := compare.Run(ctx, c.Sandbox, real{c})
-	if err != nil {
-		t.Fatalf("%v\n%s", err, c.Describe(ctx))
-	}
+	s := without(t)
+	run, err := compare.Run(s.ctx, s.Sandbox, real{s.Cluster})
+	s.must(err)
 	folder := filepath.Join("..", "compare", "testdata", compare.Version)
 	if os.Getenv(recordVariable) != "" {
 		if err := compare.Write(folder, run); err != nil {

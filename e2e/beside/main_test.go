@@ -14,5 +14,16 @@ func TestMain(m *testing.M) {
 		fmt.Println("the tests beside Longhorn's own manager cannot run here:", why)
 		os.Exit(0)
 	}
-	os.Exit(machine.Run(Machine(), m.Run))
+	os.Exit(machine.Run(Machine(), func() int {
+		status := m.Run()
+		if one.cluster != nil {
+			if err := one.cluster.Stop(); err != nil {
+				fmt.Fprintln(os.Stderr, "stopping:", err)
+			}
+			if status == 0 && os.Getenv("BESIDE_DIR") == "" {
+				_ = os.RemoveAll(one.cluster.Dir)
+			}
+		}
+		return status
+	}))
 }

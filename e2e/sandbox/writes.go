@@ -20,8 +20,8 @@ type Write struct {
 	User, Agent string
 	// Verb is one of create, update, patch, delete, deletecollection.
 	Verb string
-	// Resource has its subresource, but not its group: pods/eviction.
-	Resource, Namespace, Name string
+	// Resource has its subresource: pods/eviction. Group is its API group.
+	Group, Resource, Namespace, Name string
 	// Code is the HTTP status.
 	Code int
 	// Request and Response are bodies, where the record has them.
@@ -69,7 +69,7 @@ type auditEvent struct {
 	User           struct{ Username string }
 	// ImpersonatedUser is whom the user asked for, if it is another.
 	ImpersonatedUser struct{ Username string }
-	ObjectRef        struct{ Resource, Subresource, Namespace, Name string }
+	ObjectRef        struct{ APIGroup, Resource, Subresource, Namespace, Name string }
 	ResponseStatus   struct {
 		Code    int
 		Message string
@@ -101,7 +101,7 @@ func parseWrites(in io.Reader) ([]Write, error) {
 func (e auditEvent) write(versions map[string]string) Write {
 	w := Write{
 		At: e.StageTimestamp, User: cmp.Or(e.ImpersonatedUser.Username, e.User.Username), Agent: e.UserAgent, Verb: e.Verb, Code: e.ResponseStatus.Code,
-		Resource: e.ObjectRef.Resource, Namespace: e.ObjectRef.Namespace, Name: e.ObjectRef.Name,
+		Group: e.ObjectRef.APIGroup, Resource: e.ObjectRef.Resource, Namespace: e.ObjectRef.Namespace, Name: e.ObjectRef.Name,
 		Request: e.RequestObject, Response: e.ResponseObject, Message: e.ResponseStatus.Message,
 	}
 	if e.ObjectRef.Subresource != "" {
@@ -114,7 +114,7 @@ func (e auditEvent) write(versions map[string]string) Write {
 	if w.Name == "" {
 		w.Name = answer.Metadata.Name // the API server made it up
 	}
-	version, key := answer.Metadata.ResourceVersion, w.Namespace+"/"+w.Object()
+	version, key := answer.Metadata.ResourceVersion, w.Group+"/"+w.Namespace+"/"+w.Object()
 	w.Changed = w.Code < 300 && (version == "" || version != versions[key])
 	if version != "" {
 		versions[key] = version

@@ -1,0 +1,52 @@
+package beside
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/fairlead-io/fairlead/e2e/sandbox"
+)
+
+// TestFairleadInstalledAndRemovedUnderAnAttachedVolume has Longhorn on the network before
+// Fairlead comes, and after it has gone.
+func TestFairleadInstalledAndRemovedUnderAnAttachedVolume(t *testing.T) {
+	const network = NetworkA + "@lhnet1"
+	s := without(t)
+	s.set(StorageNetwork, NetworkA)
+	s.set(StorageNetworkForRWX, "true")
+	s.must(s.waitNetworks(network, network, false))
+	s.volume("pvc-there", "rwx")
+	s.must(s.mountable("pvc-there"))
+
+	start := s.mark()
+	s.change(true)
+	s.must(s.waitNetworks(network, network, true))
+	s.must(s.mountable("pvc-there"))
+	s.neverEmptied("pvc-there", start)
+	s.failOver("pvc-there")
+	s.must(s.mountable("pvc-there"))
+
+	s.waitSilent()
+	start = s.mark()
+	s.change(false)
+	s.must(s.mountable("pvc-there"))
+	s.neverEmptied("pvc-there", start)
+	s.failOver("pvc-there")
+	if err := s.mountable("pvc-there"); err != nil {
+		s.Errorf("after Fairlead was removed, a server that moved: %v", err)
+	}
+}
+
+// neverEmptied wants that no write of Fairlead's took all addresses from a volume.
+func (s scene) neverEmptied(volume string, from Mark) {
+	s.Helper()
+	for _, w := range s.since(from, ByFairlead) {
+		if w.Object() == "endpoints/"+volume && w.Verb != "create" && !containsAddress(w) {
+			s.Errorf("the addresses of an attached volume were taken away: %s", w)
+		}
+	}
+}
+
+func containsAddress(w sandbox.Write) bool {
+	return w.Verb != "delete" && bytes.Contains(w.Response, []byte(`"addresses":[`))
+}

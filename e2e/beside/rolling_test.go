@@ -1,0 +1,90 @@
+package beside
+
+import (
+	"fmt"
+	"testing"
+)
+
+// TestVolumeCreatedWhileClientsRollIsMountable makes Multus late on the network, so that
+// the clients' roll-out lasts, and creates and uses a volume in the midst of it.
+func TestVolumeCreatedWhileClientsRollIsMountable(t *testing.T) {
+	s := with(t)
+	s.delayNetwork("3s")
+	defer s.delayNetwork("")
+	s.set(StorageNetwork, NetworkA)
+	s.set(StorageNetworkForRWX, "true")
+	s.waitPhase("RollingClients")
+	s.must(s.CreateVolume(s.ctx, "pvc-midst", "rwx"))
+	s.must(s.Use(s.ctx, "pvc-midst"))
+	rollout, err := s.rollout()
+	s.must(err)
+	s.Logf("used while the roll-out was at %s: %s", rollout.Status.Phase, rollout.Status.Message)
+	if err := s.mountable("pvc-midst"); err != nil {
+		s.Error(err)
+	}
+	s.must(s.Manager.Restart(s.ctx))
+	s.failOver("pvc-midst")
+	if err := s.mountable("pvc-midst"); err != nil {
+		s.Errorf("after the server has moved: %v", err)
+	}
+	s.release("pvc-midst")
+	s.must(s.waitNetworks(NetworkA+"@lhnet1", NetworkA+"@lhnet1", true))
+}
+
+// delayNetwork has Multus attach pods to NetworkA only after a while.
+func (s scene) delayNetwork(delay string) {
+	s.Helper()
+	value := "null"
+	if delay != "" {
+		value = fmt.Sprintf("%q", delay)
+	}
+	out, err := s.Kubectl(s.ctx, "", "-n", "kube-system", "patch", "network-attachment-definitions", "storage-net", "--type=merge",
+		"-p", fmt.Sprintf(`{"metadata":{"annotations":{"simulator.fairlead.io/delay":%s}}}`, value))
+	if err != nil {
+		s.Fatalf("%v: %s", err, out)
+	}
+}
+
+// TestServerThatFailsOverStaysOnItsNetwork has a change from one network to another wait,
+// and the server of the volume that is waited for move, and Longhorn's manager restart.
+func TestServerThatFailsOverStaysOnItsNetwork(t *testing.T) {
+	const a = NetworkA + "@lhnet1"
+	eachWay(t, func(s scene) {
+		s.set(StorageNetwork, NetworkA)
+		s.set(StorageNetworkForRWX, "true")
+		s.must(s.waitNetworks(a, a, one.installed))
+		s.volume("pvc-stays", "rwx")
+		s.must(s.mountable("pvc-stays"))
+		s.set(StorageNetwork, NetworkB)
+		if one.installed {
+			s.waitPhase("Waiting")
+		}
+		s.failOver("pvc-stays")
+		if err := s.mountable("pvc-stays"); err != nil {
+			s.report(err)
+		}
+		if err := s.servedOn("pvc-stays", a); err != nil {
+			s.report(err)
+		}
+		s.must(s.Manager.Restart(s.ctx))
+		s.must(s.DeployDriver(s.ctx)) // as an upgrade of Longhorn does
+		if err := s.mountable("pvc-stays"); err != nil {
+			s.report(err)
+		}
+		if one.installed {
+			s.must(s.CreateVolume(s.ctx, "pvc-new", "rwx"))
+			s.must(s.Use(s.ctx, "pvc-new"))
+			if err := s.mountable("pvc-new"); err != nil {
+				s.report(err)
+			}
+			if err := s.servedOn("pvc-new", a); err != nil {
+				s.report(err)
+			}
+			s.must(s.Unuse(s.ctx, "pvc-new"))
+		}
+		s.release("pvc-stays")
+		s.must(s.waitNetworks(NetworkB+"@lhnet1", NetworkB+"@lhnet1", one.installed))
+		s.must(s.Use(s.ctx, "pvc-stays"))
+		s.must(s.mountable("pvc-stays"))
+	})
+}

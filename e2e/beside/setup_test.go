@@ -1,0 +1,206 @@
+package beside
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/cluster/longhorn"
+	"github.com/fairlead-io/fairlead/e2e/sandbox"
+)
+
+// one cluster is shared by all tests: it takes a minute to start.
+var one struct {
+	cluster   *Cluster
+	installed bool
+	output    strings.Builder
+}
+
+// scene is the cluster for one test, with or without Fairlead.
+type scene struct {
+	*Cluster
+	*testing.T
+	ctx context.Context
+}
+
+// without gives the cluster as it is with Longhorn alone; with has Fairlead installed.
+func without(t *testing.T) scene { return prepare(t, false) }
+func with(t *testing.T) scene    { return prepare(t, true) }
+
+// eachWay runs a scenario in the cluster without Fairlead, and with it.
+func eachWay(t *testing.T, scenario func(s scene)) {
+	t.Run("Longhorn alone", func(t *testing.T) { scenario(without(t)) })
+	t.Run("with Fairlead", func(t *testing.T) { scenario(with(t)) })
+}
+
+func prepare(t *testing.T, installed bool) scene {
+	t.Helper()
+	ctx := t.Context()
+	if one.cluster == nil {
+		c, err := Start(ctx, Options{Dir: directory(), Fairlead: os.Getenv("FAIRLEAD_BINARY"), Out: &one.output})
+		if err != nil {
+			t.Fatalf("starting: %v\n%s", err, one.output.String())
+		}
+		one.cluster = c
+	}
+	s := scene{Cluster: one.cluster, T: t, ctx: ctx}
+	s.clear()
+	if one.installed != installed {
+		s.must(s.waitSettled(one.installed)) // Fairlead is not removed in the midst of a roll-out
+		s.change(installed)
+	}
+	s.must(s.waitSettled(installed))
+	t.Cleanup(func() {
+		s := scene{Cluster: s.Cluster, T: t, ctx: context.WithoutCancel(ctx)}
+		if t.Failed() {
+			hold(t, s.Cluster)
+			s.Log(s.Describe(s.ctx))
+		}
+	})
+	return s
+}
+
+func (s scene) change(installed bool) {
+	s.Helper()
+	if installed {
+		s.must(s.Install(s.ctx, sandbox.CertManager))
+		s.must(s.RunFairlead(s.ctx, 1, 1))
+	} else {
+		s.must(s.Uninstall(s.ctx))
+	}
+	one.installed = installed
+}
+
+func directory() string {
+	if dir := os.Getenv("BESIDE_DIR"); dir != "" {
+		return dir
+	}
+	dir, err := os.MkdirTemp("", "beside-")
+	if err != nil {
+		panic(err)
+	}
+	return dir
+}
+
+func (s scene) must(err error) {
+	s.Helper()
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+// clear takes away what an earlier test has left: workloads, volumes, values.
+func (s scene) clear() {
+	s.Helper()
+	s.must(s.Client.DeleteAllOf(s.ctx, &corev1.Pod{}, client.InNamespace("default"), client.GracePeriodSeconds(0)))
+	var volumes longhorn.VolumeList
+	s.must(s.Client.List(s.ctx, &volumes, client.InNamespace(Namespace)))
+	for _, volume := range volumes.Items {
+		s.must(s.WaitVolume(s.ctx, volume.Name, "detached"))
+		s.must(s.DeleteVolume(s.ctx, volume.Name))
+	}
+	s.must(s.Set(s.ctx, StorageNetworkForRWX, "false"))
+	s.must(s.Set(s.ctx, StorageNetwork, ""))
+}
+
+// settleTimeout is long enough for Longhorn's own retries, every 30 s.
+const settleTimeout = 2 * time.Minute
+
+// waitSettled waits until all is on the cluster network and no roll-out is underway.
+func (s scene) waitSettled(installed bool) error {
+	return s.waitNetworks("", "", installed)
+}
+
+// waitNetworks waits until the CSI plugin and the instance managers ask for their
+// networks, run, and both settings are applied.
+func (s scene) waitNetworks(clients, instances string, installed bool) error {
+	return s.Eventually(s.ctx, fmt.Sprintf("clients on %q and instance managers on %q", clients, instances), settleTimeout, func() error {
+		for label, want := range map[string]string{"app=longhorn-csi-plugin": clients, "longhorn.io/component=instance-manager": instances} {
+			name, value, _ := strings.Cut(label, "=")
+			pods, err := s.Pods(s.ctx, name, value)
+			if err != nil {
+				return err
+			}
+			if len(pods) == 0 {
+				return fmt.Errorf("there is no pod %s", label)
+			}
+			for _, pod := range pods {
+				if got := Requested(pod.Annotations); got != want || !ready(pod) || pod.DeletionTimestamp != nil {
+					return fmt.Errorf("pod %s asks for %q, ready: %v", pod.Name, got, ready(pod))
+				}
+			}
+		}
+		for _, name := range []string{StorageNetwork, StorageNetworkForRWX} {
+			if applied, err := s.Applied(s.ctx, name); err != nil || !applied {
+				return errors.Join(err, fmt.Errorf("%s is not applied", name))
+			}
+		}
+		if !installed {
+			return nil
+		}
+		rollout, err := s.rollout()
+		if err == nil && (rollout.Status.Phase != "Applied" || rollout.Status.Desired != clients) {
+			err = fmt.Errorf("the roll-out is at %s %q: %s", rollout.Status.Phase, rollout.Status.Desired, rollout.Status.Message)
+		}
+		return err
+	})
+}
+
+func (s scene) rollout() (*v1alpha1.NetworkRollout, error) {
+	var rollout v1alpha1.NetworkRollout
+	return &rollout, s.Client.Get(s.ctx, key("longhorn"), &rollout)
+}
+
+// waitPhase waits until Fairlead's roll-out is in a phase.
+func (s scene) waitPhase(phase string) {
+	s.Helper()
+	s.must(s.Eventually(s.ctx, "the roll-out to be "+phase, settleTimeout, func() error {
+		rollout, err := s.rollout()
+		if err == nil && rollout.Status.Phase != phase {
+			err = fmt.Errorf("it is %s: %s", rollout.Status.Phase, rollout.Status.Message)
+		}
+		return err
+	}))
+}
+
+// volume creates one, and has a workload use it.
+func (s scene) volume(name, accessMode string) {
+	s.Helper()
+	s.must(s.CreateVolume(s.ctx, name, accessMode))
+	s.must(s.Use(s.ctx, name))
+	s.must(s.WaitVolume(s.ctx, name, "attached"))
+}
+
+// release ends the workload and waits until the volume is detached.
+func (s scene) release(name string) {
+	s.Helper()
+	s.must(s.Unuse(s.ctx, name))
+	s.must(s.WaitVolume(s.ctx, name, "detached"))
+}
+
+func (s scene) set(name, value string) {
+	s.Helper()
+	s.must(s.Set(s.ctx, name, value))
+}
+
+func (s scene) mark() Mark {
+	s.Helper()
+	mark, err := s.Mark()
+	s.must(err)
+	return mark
+}
+
+func (s scene) since(mark Mark, keep func(sandbox.Write) bool) []sandbox.Write {
+	s.Helper()
+	writes, err := s.Since(mark, keep)
+	s.must(err)
+	return writes
+}

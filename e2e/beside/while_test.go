@@ -1,0 +1,99 @@
+package beside
+
+import (
+	"fmt"
+	"testing"
+)
+
+// mountable waits until a volume can be mounted on the workloads' node.
+func (s scene) mountable(volume string) error {
+	return s.Eventually(s.ctx, volume+" to be mountable", attachTimeout, func() error { return s.Mountable(s.ctx, volume) })
+}
+
+// TestVolumeCreatedWhileEnablingWaitsIsMountable has another attached volume keep the
+// networks from being applied.
+func TestVolumeCreatedWhileEnablingWaitsIsMountable(t *testing.T) {
+	eachWay(t, func(s scene) {
+		s.volume("pvc-first", "rwx")
+		s.must(s.mountable("pvc-first"))
+		s.set(StorageNetwork, NetworkA)
+		s.set(StorageNetworkForRWX, "true")
+		if one.installed {
+			s.waitPhase("Waiting")
+		}
+		s.must(s.mountable("pvc-first"))
+		s.must(s.CreateVolume(s.ctx, "pvc-second", "rwx"))
+		s.must(s.Use(s.ctx, "pvc-second"))
+		if err := s.mountable("pvc-second"); err != nil {
+			s.report(err)
+		}
+		if one.installed {
+			rollout, err := s.rollout()
+			s.must(err)
+			s.Logf("it waits for: %s", rollout.Status.Message)
+		}
+		s.must(s.Unuse(s.ctx, "pvc-first"))
+		s.must(s.Unuse(s.ctx, "pvc-second"))
+		s.must(s.waitNetworks(NetworkA+"@lhnet1", NetworkA+"@lhnet1", one.installed))
+		s.must(s.Use(s.ctx, "pvc-second"))
+		s.must(s.mountable("pvc-second"))
+		if err := s.servedOn("pvc-second", NetworkA+"@lhnet1"); err != nil {
+			s.report(err)
+		}
+	})
+}
+
+// report is an error with Fairlead. Longhorn alone is only looked at.
+func (s scene) report(err error) {
+	s.Helper()
+	if one.installed {
+		s.Error(err)
+	} else {
+		s.Logf("Longhorn alone: %v", err)
+	}
+}
+
+func (s scene) servedOn(volume, network string) error {
+	server, err := s.Server(s.ctx, volume)
+	if err == nil && Requested(server.Annotations) != network {
+		err = fmt.Errorf("the server of %s asks for %q, want %q", volume, Requested(server.Annotations), network)
+	}
+	return err
+}
+
+// TestServerFailsOverWhileEnablingWaits deletes the server of the volume that is waited for.
+func TestServerFailsOverWhileEnablingWaits(t *testing.T) {
+	eachWay(t, func(s scene) {
+		s.volume("pvc-moves", "rwx")
+		s.must(s.mountable("pvc-moves"))
+		s.set(StorageNetwork, NetworkA)
+		s.set(StorageNetworkForRWX, "true")
+		if one.installed {
+			s.waitPhase("Waiting")
+		}
+		s.failOver("pvc-moves")
+		if err := s.mountable("pvc-moves"); err != nil {
+			s.report(err)
+		}
+		s.must(s.Manager.Restart(s.ctx))
+		if err := s.mountable("pvc-moves"); err != nil {
+			s.report(err)
+		}
+	})
+}
+
+// failOver deletes the server and waits for its successor to run.
+func (s scene) failOver(volume string) {
+	s.Helper()
+	before, err := s.Server(s.ctx, volume)
+	s.must(err)
+	s.must(s.Client.Delete(s.ctx, before))
+	s.must(s.Eventually(s.ctx, "another server of "+volume, attachTimeout, func() error {
+		now, err := s.Server(s.ctx, volume)
+		if err == nil && (now.UID == before.UID || !ready(*now)) {
+			err = fmt.Errorf("pod %s of before is there, or not Ready", now.UID)
+		}
+		return err
+	}))
+	s.must(s.WaitServed(s.ctx, volume))
+}
