@@ -88,7 +88,7 @@ func TestWorkloads(t *testing.T) {
 				"Pod lone DeadMount volume pvc-shared was mounted before", "Pod away DeadMount volume pvc-shared was mounted before",
 				"StatefulSet one Remount restarted pod one-0 on node-1: volume pvc-shared was mounted before",
 				"StatefulSet two Remount restarted pod two-0 on node-1: volume pvc-other, pvc-shared was mounted before",
-				"the pod has no controller that would make it anew", "annotation fairlead.io/opt-out keeps Fairlead off",
+				"the pod has no controller that would recreate it", "annotation fairlead.io/opt-out keeps Fairlead off",
 			} {
 				if !strings.Contains(out, want) {
 					return fmt.Errorf("no event %q in\n%s", want, out)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -135,6 +136,18 @@ func TestDaemonSetIsPatchedAsItWasSeen(t *testing.T) {
 	}
 }
 
+// informers of a cache; those of controller-runtime's tests are for one goroutine.
+type informers struct {
+	informertest.FakeInformers
+	mu sync.Mutex
+}
+
+func (i *informers) GetInformer(ctx context.Context, o client.Object, opts ...cache.InformerGetOption) (cache.Informer, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.FakeInformers.GetInformer(ctx, o, opts...)
+}
+
 // A volume that Kubernetes detaches opens a gate, before Longhorn's own volume says so.
 func TestAttachmentWakesTheRollout(t *testing.T) {
 	f := newFixture(t, storage.Attachment{})
@@ -151,10 +164,10 @@ func TestAttachmentWakesTheRollout(t *testing.T) {
 	}
 	scheme, err := newScheme()
 	f.must(err)
-	informers := &informertest.FakeInformers{Scheme: scheme}
+	watched := &informers{FakeInformers: informertest.FakeInformers{Scheme: scheme}}
 	mgr, err := ctrl.NewManager(&rest.Config{}, ctrl.Options{
 		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"},
-		NewCache:       func(*rest.Config, cache.Options) (cache.Cache, error) { return informers, nil },
+		NewCache:       func(*rest.Config, cache.Options) (cache.Cache, error) { return watched, nil },
 		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return meta.NewDefaultRESTMapper(nil), nil },
 	})
 	f.must(err)
@@ -172,7 +185,9 @@ func TestAttachmentWakesTheRollout(t *testing.T) {
 		}
 	}
 	wait("at the start")
-	informer, err := informers.FakeInformerFor(ctx, &storagev1.VolumeAttachment{})
+	watched.mu.Lock()
+	informer, err := watched.FakeInformerFor(ctx, &storagev1.VolumeAttachment{})
+	watched.mu.Unlock()
 	f.must(err)
 	informer.Add(&storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: storagev1.VolumeAttachmentSpec{Attacher: profile.Driver}})
 	wait("a volume is attached")

@@ -20,8 +20,8 @@ import (
 const (
 	// brakeWindow is the time in which evictions are counted.
 	brakeWindow = time.Minute
-	// alwaysAllowed in a window, so that a small cluster is not stopped by a few.
-	alwaysAllowed = 10
+	// alwaysAllowed in a window: a few workloads whose plugin pod crashes again and again are no storm.
+	alwaysAllowed = 30
 	// countFor is how long a count of the workloads is used.
 	countFor = 10 * time.Second
 )

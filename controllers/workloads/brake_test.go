@@ -20,8 +20,8 @@ func TestBrakeAllowsAShareInAMinute(t *testing.T) {
 	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	for name, test := range map[string]struct{ workloads, percent, want int }{
 		"each once":                       {40, 100, 40},
-		"half of them":                    {40, 50, 20},
-		"a share below what is allowed":   {40, 1, alwaysAllowed},
+		"half of them":                    {80, 50, 40},
+		"a share below what is allowed":   {80, 1, alwaysAllowed},
 		"a cluster of few workloads":      {3, 100, alwaysAllowed},
 		"workloads that are not known of": {0, 100, alwaysAllowed},
 	} {
@@ -73,14 +73,16 @@ func using(workloads int) func(*world) {
 
 // storm is a node with more workloads than may be restarted in a minute.
 func storm(t *testing.T) *world {
-	w := atRest(t, stateful(alwaysAllowed+5), using(24))
+	w := atRest(t, stateful(alwaysAllowed+5), using(64))
 	w.reconciler.MaxPercent = 50
 	w.newSandbox("node-1")
-	w.look()
-	for _, name := range w.leavers() {
-		w.vacate(w.slot(name))
+	for range 4 {
+		w.look()
+		for _, name := range w.leavers() {
+			w.vacate(w.slot(name))
+		}
+		w.now = w.now.Add(pace)
 	}
-	w.now = w.now.Add(pace)
 	w.look()
 	return w
 }
@@ -94,8 +96,8 @@ func (w *world) rollout() *v1alpha1.NetworkRollout {
 
 func TestTooManyRestartsPauseUntilAnOperatorContinues(t *testing.T) {
 	w := storm(t)
-	if got := len(w.evicted); got != 12 {
-		t.Fatalf("%d of 24 workloads were restarted, want half", got)
+	if got := len(w.evicted); got != 32 {
+		t.Fatalf("%d of 64 workloads were restarted, want half", got)
 	}
 	if w.rollout().Annotations[storage.RestartsAnnotation] != storage.RestartsPaused {
 		t.Fatal("the pause is not written down")
@@ -112,14 +114,14 @@ func TestTooManyRestartsPauseUntilAnOperatorContinues(t *testing.T) {
 	w.now = w.now.Add(time.Hour)
 	w.restart()
 	w.look()
-	if got := len(w.evicted); got != 12 {
+	if got := len(w.evicted); got != 32 {
 		t.Fatalf("%d workloads were restarted after the pause began", got)
 	}
 	rollout := w.rollout()
 	rollout.Annotations = nil
 	w.put(rollout)
 	w.look()
-	if got := len(w.evicted); got != 15 {
+	if got := len(w.evicted); got != alwaysAllowed+5 {
 		t.Fatalf("%d workloads were restarted, want all", got)
 	}
 	if w.gauge("fairlead_workload_restarts_paused", "") != 0 {
@@ -134,7 +136,7 @@ func TestContinuedRestartsAreCountedAgain(t *testing.T) {
 	rollout.Annotations = nil
 	w.put(rollout)
 	w.look()
-	if got := len(w.evicted); got != 15 {
+	if got := len(w.evicted); got != alwaysAllowed+5 {
 		t.Fatalf("%d workloads were restarted, want all", got)
 	}
 }

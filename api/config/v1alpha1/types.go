@@ -69,7 +69,7 @@ const DefaultMaxPercent = 100
 // Workloads says how many workloads may be restarted since their mount died.
 type Workloads struct {
 	// MaxPercent of the workloads with shared volumes may be restarted within a
-	// minute, and ten in any case. More pauses restarts. Default 100.
+	// minute, and thirty in any case. More pauses restarts. Default 100.
 	MaxPercent int `json:"maxPercent,omitempty"`
 }
 
