@@ -11,67 +11,72 @@ import (
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
 )
 
-// TestVolumesKeepRecordedNetworkWhileChangeWaits creates volumes and lets servers fail over while each kind of change
-// waits for a volume that is attached. Longhorn builds all of them by the new value; they must be on the recorded network.
-func TestVolumesKeepRecordedNetworkWhileChangeWaits(t *testing.T) {
-	for version, iface := range map[string]string{"v1.7.2": "lhnet1", "v1.12.0": "lhnet2"} {
-		t.Run(version, func(t *testing.T) {
-			c := newCluster(t, options{webhooks: 1, controllers: 1, longhorn: version, syncs: true, components: true})
-			a, b := netA+"@"+iface, netB+"@"+iface
-			// When the network is disabled, servers of new volumes leave first; clients on it reach them.
-			for _, change := range []struct{ name, to, oldOn, newOn, wants string }{
-				{"enable", netA, "", "", a}, {"other", netB, a, a, b}, {"disable", "", b, "", ""},
+// TestRecordedNetworkIsKeptWhileChangeWaits creates volumes, lets servers fail over and upgrades Longhorn while each kind of
+// change waits for a volume that is attached. Longhorn builds all of it by the new value; it must be on the recorded network.
+func TestRecordedNetworkIsKeptWhileChangeWaits(t *testing.T) {
+	for _, longhorn := range []struct {
+		version, iface string
+		upgrades       []string // of the same network settings
+	}{
+		{"v1.7.2", "lhnet1", []string{"v1.8.1", "v1.9.0", "v1.10.0"}},
+		{"v1.12.0", "lhnet2", []string{"v1.11.1", "v1.12.0", "v1.11.1"}},
+	} {
+		t.Run(longhorn.version, func(t *testing.T) {
+			c := newCluster(t, options{webhooks: 1, controllers: 1, longhorn: longhorn.version, syncs: true, components: true})
+			a, b := netA+"@"+longhorn.iface, netB+"@"+longhorn.iface
+			for i, change := range []waitingChange{
+				{name: "enable", to: netA, wants: a},
+				{name: "other", to: netB, clientsOn: a, oldOn: a, newOn: a, wants: b},
+				// Servers of new volumes leave first: clients on the network reach them.
+				{name: "disable", clientsOn: b, oldOn: b},
 			} {
 				t.Run(change.name, func(t *testing.T) {
 					c := &cluster{Sandbox: c.Sandbox, t: t}
-					old, added := "pvc-"+change.name+"-old", "pvc-"+change.name+"-new"
-					c.attachNew(old, "node-1")
-					c.rwxOn(version, change.to)
-					c.waitWaiting()
-					c.attachNew(added, "node-2")
-					c.servedOn(added, change.newOn)
-					c.failOver(added, "node-2")
-					c.servedOn(added, change.newOn)
-					c.failOver(old, "node-1")
-					c.servedOn(old, change.oldOn)
-					for _, volume := range []string{old, added} {
-						c.must(c.Longhorn().Detach(t.Context(), volume))
-					}
-					c.waitApplied(change.wants)
-					c.must(c.Longhorn().Attach(t.Context(), added, "node-2"))
-					c.servedOn(added, change.wants)
-					c.must(c.Longhorn().Detach(t.Context(), added))
+					c.keepsRecordedNetwork(change, longhorn.version, longhorn.upgrades[i])
 				})
 			}
 		})
 	}
 }
 
-// TestDeployerKeepsRecordedNetworkWhileChangeWaits upgrades Longhorn while a change waits: its deployer recreates the CSI
-// plugin's DaemonSet by the new value. Clients must come back on the recorded network.
-func TestDeployerKeepsRecordedNetworkWhileChangeWaits(t *testing.T) {
-	for _, change := range []struct{ name, from, to string }{{"enable", "", netA}, {"other", netA, netB}, {"disable", netA, ""}} {
-		t.Run(change.name, func(t *testing.T) {
-			c := newCluster(t, options{webhooks: 1, controllers: 1, syncs: true})
-			asks := ""
-			if change.from != "" {
-				asks = change.from + "@lhnet1"
-				c.rwxOn("v1.7.2", change.from)
-				c.waitApplied(asks)
-			}
-			c.attachNew("pvc-used", "node-1")
-			c.rwxOn("v1.7.2", change.to)
-			c.waitWaiting()
-			c.must(c.Longhorn().UpgradePlugin(t.Context(), "v1.8.1"))
-			c.must(c.WaitClients(t.Context()))
-			for _, pod := range c.clients() {
-				if got := c.requested(&pod).String(); got != asks {
-					t.Errorf("%s on %s asks for %q, want %q", pod.Name, pod.Spec.NodeName, got, asks)
-				}
-			}
-			c.servedOn("pvc-used", asks)
-		})
+// waitingChange is a change of the network, and where clients and servers are while it waits.
+type waitingChange struct {
+	name, to                string
+	clientsOn, oldOn, newOn string
+	// wants is where all are in the end.
+	wants string
+}
+
+func (c *cluster) keepsRecordedNetwork(change waitingChange, version, upgrade string) {
+	c.t.Helper()
+	old, added := "pvc-"+change.name+"-old", "pvc-"+change.name+"-new"
+	c.attachNew(old, "node-1")
+	c.rwxOn(version, change.to)
+	c.waitWaiting()
+	c.attachNew(added, "node-2")
+	c.servedOn(added, change.newOn)
+	c.failOver(added, "node-2")
+	c.servedOn(added, change.newOn)
+	c.failOver(old, "node-1")
+	c.servedOn(old, change.oldOn)
+
+	// The deployer of another version recreates the CSI plugin's DaemonSet.
+	c.must(c.Longhorn().UpgradePlugin(c.t.Context(), upgrade))
+	c.must(c.WaitClients(c.t.Context()))
+	for _, pod := range c.clients() {
+		if got := c.requested(&pod).String(); got != change.clientsOn {
+			c.t.Errorf("%s on %s asks for %q, want %q", pod.Name, pod.Spec.NodeName, got, change.clientsOn)
+		}
 	}
+	c.servedOn(old, change.oldOn)
+
+	for _, volume := range []string{old, added} {
+		c.must(c.Longhorn().Detach(c.t.Context(), volume))
+	}
+	c.waitApplied(change.wants)
+	c.must(c.Longhorn().Attach(c.t.Context(), added, "node-2"))
+	c.servedOn(added, change.wants)
+	c.must(c.Longhorn().Detach(c.t.Context(), added))
 }
 
 func (c *cluster) attachNew(volume, node string) {

@@ -31,7 +31,8 @@ const seedVariable = "FAIRLEAD_SEED"
 // not samples, look out for a restart that hurts.
 func TestInvariantsHoldWhateverComes(t *testing.T) {
 	// Without the lease, which a killed leader leaves for some seconds: there is only one at a time.
-	c := newCluster(t, options{webhooks: 2, controllers: 1, controllerArgs: []string{"--leader-elect=false"}})
+	// Longhorn builds by the value of its own setting, and applies it itself too.
+	c := newCluster(t, options{webhooks: 2, controllers: 1, controllerArgs: []string{"--leader-elect=false"}, longhorn: "v1.12.0", syncs: true})
 	seed := uint64(time.Now().UnixNano())
 	if again := os.Getenv(seedVariable); again != "" {
 		_, err := fmt.Sscan(again, &seed)
@@ -50,13 +51,13 @@ func TestInvariantsHoldWhateverComes(t *testing.T) {
 	c.attach("pvc-a", "node-1")
 	attached["pvc-a"] = true
 	time.Sleep(2 * time.Second) // older than the guard's resolution
-	c.set(own, string(settings.EndpointNetworkForRWX), netA)
+	c.set(system, string(settings.EndpointNetworkForRWX), netA)
 	time.Sleep(2 * time.Second)
 	end := time.Now().Add(60 * time.Second)
 	for steps := 0; time.Now().Before(end); steps++ {
 		switch chance.IntN(16) {
 		case 0, 1:
-			c.set(own, string(settings.EndpointNetworkForRWX), []string{"", netA, netB}[chance.IntN(3)])
+			c.set(system, string(settings.EndpointNetworkForRWX), []string{"", netA, netB}[chance.IntN(3)])
 		case 2:
 			if v := volumes[chance.IntN(3)]; !attached[v] {
 				c.attach(v, c.State.Nodes[chance.IntN(3)])
@@ -80,8 +81,8 @@ func TestInvariantsHoldWhateverComes(t *testing.T) {
 	for v := range attached {
 		c.detach(v)
 	}
-	c.set(own, string(settings.EndpointNetworkForRWX), "")
-	c.set(own, string(settings.EndpointNetworkForRWX), netB)
+	c.set(system, string(settings.EndpointNetworkForRWX), "")
+	c.set(system, string(settings.EndpointNetworkForRWX), netB)
 	c.waitApplied(netB + "@lhnet2")
 	c.checkInvariants()
 	guard.finish(t)

@@ -88,7 +88,7 @@ func (c *cluster) createInstanceManager() *corev1.Pod {
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "instance-manager-1", Labels: map[string]string{
 			"longhorn.io/managed-by": "longhorn-manager", "longhorn.io/component": "instance-manager",
 		}},
-		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "im", Image: "longhornio/longhorn-instance-manager:v1.7.0"}}},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "im", Image: "longhornio/longhorn-instance-manager:v1.7.2"}}},
 	}
 	pod.Spec.NodeName = "node-1"
 	c.must(c.Client.Create(c.t.Context(), pod))

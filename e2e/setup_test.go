@@ -290,7 +290,7 @@ func serverPod(volume string) *corev1.Pod {
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "share-manager-" + volume, Labels: map[string]string{
 			"longhorn.io/managed-by": "longhorn-manager", "longhorn.io/component": "share-manager", "longhorn.io/share-manager": volume,
 		}},
-		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "share-manager", Image: "longhornio/longhorn-share-manager:v1.7.0"}}},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "share-manager", Image: "longhornio/longhorn-share-manager:v1.7.2"}}},
 	}
 }
 

@@ -117,7 +117,9 @@ func TestRepair(t *testing.T) {
 	for _, r := range c.Replicas() {
 		c.must(r.Stop())
 	}
-	// Both servers die, and come back while nobody adds the network.
+	// Both servers die, and come back while nobody adds the network. Longhorn keeps their Services: a network setting of
+	// its own waits to be applied.
+	c.kubectl("-n", namespace, "patch", system, string(settings.StorageNetwork), "--subresource=status", "--type=merge", "-p", `{"status":{"applied":false}}`)
 	for _, volume := range []string{"pvc-idle", "pvc-used"} {
 		c.must(c.Client.Delete(t.Context(), c.server(volume), client.GracePeriodSeconds(0)))
 		c.must(lh.Attach(t.Context(), volume, "node-1"))

@@ -96,7 +96,7 @@ func tour(ctx context.Context, t *tourist, s *sandbox.Sandbox) error {
 	const ns = "-n=longhorn-system"
 	lh := s.Longhorn()
 
-	t.say("The cluster as Longhorn v1.7.0 leaves it: an RWX volume is in use on node-2")
+	t.say("The cluster as Longhorn v1.7.2 leaves it: an RWX volume is in use on node-2")
 	t.run(ctx, ns, "get", "volumes.longhorn.io", "-o=custom-columns=NAME:.metadata.name,MODE:.spec.accessMode,STATE:.status.state,NODE:.status.currentNodeID")
 	t.run(ctx, append([]string{ns, "get", "settings.fairlead.io"}, networkSettings...)...)
 
