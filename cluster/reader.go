@@ -104,7 +104,8 @@ func RecordOf(rollout *v1alpha1.NetworkRollout) (settings.Record, error) {
 	if err != nil {
 		return settings.Record{}, fmt.Errorf("status.servers.network of NetworkRollout %s: %w", rollout.Name, err)
 	}
-	record := settings.Record{Clients: clients, Servers: servers}
+	mounts := MountingOf(rollout).Place
+	record := settings.Record{Clients: clients, Servers: servers, MountsInClients: mounts != "" && mounts != storage.InHost}
 	if record.VolumeClients, err = attachmentsOf(rollout.Status.Clients.VolumeNetworks); err != nil {
 		return settings.Record{}, fmt.Errorf("status.clients.volumeNetworks of NetworkRollout %s: %w", rollout.Name, err)
 	}

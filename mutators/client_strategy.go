@@ -3,6 +3,7 @@ package mutators
 import (
 	"bytes"
 	"encoding/json"
+	"reflect"
 
 	jsonv2 "github.com/go-json-experiment/json"
 	"gomodules.xyz/jsonpatch/v2"
@@ -11,15 +12,15 @@ import (
 )
 
 // pauseClients takes the rolling update of the clients from Kubernetes when
-// somebody else changes their template while they are on a network: it would
-// restart them with no look at what is mounted on their nodes, and a mount dies
-// with the network namespace of its client. The controller restarts them
-// instead, node by node, and gives the strategy back.
+// somebody else changes their template while mounts may live in the clients'
+// network namespaces: Kubernetes would restart clients without a look at what is
+// mounted on their nodes. The controller restarts them instead, node by node, and
+// gives the strategy back. The networks don't count: the caller keeps them.
 //
 // Source: longhorn-manager v1.12.0 controller/setting_controller.go,
 // updateSystemManagedCSIComponentsResourceLimits, writes the template at once.
 func pauseClients(ds ClientTemplate, old *ClientTemplate) Result {
-	if old == nil || bytes.Equal(ds.Spec.Template.raw, old.Spec.Template.raw) || ds.Spec.UpdateStrategy.Type == onDelete {
+	if old == nil || ds.Spec.UpdateStrategy.Type == onDelete || sameButNetworks(ds.Spec.Template.raw, old.Spec.Template.raw) {
 		return unchanged(ReasonAsItShouldBe, "")
 	}
 	strategy, err := json.Marshal(ds.Spec.UpdateStrategy)
@@ -30,6 +31,25 @@ func pauseClients(ds ClientTemplate, old *ClientTemplate) Result {
 		annotate("/metadata", ds.Metadata.Annotations != nil, storage.StrategyAnnotation, string(strategy)),
 		jsonpatch.NewOperation("add", "/spec/updateStrategy", map[string]string{"type": onDelete}),
 	)
+}
+
+// sameButNetworks compares two templates without their networks annotation.
+func sameButNetworks(a, b []byte) bool {
+	return bytes.Equal(a, b) || reflect.DeepEqual(withoutNetworks(a), withoutNetworks(b))
+}
+
+func withoutNetworks(raw []byte) map[string]any {
+	var template map[string]any
+	if err := json.Unmarshal(raw, &template); err != nil {
+		return map[string]any{"unreadable": string(raw)}
+	}
+	metadata, _ := template["metadata"].(map[string]any)
+	annotations, _ := metadata["annotations"].(map[string]any)
+	delete(annotations, storage.NetworksAnnotation)
+	if len(annotations) == 0 {
+		delete(metadata, "annotations")
+	}
+	return template
 }
 
 const onDelete = "OnDelete"

@@ -23,11 +23,12 @@ func TestATemplateThatChangesUnderMountsIsNotRolledOutByKubernetes(t *testing.T)
 		record  settings.Record
 		want    Outcome
 	}{
-		"it changes":                                  {template(rolling, "2"), template(rolling, "1"), onNetwork, Mutated},
-		"it does not change":                          {template(rolling, "1"), template(rolling, "1"), onNetwork, Unchanged},
-		"it is paused already":                        {template(onDeletion, "2"), template(onDeletion, "1"), onNetwork, Unchanged},
-		"clients mount from the host":                 {template(rolling, "2"), template(rolling, "1"), settings.Record{}, Unchanged},
-		"it is created: there are no pods to be hurt": {template(rolling, "2"), "", onNetwork, Unchanged},
+		"it changes":                  {template(rolling, "2"), template(rolling, "1"), onNetwork, Mutated},
+		"it does not change":          {template(rolling, "1"), template(rolling, "1"), onNetwork, Unchanged},
+		"it is paused already":        {template(onDeletion, "2"), template(onDeletion, "1"), onNetwork, Unchanged},
+		"clients mount from the host": {template(rolling, "2"), template(rolling, "1"), settings.Record{}, Unchanged},
+		"clients mount in their own namespaces by a value that is not applied": {template(rolling, "2"), template(rolling, "1"), settings.Record{MountsInClients: true}, Mutated},
+		"it is created: there are no pods to be hurt":                          {template(rolling, "2"), "", onNetwork, Unchanged},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var old *ClientTemplate
@@ -53,6 +54,17 @@ func TestATemplateThatChangesUnderMountsIsNotRolledOutByKubernetes(t *testing.T)
 			}
 		})
 	}
+}
+
+// Longhorn writes the network of a value that is not applied; the webhook takes it
+// back, so nothing is left to roll out.
+func TestTemplateIsNotPausedForNetworks(t *testing.T) {
+	was := view[ClientTemplate](t, `{"spec":{"updateStrategy":{"type":"RollingUpdate"},"template":{"metadata":{"labels":{"a":"b"}},"spec":{}}}}`)
+	is := view[ClientTemplate](t, `{"spec":{"updateStrategy":{"type":"RollingUpdate"},"template":{"metadata":{"labels":{"a":"b"},"annotations":{"k8s.v1.cni.cncf.io/networks":"`+networkText+`"}},"spec":{}}}}`)
+	ruling{
+		Mutated, ReasonNetworkRemoved, "only Fairlead's controller changes the networks of a template",
+		`[{"op":"remove","path":"/spec/template/metadata/annotations/k8s.v1.cni.cncf.io~1networks"}]`,
+	}.check(t, MutateClientTemplate(is, &was, inLonghorn, settings.Record{MountsInClients: true}))
 }
 
 func TestAStorageClassMayAddToTheSelectorOfShareManagers(t *testing.T) {

@@ -26,7 +26,7 @@ type ClientTemplate struct {
 // A template that is created, by an installer or an upgrade, is brought to the
 // record. One that is updated keeps the networks that it had.
 //
-// A template that changes while clients are on a network is not rolled out by
+// A template that changes while mounts may live in clients is not rolled out by
 // Kubernetes but by the controller: see pauseClients.
 //
 // Objects: the profile's client DaemonSet; writes by Fairlead's own controller are not sent here.
@@ -47,7 +47,7 @@ func MutateClientTemplate(ds ClientTemplate, old *ClientTemplate, interfaces Int
 	}
 	t := ds.Spec.Template
 	result := setNetworks("/spec/template/metadata", t.Metadata, t.Spec, interfaces, places, why)
-	if len(clientNetworks(record)) > 0 {
+	if len(clientNetworks(record)) > 0 || record.MountsInClients {
 		result = result.and(pauseClients(ds, old))
 	}
 	return result

@@ -10,6 +10,9 @@ import (
 type Record struct {
 	// Unknown: nothing is recorded yet. Components stay as the storage system builds them.
 	Unknown bool
+	// MountsInClients: mounts may be made in the network namespaces of clients, by
+	// the settings' values, whether or not clients are on a network.
+	MountsInClients bool
 	// Clients is the network that client pods are built with.
 	Clients storage.Attachment
 	// Servers is the network that new Services and server pods are built with.
