@@ -81,7 +81,7 @@ test-controlplane: control-plane ## Tests of the control plane itself
 test-e2e: control-plane coredns csiaddons $(BIN)/fairlead ## End to end, on the real control plane
 	@mkdir -p $(BIN)
 	$(WITH_RACE) go build $(RACE) -ldflags "$(LDFLAGS)" -o $(BIN)/fairlead-test ./cmd/fairlead
-	@echo "testing end to end (half an hour or so on two cores, seven minutes of it in one test that shows what Kubernetes does alone)"
+	@echo "testing end to end (half an hour or so on two cores)"
 	@$(WITH_RACE) FAIRLEAD_BINARY=$(BIN)/fairlead-test FAIRLEAD_RELEASE_BINARY=$(BIN)/fairlead go test $(RACE) -timeout 60m ./e2e $(E2E) | tee $(BIN)/e2e.log || { \
 	  echo "what failed, without the logs (with them: $(BIN)/e2e.log):"; \
 	  awk '/^(panic:|FAIL| *--- FAIL: | +[a-z_]+_test\.go:[0-9]+: )/ { said = 1; print; next } /^ +[{]/ || !/^        / { said = 0 } said' \
@@ -95,6 +95,13 @@ test-longhorn: control-plane longhorn $(BIN)/fairlead ## Beside Longhorn's own m
 	go test -c -o $(BIN)/beside.test ./e2e/beside
 	@echo "testing beside longhorn-manager, in namespaces of their own"
 	cd e2e/beside && FAIRLEAD_BINARY=$(BIN)/fairlead-test $(BIN)/beside.test -test.timeout 60m $(LONGHORN)
+
+.PHONY: test-long
+test-long: control-plane csiaddons longhorn $(BIN)/fairlead ## What takes long: Kubernetes' own timeouts (ten minutes), 20 random minutes beside Longhorn
+	@mkdir -p $(BIN)
+	$(WITH_RACE) go build $(RACE) -ldflags "$(LDFLAGS)" -o $(BIN)/fairlead-test ./cmd/fairlead
+	$(WITH_RACE) FAIRLEAD_BINARY=$(BIN)/fairlead-test FAIRLEAD_RELEASE_BINARY=$(BIN)/fairlead go test $(RACE) -tags long -timeout 60m ./e2e -v -run 'TestRefusingTheDetachAttachesTwice|TestForcedDetachGivesTwoWriters'
+	$(MAKE) --no-print-directory test-longhorn LONGHORN="-test.v -test.run TestInvariantsHoldBesideLonghorn -for 20m"
 
 .PHONY: e2e-ceph
 e2e-ceph: ## Fencing on a real Ceph of this machine; root and Debian's ceph packages, CEPH="-6 -slow"
@@ -140,6 +147,7 @@ lint: ## gofmt, vet, staticcheck, tidy modules, generated code up to date
 	@unformatted=$$(git ls-files -co --exclude-standard '*.go' | xargs gofmt -l); \
 	  if [ -n "$$unformatted" ]; then echo "not gofmt'ed: $$unformatted"; exit 1; fi
 	go vet ./...
+	go vet -tags long ./e2e
 	cd e2e/controlplane && go vet ./...
 	cd e2e/coredns && go vet -trimpath ./...
 	cd e2e/csiaddons && go vet -trimpath ./...

@@ -1,3 +1,7 @@
+//go:build long
+
+// What Kubernetes does without Fairlead: minutes of its own timeouts, for `make test-long`.
+
 package e2e
 
 import (
@@ -7,6 +11,7 @@ import (
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -70,4 +75,18 @@ func TestRefusingTheDetachAttachesTwice(t *testing.T) {
 		return nil
 	})
 	t.Logf("an RWO volume is attached to two nodes, %s after the node was lost, since the old attachment's deletion was refused", second.at.Sub(film.began).Round(time.Second))
+}
+
+// TestForcedDetachGivesTwoWriters: where nothing but the pod is deleted, Kubernetes
+// detaches by force after six minutes, and the lost node may still write.
+func TestForcedDetachGivesTwoWriters(t *testing.T) {
+	c := newLossyCluster(t)
+	d := database{name: "left", driver: "other.csi.example.com", clusterID: "x", nodes: []string{"node-1", "node-2"}}
+	first := c.runDatabase(d)
+	film := c.film(&storagev1.VolumeAttachmentList{}, &corev1.PodList{})
+	c.lose(first)
+	c.kubectl("delete", "pod", d.pod().Name, "--force", "--grace-period=0", "--wait=false")
+	attached := film.wait(c, "attached to another node", 8*time.Minute, attachedTo(d.volume(), d.other(first)))
+	up := film.wait(c, "up on another node", time.Minute, upOn(d, d.other(first)))
+	t.Logf("attached to another node %s after the node was lost, up %s after", attached.at.Sub(film.began).Round(time.Second), up.at.Sub(film.began).Round(time.Second))
 }
