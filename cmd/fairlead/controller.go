@@ -97,12 +97,12 @@ func (o *controllerOptions) run(ctx context.Context, log *slog.Logger) error {
 	}
 	mgr, err := ctrl.NewManager(restConfig, manager.Options{
 		Scheme: scheme, Cache: caches,
-		Metrics:                       metricsserver.Options{BindAddress: o.metricsListen},
-		HealthProbeBindAddress:        o.healthListen,
-		PprofBindAddress:              o.pprofListen,
-		LeaderElection:                o.leaderElect,
-		LeaderElectionID:              "fairlead-controller",
-		LeaderElectionNamespace:       o.leaderElectionNamespace,
+		Metrics:                 metricsserver.Options{BindAddress: o.metricsListen},
+		HealthProbeBindAddress:  o.healthListen,
+		PprofBindAddress:        o.pprofListen,
+		LeaderElection:          o.leaderElect,
+		LeaderElectionID:        "fairlead-controller",
+		LeaderElectionNamespace: o.leaderElectionNamespace,
 		// The manager stops all controllers before it releases the lease, and the process ends then.
 		LeaderElectionReleaseOnCancel: true,
 		GracefulShutdownTimeout:       ptr.To(shutdownTimeout),

@@ -35,7 +35,7 @@ func viewOf(profile storage.Profile, facts settings.Facts, changed changes, then
 	p.plan = settings.Make(facts)
 	p.addNetwork(profile)
 	p.addWorks()
-	view := planView{Nodes: nodesOf(facts),Profile: profile.Name, Namespace: profile.Namespace, Settings: p.settings(), Works: p.works, Blockers: p.blockers.all}
+	view := planView{Nodes: nodesOf(facts), Profile: profile.Name, Namespace: profile.Namespace, Settings: p.settings(), Works: p.works, Blockers: p.blockers.all}
 	view.Outcome = p.outcome(view.Settings)
 	if view.Works == nil {
 		view.Works = []planWork{}
