@@ -11,14 +11,14 @@ import (
 )
 
 var (
-	randomFor  = flag.Duration("random", 2*time.Minute, "how long the random interleaving runs")
+	randomFor  = flag.Duration("for", 2*time.Minute, "how long the random interleaving runs")
 	randomSeed = flag.Uint64("seed", uint64(time.Now().UnixNano()), "of the random interleaving")
 )
 
-// TestRandomInterleaving has users, volumes, Longhorn's manager and Fairlead do what they
+// TestInvariantsHoldBesideLonghorn has users, volumes, Longhorn's manager and Fairlead do what they
 // do in any order. Whatever is used has to be mountable, nothing in use is restarted, and
 // all settles in the end.
-func TestRandomInterleaving(t *testing.T) {
+func TestInvariantsHoldBesideLonghorn(t *testing.T) {
 	s := with(t)
 	s.Logf("-seed %d", *randomSeed)
 	random := rand.New(rand.NewPCG(*randomSeed, 0))
