@@ -73,6 +73,7 @@ func TestServerThatFailsOverStaysOnItsNetwork(t *testing.T) {
 			s.must(s.Unuse(s.ctx, "pvc-new"))
 		}
 		s.release("pvc-stays")
+		s.lookAgain()
 		s.must(s.waitNetworks(NetworkB+"@lhnet1", NetworkB+"@lhnet1", one.installed))
 		s.must(s.Use(s.ctx, "pvc-stays"))
 		s.must(s.mountable("pvc-stays"))
