@@ -89,7 +89,7 @@ test-e2e: control-plane coredns csiaddons $(BIN)/fairlead ## End to end, on the 
 
 # Run as a program, since go test would hide why it cannot run.
 .PHONY: test-longhorn
-test-longhorn: control-plane longhorn $(BIN)/fairlead ## Beside Longhorn's own manager; root and Linux. One: LONGHORN="-test.run Settle -test.v"
+test-longhorn: control-plane longhorn $(BIN)/fairlead ## Beside Longhorn's own manager; root and Linux. One: LONGHORN="-test.v -test.run TestNetworkMatrix"
 	@mkdir -p $(BIN)
 	$(WITH_RACE) go build $(RACE) -ldflags "$(LDFLAGS)" -o $(BIN)/fairlead-test ./cmd/fairlead
 	go test -c -o $(BIN)/beside.test ./e2e/beside

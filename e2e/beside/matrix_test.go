@@ -29,9 +29,7 @@ func TestNetworkMatrix(t *testing.T) {
 			s.set(StorageNetworkForRWX, row.shared)
 			s.must(s.waitNetworks(row.clients, row.instances, one.installed))
 			s.must(s.Use(s.ctx, "pvc-matrix"))
-			if err := s.mountable("pvc-matrix"); err != nil {
-				s.report(fmt.Errorf("%s: %w", what, err))
-			}
+			s.expectMountable("pvc-matrix")
 			if err := s.row("pvc-matrix", row.clients); err != nil {
 				s.report(fmt.Errorf("%s: %w", what, err))
 			}

@@ -19,14 +19,10 @@ func TestVolumeCreatedWhileClientsRollIsMountable(t *testing.T) {
 	rollout, err := s.rollout()
 	s.must(err)
 	s.Logf("used while the roll-out was at %s: %s", rollout.Status.Phase, rollout.Status.Message)
-	if err := s.mountable("pvc-midst"); err != nil {
-		s.Error(err)
-	}
+	s.expectMountable("pvc-midst")
 	s.must(s.Manager.Restart(s.ctx))
 	s.failOver("pvc-midst")
-	if err := s.mountable("pvc-midst"); err != nil {
-		s.Errorf("after the server has moved: %v", err)
-	}
+	s.expectMountable("pvc-midst")
 	s.release("pvc-midst")
 	s.must(s.waitNetworks(NetworkA+"@lhnet1", NetworkA+"@lhnet1", true))
 }
@@ -60,29 +56,24 @@ func TestServerThatFailsOverStaysOnItsNetwork(t *testing.T) {
 			s.waitPhase("Waiting")
 		}
 		s.failOver("pvc-stays")
-		if err := s.mountable("pvc-stays"); err != nil {
-			s.report(err)
-		}
+		s.expectMountable("pvc-stays")
 		if err := s.servedOn("pvc-stays", a); err != nil {
 			s.report(err)
 		}
 		s.must(s.Manager.Restart(s.ctx))
 		s.must(s.DeployDriver(s.ctx)) // as an upgrade of Longhorn does
-		if err := s.mountable("pvc-stays"); err != nil {
-			s.report(err)
-		}
+		s.expectMountable("pvc-stays")
 		if one.installed {
 			s.must(s.CreateVolume(s.ctx, "pvc-new", "rwx"))
 			s.must(s.Use(s.ctx, "pvc-new"))
-			if err := s.mountable("pvc-new"); err != nil {
-				s.report(err)
-			}
+			s.expectMountable("pvc-new")
 			if err := s.servedOn("pvc-new", a); err != nil {
 				s.report(err)
 			}
 			s.must(s.Unuse(s.ctx, "pvc-new"))
 		}
 		s.release("pvc-stays")
+		s.lookAgain()
 		s.must(s.waitNetworks(NetworkB+"@lhnet1", NetworkB+"@lhnet1", one.installed))
 		s.must(s.Use(s.ctx, "pvc-stays"))
 		s.must(s.mountable("pvc-stays"))

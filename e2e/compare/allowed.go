@@ -21,11 +21,3 @@ func Raced() Allowed {
 		regexp.MustCompile(`^Endpoints \S+: metadata\.ownerReferences: `),
 	}
 }
-
-// StandIn lists in what the stand-in may differ from the real manager, and why.
-func StandIn() Allowed {
-	return append(Raced(),
-		// The stand-in begins with all settings applied, as they are an hour after the installation.
-		regexp.MustCompile(`^Writes: settings: recorded \[update settings/status/storage-network applied=true .*\], found nothing$`),
-	)
-}

@@ -39,7 +39,6 @@ type step struct {
 func steps() []step {
 	const old, added = "pvc-old", "pvc-new"
 	return []step{
-		// Longhorn leaves network settings unapplied until the CSI plugin is there and something wakes it.
 		{"1-installed", (*run).wake},
 		{"2-attached", func(r *run, ctx context.Context) error {
 			return errors.Join(r.CreateVolume(ctx, old), r.CreateVolume(ctx, added), r.Attach(ctx, old))
