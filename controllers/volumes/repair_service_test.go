@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
@@ -49,6 +50,38 @@ func TestUnpublishedServiceIsReplaced(t *testing.T) {
 			gone := apierrors.IsNotFound(f.Get(t.Context(), key, &service))
 			if gone == test.stays || (f.serverUID() == "") == test.stays {
 				t.Errorf("Service gone: %v, server pod %q", gone, f.serverUID())
+			}
+			if !slices.Equal(f.notes, test.want) {
+				t.Errorf("said %q, want %q", f.notes, test.want)
+			}
+		})
+	}
+}
+
+// Longhorn creates a Service only together with the server pod: a controller that
+// ended between the two deletions must delete the pod when it is back.
+// Source: longhorn-manager v1.7.2 controller/share_manager_controller.go createShareManagerPod.
+func TestServerWithoutServiceIsRestarted(t *testing.T) {
+	const wrong = "server pod share-manager-v has no Service"
+	for name, test := range map[string]struct {
+		user  *corev1.Pod
+		stays bool
+		want  []string
+	}{
+		"no workload has started": {
+			user: user(), want: []string{"Normal Repaired: restarted: " + wrong + ", and no started workload uses the volume"},
+		},
+		"a workload has started": {
+			user: user(sandbox("True"), ran), stays: true,
+			want: []string{"Warning OutOfLine: " + wrong + "; it is restarted when no started workload uses the volume: pod default/web-0 does"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, server(), test.user)
+			f.must(f.Delete(t.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: profile.Namespace, Name: "v"}}))
+			f.reconcile()
+			if (f.serverUID() != "") != test.stays {
+				t.Errorf("server pod %q", f.serverUID())
 			}
 			if !slices.Equal(f.notes, test.want) {
 				t.Errorf("said %q, want %q", f.notes, test.want)
