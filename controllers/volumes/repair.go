@@ -51,7 +51,8 @@ func (r *Reconciler) repairServer(ctx context.Context, sm *longhorn.ShareManager
 		return r.repairService(ctx, sm, service, server, record)
 	}
 	want := service.Network(record.Clients)
-	if server.Network == want {
+	// A server on a network is reached by the cluster IP of its Service as well.
+	if server.Network == want || want.IsZero() {
 		delete(r.repairs, sm.Name)
 		return 0, nil
 	}

@@ -89,3 +89,15 @@ func TestServerWithoutServiceIsRestarted(t *testing.T) {
 		})
 	}
 }
+
+func TestServerOnNetworkIsLeftBehindClusterIP(t *testing.T) {
+	f := newFixture(t, server(asksFor(netOne.String())), user())
+	var service corev1.Service
+	f.must(f.Get(t.Context(), client.ObjectKey{Namespace: profile.Namespace, Name: "v"}, &service))
+	service.Annotations, service.Spec.ClusterIP = nil, "10.43.0.7"
+	f.must(f.Update(t.Context(), &service))
+	f.reconcile()
+	if f.serverUID() == "" {
+		t.Errorf("restarted, though clients reach the server by the cluster IP: %q", f.notes)
+	}
+}
