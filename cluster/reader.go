@@ -74,7 +74,7 @@ var ErrNotRecorded = errors.New("the network of this profile is not recorded yet
 func (r *Reader) Record(ctx context.Context) (settings.Record, error) {
 	rollout, err := r.RolloutObject(ctx)
 	if apierrors.IsNotFound(err) {
-		return settings.Record{}, ErrNotRecorded
+		return settings.Record{Unknown: true}, ErrNotRecorded
 	}
 	if err != nil {
 		return settings.Record{}, err
@@ -94,7 +94,7 @@ func (r *Reader) RolloutObject(ctx context.Context) (*v1alpha1.NetworkRollout, e
 // RecordOf reads the record out of its object.
 func RecordOf(rollout *v1alpha1.NetworkRollout) (settings.Record, error) {
 	if !rollout.Status.Recorded {
-		return settings.Record{}, ErrNotRecorded
+		return settings.Record{Unknown: true}, ErrNotRecorded
 	}
 	clients, err := storage.ParseAttachment(rollout.Status.Clients.Network)
 	if err != nil {

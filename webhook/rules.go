@@ -134,7 +134,7 @@ func (p Profile) shareManagers(clusterDomain string) rule[mutators.ShareManager]
 func (p Profile) liveRecord(ctx context.Context) (settings.Record, error) {
 	record, err := p.Live.Record(ctx)
 	if errors.Is(err, cluster.ErrNotRecorded) {
-		return settings.Record{Unknown: true}, nil
+		return record, nil
 	}
 	return record, err
 }

@@ -34,3 +34,22 @@ func TestAppliedIsHeldWhileServicesHaveAClusterIP(t *testing.T) {
 		t.Fatalf("wrote in turns: %q", got)
 	}
 }
+
+// Fairlead has just been installed beside a Longhorn whose network is applied.
+func TestAppliedIsNotHeldBeforeNetworkIsRecorded(t *testing.T) {
+	const name = settings.EndpointNetworkForRWX
+	w := newWorld(t, setting(name, ""), setting(settings.StorageNetwork, ""))
+	rollout := get[v1alpha1.NetworkRollout](w, profile.Name)
+	rollout.Status.Recorded = false
+	w.must(w.store.Status().Update(t.Context(), rollout))
+	w.comeToRest()
+	w.setSystemOpen(name, "kube-system/storage-net")
+	s := w.system(name)
+	s.Status.Applied = true
+	w.must(w.store.Status().Update(t.Context(), s))
+	w.wrote = nil
+	w.comeToRest()
+	if got := w.wroteToLonghorn(); len(got) > 0 || !w.system(name).Status.Applied {
+		t.Fatalf("wrote %q, applied %v", got, w.system(name).Status.Applied)
+	}
+}

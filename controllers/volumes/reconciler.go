@@ -53,8 +53,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	service, err := r.Live.Service(ctx, request.Name)
-	if err != nil || service == nil {
+	if err != nil {
 		return ctrl.Result{}, err
+	}
+	if service == nil {
+		after, err := r.repairMissingService(ctx, &sm)
+		return ctrl.Result{RequeueAfter: after}, err
 	}
 	if err := r.correctEndpoint(ctx, &sm, service); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)

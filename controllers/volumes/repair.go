@@ -8,8 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/cluster"
@@ -53,7 +51,8 @@ func (r *Reconciler) repairServer(ctx context.Context, sm *longhorn.ShareManager
 		return r.repairService(ctx, sm, service, server, record)
 	}
 	want := service.Network(record.Clients)
-	if server.Network == want {
+	// A server on a network is reached by the cluster IP of its Service as well.
+	if server.Network == want || want.IsZero() {
 		delete(r.repairs, sm.Name)
 		return 0, nil
 	}
@@ -66,49 +65,10 @@ func (r *Reconciler) repairServer(ctx context.Context, sm *longhorn.ShareManager
 		r.tell(sm, "OutOfLine", fmt.Sprintf("%s: %s: %s", wrong, result.Reason, result.Detail))
 		return 0, nil
 	}
-	user, err := r.startedWorkload(ctx, sm.Name, record.Clients)
-	if err != nil {
-		return 0, err
-	}
-	if user != "" {
-		r.tell(sm, "OutOfLine", fmt.Sprintf("%s; it is restarted when no started workload uses the volume: pod %s does", wrong, user))
-		return inUseRetry, nil
+	if wait, err := r.waitForWorkload(ctx, sm, record, wrong+"; it is restarted"); wait > 0 || err != nil {
+		return wait, err
 	}
 	return r.restartServer(ctx, sm, pod, wrong)
-}
-
-// repairService deletes a headless Service that nothing is published for, with
-// its server pod. The storage system creates both, and the webhooks give the
-// Service a cluster IP. No workload can have found the server by that Service
-// unless its node reaches the storage network some other way: one that was started stays.
-func (r *Reconciler) repairService(ctx context.Context, sm *longhorn.ShareManager, service *storage.Service, server *storage.Server, record settings.Record) (time.Duration, error) {
-	wrong := fmt.Sprintf("Service %s is headless, and CSI plugin pods are on no network: nothing is published for it", service.Name)
-	user, err := r.startedWorkload(ctx, sm.Name, record.Clients)
-	if err != nil {
-		return 0, err
-	}
-	if user != "" {
-		r.tell(sm, "OutOfLine", fmt.Sprintf("%s; it is replaced when no started workload uses the volume: pod %s does", wrong, user))
-		return inUseRetry, nil
-	}
-	var pod corev1.Pod
-	err = r.Pods.Get(ctx, client.ObjectKey{Namespace: r.Profile.Namespace, Name: server.Pod}, &pod)
-	if err != nil || string(pod.UID) != server.UID {
-		return 0, client.IgnoreNotFound(err)
-	}
-	if wait := r.repairs[sm.Name].next.Sub(r.Clock.Now()); wait > 0 {
-		return wait, nil
-	}
-	uid, version := types.UID(service.UID), service.ResourceVersion
-	old := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: service.Namespace, Name: service.Name}}
-	err = r.Client.Delete(ctx, old, client.Preconditions{UID: &uid, ResourceVersion: &version})
-	if apierrors.IsConflict(err) {
-		return 0, nil // its change is an event
-	}
-	if client.IgnoreNotFound(err) != nil {
-		return 0, fmt.Errorf("replacing Service %s: %w", service.Name, err)
-	}
-	return r.restartServer(ctx, sm, &pod, wrong)
 }
 
 // asCreatedNow is what the webhook would do to the pod if it were created now.
@@ -125,6 +85,16 @@ func (r *Reconciler) asCreatedNow(ctx context.Context, server *storage.Server, s
 	}
 	view.Spec.HostNetwork = pod.Spec.HostNetwork
 	return &pod, mutators.MutateServerPod(view, mutators.Interfaces{Names: r.Profile.Interfaces(), Namespace: pod.Namespace}, service, record), nil
+}
+
+// waitForWorkload is how long the repair must wait because a started workload uses the volume; 0 is not at all.
+func (r *Reconciler) waitForWorkload(ctx context.Context, sm *longhorn.ShareManager, record settings.Record, repair string) (time.Duration, error) {
+	user, err := r.startedWorkload(ctx, sm.Name, record.Clients)
+	if err != nil || user == "" {
+		return 0, err
+	}
+	r.tell(sm, "OutOfLine", fmt.Sprintf("%s when no started workload uses the volume: pod %s does", repair, user))
+	return inUseRetry, nil
 }
 
 // startedWorkload names a pod that uses the volume and may have it mounted.

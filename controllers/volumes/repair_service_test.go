@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
@@ -54,5 +55,49 @@ func TestUnpublishedServiceIsReplaced(t *testing.T) {
 				t.Errorf("said %q, want %q", f.notes, test.want)
 			}
 		})
+	}
+}
+
+// Longhorn creates a Service only together with the server pod: a controller that
+// ended between the two deletions must delete the pod when it is back.
+// Source: longhorn-manager v1.7.2 controller/share_manager_controller.go createShareManagerPod.
+func TestServerWithoutServiceIsRestarted(t *testing.T) {
+	const wrong = "server pod share-manager-v has no Service"
+	for name, test := range map[string]struct {
+		user  *corev1.Pod
+		stays bool
+		want  []string
+	}{
+		"no workload has started": {
+			user: user(), want: []string{"Normal Repaired: restarted: " + wrong + ", and no started workload uses the volume"},
+		},
+		"a workload has started": {
+			user: user(sandbox("True"), ran), stays: true,
+			want: []string{"Warning OutOfLine: " + wrong + "; it is restarted when no started workload uses the volume: pod default/web-0 does"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, server(), test.user)
+			f.must(f.Delete(t.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: profile.Namespace, Name: "v"}}))
+			f.reconcile()
+			if (f.serverUID() != "") != test.stays {
+				t.Errorf("server pod %q", f.serverUID())
+			}
+			if !slices.Equal(f.notes, test.want) {
+				t.Errorf("said %q, want %q", f.notes, test.want)
+			}
+		})
+	}
+}
+
+func TestServerOnNetworkIsLeftBehindClusterIP(t *testing.T) {
+	f := newFixture(t, server(asksFor(netOne.String())), user())
+	var service corev1.Service
+	f.must(f.Get(t.Context(), client.ObjectKey{Namespace: profile.Namespace, Name: "v"}, &service))
+	service.Annotations, service.Spec.ClusterIP = nil, "10.43.0.7"
+	f.must(f.Update(t.Context(), &service))
+	f.reconcile()
+	if f.serverUID() == "" {
+		t.Errorf("restarted, though clients reach the server by the cluster IP: %q", f.notes)
 	}
 }

@@ -304,9 +304,6 @@ func TestAServerInLineIsLeftAlone(t *testing.T) {
 		"before anything is recorded": {server: server(), but: func(f *fixture) {
 			f.must(f.Delete(f.Context(), &v1alpha1.NetworkRollout{ObjectMeta: metav1.ObjectMeta{Namespace: profile.Namespace, Name: profile.Name}}))
 		}},
-		"without a Service": {server: server(), but: func(f *fixture) {
-			f.must(f.Delete(f.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: profile.Namespace, Name: "v"}}))
-		}},
 		"of another volume": {server: server(func(pod *corev1.Pod) { pod.Labels[profile.VolumeLabel], pod.OwnerReferences[0].Name = "w", "w" })},
 		"with its volume's ShareManager gone too": {server: server(), but: func(f *fixture) {
 			f.must(f.Delete(f.Context(), &longhorn.ShareManager{ObjectMeta: metav1.ObjectMeta{Namespace: profile.Namespace, Name: "v"}}))
