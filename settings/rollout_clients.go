@@ -165,9 +165,12 @@ func (r Rollout) restartable(outdated []storage.Client) (free []storage.Client, 
 			})
 			continue
 		}
-		// A pod that is not Ready serves nobody: restarting it costs no budget.
-		if len(free) == 0 && (!c.Ready || budget > 0) {
+		// A pod that is not Ready serves nobody: it comes first, and costs no budget.
+		switch {
+		case len(free) == 0 && (!c.Ready || budget > 0):
 			free = append(free, c)
+		case len(free) > 0 && free[0].Ready && !c.Ready:
+			free[0] = c
 		}
 	}
 	return free, compactByName(blocked)

@@ -22,9 +22,10 @@ func (r Rollout) change(s Step) Step {
 	}
 	if len(closed) > 0 {
 		s = s.wait(PhaseWaiting, closed)
-		if closed[0].Kind == BlockedByNetwork {
+		if slices.ContainsFunc(closed, func(b Blocker) bool { return b.Kind == BlockedByNetwork }) {
 			s.After = missingNetworkRetry
 		}
+		s.After = sooner(s.After, r.Windows.Closed(r.Now))
 	} else if s = r.leave(s); s.Action != Nothing {
 		return s
 	}
@@ -58,6 +59,7 @@ func (r Rollout) leave(s Step) Step {
 func (r Rollout) meanwhile(s Step, closed bool) Step {
 	waits := s
 	done, rolled := r.rollClients(Step{Updated: s.Updated, Total: s.Total}, r.outdated())
+	waits.After = sooner(waits.After, rolled.After)
 	if rolled.Action != Nothing {
 		waits.Action, waits.Clients = rolled.Action, rolled.Clients
 		return waits
@@ -151,8 +153,18 @@ func Blockers(r Rollout) []Blocker {
 	}
 	if r.Gate != GateNode {
 		blockers = append(blockers, SharedVolumeGate(r.Volumes)...)
+		blockers = append(blockers, r.outsideWindows()...)
 	}
 	return blockers
+}
+
+// outsideWindows: servers would leave their network before the first client may restart.
+func (r Rollout) outsideWindows() []Blocker {
+	closed := r.Windows.Closed(r.Now)
+	if closed == 0 || !slices.ContainsFunc(r.Clients, func(c storage.Client) bool { return c.Ready }) {
+		return nil
+	}
+	return []Blocker{windowBlocker(r.Now, closed)}
 }
 
 func noNetwork(a storage.Attachment) Blocker {

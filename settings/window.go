@@ -57,3 +57,11 @@ func windowBlocker(now time.Time, closed time.Duration) Blocker {
 	return Blocker{Kind: BlockedByTime, Name: "maintenanceWindows", Message: fmt.Sprintf(
 		"restarts begin in a maintenance window only; the next opens at %s", now.Add(closed).UTC().Truncate(time.Minute).Format(time.RFC3339))}
 }
+
+// sooner is the shorter of two waits, of which 0 is for ever.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
+}
