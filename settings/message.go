@@ -98,6 +98,11 @@ func RollingWarning(restarts int) string {
 	return fmt.Sprintf("accepted; no RWX volume is attached, so it is applied now: %s", restartPhrase(restarts))
 }
 
+// NodeByNodeWarning is the same with GateNode, which asks for no volume to be detached first.
+func NodeByNodeWarning(restarts int) string {
+	return fmt.Sprintf("accepted; applied node by node: %s, each when no RWX volume is attached on its node", restartPhrase(restarts))
+}
+
 // JoiningWarning is what somebody reads who asks for a network that servers may
 // not be on yet: what restarts, and what that waits for.
 func JoiningWarning(n storage.Network, r Rollout) string {

@@ -116,6 +116,10 @@ func (v *Verdict) announceNetwork(d settings.Definition, before, after SettingFa
 		return
 	}
 	v.Reason = ReasonApplies
+	if begin.Gate == settings.GateNode && len(settings.SharedVolumeGate(begin.Volumes)) > 0 {
+		v.warn("%s", settings.NodeByNodeWarning(clients))
+		return
+	}
 	v.warn("%s", settings.RollingWarning(clients))
 }
 

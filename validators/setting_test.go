@@ -66,6 +66,14 @@ func TestSetting(t *testing.T) {
 			setting: settings.StorageNetwork, value: "kube-system", reason: ReasonInvalidValue,
 			problems: []string{`value: Invalid value: "kube-system": must be <namespace>/<NetworkAttachmentDefinition> (in this cluster: kube-system/backup-net, kube-system/storage-net), or "" for the cluster network`},
 		},
+		"node by node": {
+			setting: settings.StorageNetworkForRWX, value: "true", reason: ReasonApplies,
+			but: func(f *SettingFacts) {
+				f.Own, f.OwnValues, f.Volumes = true, values{settings.StorageNetwork: "kube-system/storage-net"}, []storage.Volume{webVolume}
+				f.Rollout.Gate = settings.GateNode
+			},
+			warnings: []string{"accepted; applied node by node: 3 CSI plugin pods restart, each when no RWX volume is attached on its node"},
+		},
 		"pending": {
 			setting: settings.StorageNetworkForRWX, value: "true", reason: ReasonPending,
 			but: func(f *SettingFacts) {
