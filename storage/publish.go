@@ -14,8 +14,8 @@ type Published struct {
 }
 
 // Publish returns the addresses of a headless Service, sorted: those that
-// Multus reports for the volume's own network and interface on server pods that
-// are Ready and not terminating. The pod's own address is never a stand-in: no
+// Multus reports for the volume's own network, by the interface that the server
+// asks for it with, on server pods that are Ready and not terminating. The pod's own address is never a stand-in: no
 // address is better than one that leaves the storage network in silence.
 // fallback is the network of a Service that has none recorded; see Service.Network.
 //
@@ -34,7 +34,7 @@ func Publish(service Service, servers []Server, fallback Attachment) []Published
 		if server.Volume != service.Volume || !server.Ready || server.Terminating {
 			continue
 		}
-		addresses, err := AddressesOn(server.Reported, network)
+		addresses, err := AddressesOn(server.Reported, server.interfaceOn(network))
 		if err != nil {
 			continue // half of what is reported may be all that is wrong
 		}
@@ -49,6 +49,15 @@ func Publish(service Service, servers []Server, fallback Attachment) []Published
 	}
 	slices.SortFunc(published, func(a, b Published) int { return a.Address.Compare(b.Address) })
 	return published
+}
+
+// interfaceOn is by which interface the server asks for the network. Running servers
+// keep theirs when an upgrade of the storage system names another.
+func (s Server) interfaceOn(network Attachment) Attachment {
+	if s.Network.Network == network.Network {
+		return s.Network
+	}
+	return network
 }
 
 // publishable leaves out what no other node could reach, and what the API

@@ -161,3 +161,17 @@ func with[T any](value T, change func(*T)) T {
 	change(&value)
 	return value
 }
+
+// A server of Longhorn 1.10 keeps its interface when 1.11 names another for the same network.
+func TestServerIsPublishedOnItsOwnInterface(t *testing.T) {
+	network := Network{"kube-system", "storage-net"}
+	server := Server{
+		Pod: "share-manager-v", UID: "uid", Volume: "v", Ready: true, Network: Attachment{network, "lhnet1"},
+		Reported: []Reported{{Network: "kube-system/storage-net", Interface: "lhnet1", IPs: []string{"192.168.0.7"}}},
+	}
+	service := Service{Name: "v", Volume: "v", ClusterIP: ClusterIPNone}
+	published := Publish(service, []Server{server}, Attachment{network, "lhnet2"})
+	if len(published) != 1 || published[0].Address.String() != "192.168.0.7" {
+		t.Errorf("published %v", published)
+	}
+}
