@@ -77,7 +77,7 @@ func eachStreamed(ctx context.Context, api rest.Interface, parameters runtime.Pa
 }
 
 // lenient: the API server has checked what it sends. Managed fields are most of
-// an object's metadata; nobody reads them, nor owners.
+// an object's metadata; no rule reads them or owners.
 var lenient = jsonv2.JoinOptions(
 	jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true),
 	jsonv2.WithUnmarshalers(jsonv2.JoinUnmarshalers(

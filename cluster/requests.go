@@ -24,7 +24,7 @@ type Requests struct {
 	Unbound map[string]storage.Request
 	// Classes of the profile's driver, and the networks that they name.
 	Classes map[string]storage.Network
-	// Contested are those whose identity another volume has: it is asked for by nobody.
+	// Contested are those whose identity another volume has; no request asks for it.
 	Contested []Contested
 }
 

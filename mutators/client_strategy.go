@@ -12,7 +12,7 @@ import (
 )
 
 // pauseClients takes the rolling update of the clients from Kubernetes when
-// somebody else changes their template while mounts may live in the clients'
+// another writer changes their template while mounts may live in the clients'
 // network namespaces: Kubernetes would restart clients without a look at what is
 // mounted on their nodes. The controller restarts them instead, node by node, and
 // gives the strategy back. The networks don't count: the caller keeps them.

@@ -34,7 +34,7 @@ type PodSpec struct {
 
 // setNetworks brings the networks annotation under the metadata at path to
 // exactly these places. What it asks for on other interface names stays. The
-// profile's interfaces are never taken for somebody else's: the storage system
+// profile's interfaces never count as another writer's: the storage system
 // builds pods by a setting's value, before that is applied. A place that can't
 // be added keeps no other off: the result says which.
 func setNetworks(path string, meta Metadata, spec PodSpec, pod Interfaces, places []storage.Placement, why string) Result {

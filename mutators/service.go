@@ -110,7 +110,7 @@ func makeHeadless(service Service, place storage.Placement, why string) Result {
 
 // makeClusterIP turns a Service without selector that the storage system has
 // made headless into the one it makes for the cluster network: the selector is
-// the Service's own labels. A headless Service with a selector is somebody else's idea.
+// the Service's own labels. The storage system makes no headless Service with a selector: that Service stays.
 func makeClusterIP(service Service) Result {
 	spec, meta := service.Spec, service.Metadata
 	switch {

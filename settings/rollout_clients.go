@@ -37,7 +37,7 @@ func (r Rollout) rollClients(s Step, outdated []storage.Client) (done bool, _ St
 		return false, s
 	}
 	free, blocked := r.restartable(outdated)
-	// A client that is not Ready serves nobody: the window is for those that are.
+	// The window is for Ready clients: only their restart disturbs mounts.
 	if closed := r.Windows.Closed(r.Now); len(free) > 0 && free[0].Ready && closed > 0 {
 		s.Blockers, s.After = []Blocker{windowBlocker(r.Now, closed)}, closed
 		s.Message += "; " + s.Blockers[0].Message
@@ -165,7 +165,7 @@ func (r Rollout) restartable(outdated []storage.Client) (free []storage.Client, 
 			})
 			continue
 		}
-		// A pod that is not Ready serves nobody: it comes first, and costs no budget.
+		// A pod that is not Ready mounts nothing: it comes first, and costs no budget.
 		switch {
 		case len(free) == 0 && (!c.Ready || budget > 0):
 			free = append(free, c)

@@ -12,7 +12,7 @@ const (
 	// InHost: in the node's, where mounts outlive clients.
 	InHost MountPlace = "Host"
 	// InEither: in the client's, but a pod shares the mount that its node has of
-	// the volume already, and the place of that one may be another.
+	// the volume already, and that mount may be in the other place.
 	InEither MountPlace = "ClientOrHost"
 )
 

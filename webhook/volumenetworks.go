@@ -23,7 +23,7 @@ func volumeNetworks(profiles []Profile, missing config.Strictness) rule[validato
 			{Group: "storage.k8s.io", Version: "v1", Kind: storage.ClassKind},
 		},
 		decide: func(ctx context.Context, r *Request[validators.VolumeAsking]) (Decision, error) {
-			if !asksAnew(r) { // it is here for an annotation that nobody knows
+			if !asksAnew(r) { // the webhook was called for an annotation that no rule reads
 				return Decision{Outcome: outcomeAllowed, Reason: validators.ReasonValid}, nil
 			}
 			// A name that the API server has yet to make up is not on the object.
