@@ -90,3 +90,11 @@ func TestForcedDetachGivesTwoWriters(t *testing.T) {
 	up := film.wait(c, "up on another node", time.Minute, upOn(d, d.other(first)))
 	t.Logf("attached to another node %s after the node was lost, up %s after", attached.at.Sub(film.began).Round(time.Second), up.at.Sub(film.began).Round(time.Second))
 }
+
+// newLossyCluster has six nodes, and loses one of them within seconds.
+func newLossyCluster(t *testing.T) *cluster {
+	t.Helper()
+	c := newControlPlane(t, options{nodes: 6, fastNodeLoss: true})
+	c.runKubelets()
+	return c
+}

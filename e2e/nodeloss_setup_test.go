@@ -271,11 +271,3 @@ func (d database) other(node string) string {
 	}
 	return d.nodes[0]
 }
-
-// newLossyCluster has six nodes, and loses one of them within seconds.
-func newLossyCluster(t *testing.T) *cluster {
-	t.Helper()
-	c := newControlPlane(t, options{nodes: 6, fastNodeLoss: true})
-	c.runKubelets()
-	return c
-}

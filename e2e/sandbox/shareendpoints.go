@@ -1,3 +1,5 @@
+//lint:file-ignore SA1019 Longhorn writes the deprecated API
+
 package sandbox
 
 import (
