@@ -256,7 +256,10 @@ func (c *cluster) set(group, name, value string) string {
 func (c *cluster) waitApplied(desired string) {
 	c.t.Helper()
 	c.eventually("applied "+desired, 90*time.Second, func() error {
-		out := c.kubectl("-n", namespace, "get", "networkrollouts", "longhorn", "-o", "jsonpath={.status.desired}|{.status.phase}|{.status.message}")
+		out, err := c.Kubectl(c.t.Context(), "", "-n", namespace, "get", "networkrollouts", "longhorn", "-o", "jsonpath={.status.desired}|{.status.phase}|{.status.message}")
+		if err != nil {
+			return fmt.Errorf("%w: %s", err, out) // a controller that has just started is yet to create it
+		}
 		if !strings.HasPrefix(out, desired+"|Applied|") {
 			return fmt.Errorf("the roll-out is at %s", out)
 		}

@@ -26,9 +26,10 @@ func TestWhatIsNotDoneIsTold(t *testing.T) {
 			want: "fairlead: left as it is, on the host network: Multus adds no interface to pods on the host network; set hostNetwork to false to join kube-system/storage-net@lhnet2"},
 		{name: "opt-out", change: func(p *corev1.Pod) { p.Annotations = map[string]string{storage.OptOutAnnotation: "true"} },
 			want: "fairlead: left as it is, opted out: annotation fairlead.io/opt-out keeps network kube-system/storage-net@lhnet2 off"},
-		{name: "clash", change: func(p *corev1.Pod) {
+		// The profile's own interface is Fairlead's to decide: Longhorn builds pods by a value that may not be applied.
+		{name: "replaced", change: func(p *corev1.Pod) {
 			p.Annotations = map[string]string{storage.NetworksAnnotation: "kube-system/backup-net@lhnet2"}
-		}, want: "fairlead: left as it is, interface name taken: interface lhnet2 is already asked for by network kube-system/backup-net; give it another interface name so that kube-system/storage-net@lhnet2 can have it"},
+		}, merged: `[{"namespace": "kube-system", "name": "storage-net", "interface": "lhnet2"}]`},
 		{name: "short form merged", change: func(p *corev1.Pod) {
 			p.Annotations = map[string]string{storage.NetworksAnnotation: "kube-system/backup-net@net7"}
 		}, merged: "kube-system/backup-net@net7,kube-system/storage-net@lhnet2"},
