@@ -15,7 +15,7 @@ import (
 // longhorn-manager sync it at once. The stand-in leaves `applied` true, as Longhorn does
 // while a gate is open; the volume has a cluster IP, so Fairlead holds it false meanwhile.
 func TestLonghornsSettingsAreWrittenOnlyToHoldApplied(t *testing.T) {
-	c := newCluster(t, options{webhooks: 1, controllers: 1, workloads: true})
+	c := newCluster(t, options{webhooks: 1, controllers: 1, workloads: true, auditWrites: true})
 	c.set(system, "storage-network", netA)
 	c.set(system, "storage-network-for-rwx-volume-enabled", "true")
 	c.waitRWXSetting("false longhorn")
