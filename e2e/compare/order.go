@@ -21,9 +21,24 @@ func order(writes []sandbox.Write, namespace string) map[string]any {
 			continue
 		}
 		texts, _ := lanes[lane].([]any)
-		lanes[lane] = append(texts, text)
+		lanes[lane] = inAnyOrder(append(texts, text), "update deployments/")
 	}
 	return lanes
+}
+
+// inAnyOrder moves the last text to its place among those before it that have the
+// same beginning: Longhorn goes through its Deployments as its cache lists them,
+// which is another order each time.
+func inAnyOrder(texts []any, beginning string) []any {
+	for i := len(texts) - 1; i > 0; i-- {
+		before, _ := texts[i-1].(string)
+		last, _ := texts[i].(string)
+		if !strings.HasPrefix(before, beginning) || !strings.HasPrefix(last, beginning) || before <= last {
+			break
+		}
+		texts[i-1], texts[i] = texts[i], texts[i-1]
+	}
+	return texts
 }
 
 // laneOf a write, and what it did, in words; no lane for what is not compared.
