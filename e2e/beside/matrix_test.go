@@ -30,7 +30,8 @@ func TestNetworkMatrix(t *testing.T) {
 			s.must(s.waitNetworks(row.clients, row.instances, one.installed))
 			s.must(s.Use(s.ctx, "pvc-matrix"))
 			s.expectMountable("pvc-matrix")
-			if err := s.row("pvc-matrix", row.clients); err != nil {
+			// Longhorn may still be stopping the server of the row before.
+			if err := s.Eventually(s.ctx, "the row", attachTimeout, func() error { return s.row("pvc-matrix", row.clients) }); err != nil {
 				s.report(fmt.Errorf("%s: %w", what, err))
 			}
 			s.release("pvc-matrix")
