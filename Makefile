@@ -64,7 +64,7 @@ longhorn: ## Build longhorn-manager into the cache (four minutes, once; says so 
 	@cd e2e/longhorn && go run -trimpath ./ensure >/dev/null
 
 .PHONY: test
-test: test-unit test-controlplane test-longhorn test-e2e ## Pass all tests
+test: test-unit test-controlplane test-longhorn-core test-e2e ## Pass all tests; make test-longhorn has more beside Longhorn's own manager
 
 .PHONY: test-unit
 test-unit: ## Tests that need no cluster
@@ -95,6 +95,11 @@ test-longhorn: control-plane longhorn $(BIN)/fairlead ## Beside Longhorn's own m
 	go test -c -o $(BIN)/beside.test ./e2e/beside
 	@echo "testing beside longhorn-manager, in namespaces of their own"
 	cd e2e/beside && FAIRLEAD_BINARY=$(BIN)/fairlead-test $(BIN)/beside.test -test.timeout 60m $(LONGHORN)
+
+# What make test runs of it: it all takes 20 minutes, alone.
+.PHONY: test-longhorn-core
+test-longhorn-core: ## The scenarios beside Longhorn's own manager that make test runs (seven minutes)
+	@$(MAKE) --no-print-directory test-longhorn LONGHORN="-test.run 'TestSharedVolumeIsServed|TestVolumeCreatedWhileClientsRoll|TestFairleadInstalled|TestInstanceManager|TestServer'"
 
 .PHONY: test-long
 test-long: control-plane csiaddons longhorn $(BIN)/fairlead ## What takes long: Kubernetes' own timeouts (ten minutes), 20 random minutes beside Longhorn
