@@ -99,7 +99,7 @@ test-longhorn: control-plane longhorn $(BIN)/fairlead ## Beside Longhorn's own m
 # What make test runs of it: it all takes 20 minutes, alone.
 .PHONY: test-longhorn-core
 test-longhorn-core: ## The scenarios beside Longhorn's own manager that make test runs (six minutes)
-	@$(MAKE) --no-print-directory test-longhorn LONGHORN="-test.run 'TestSharedVolumeIsServed|TestVolumeCreatedWhileClientsRoll|TestFairleadInstalled|TestInstanceManager|TestServerFailsOver'"
+	@$(MAKE) --no-print-directory test-longhorn LONGHORN="-test.run 'TestSharedVolumeIsServed|TestVolumeCreatedWhileClientsRoll|TestFairleadInstalled|TestInstanceManager'"
 
 .PHONY: test-long
 test-long: control-plane csiaddons longhorn $(BIN)/fairlead ## What takes long: Kubernetes' own timeouts (ten minutes), 20 random minutes beside Longhorn
