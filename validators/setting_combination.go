@@ -35,6 +35,10 @@ func (v *Verdict) refuseWritten(d settings.Definition, before, after SettingFact
 		}
 	case settings.DisableSnapshotPurge:
 		v.refuseCleanedUp(normal, after)
+	case settings.StorageNetwork:
+		if !before.Own { // Longhorn does not read Fairlead's
+			v.refuseLeaving(before)
+		}
 	}
 }
 

@@ -34,6 +34,7 @@ const (
 	ReasonNotTheirs     = "the controller's own"
 	ReasonNotForgotten  = "record of a lost node"
 
+	ReasonReplicasOnNetwork    = "replicas on the network"
 	ReasonInstanceManagerInUse = "instance manager in use"
 	ReasonIdle                 = "instance manager idle"
 	ReasonMayBeReplaced        = "not running or not ready"

@@ -1,0 +1,42 @@
+package validators
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/fairlead-io/fairlead/settings"
+	"github.com/fairlead-io/fairlead/storage"
+)
+
+// refuseLeaving: Longhorn finds the addresses of running replicas by the value of
+// its storage-network, before the value is applied. If the value leaves the network
+// that instance managers in use are on, Longhorn no longer knows their replicas, and
+// attached volumes fault within seconds.
+//
+// Objects: settings.longhorn.io storage-network.
+// Condition: a volume is attached, and an instance manager in use is on the network
+// that the value leaves. A waiting change can therefore be taken back.
+// Source: longhorn-manager v1.7.2, v1.8.1 and v1.10.0 datastore/kubernetes.go,
+// GetStorageIPFromPod; seen beside v1.7.2.
+func (v *Verdict) refuseLeaving(before SettingFacts) {
+	network, err := storage.ParseNetwork(before.SystemValues[settings.StorageNetwork])
+	if err != nil || network.IsZero() {
+		return
+	}
+	left := storage.Attachment{Network: network, Interface: before.Profile.StorageInterface}.String()
+	inUse := slices.ContainsFunc(before.Components, func(c settings.Component) bool {
+		return c.Kind == settings.InstanceManager && len(c.Uses) > 0 && c.Built[settings.StorageAttachment] == left
+	})
+	var attached []settings.Blocker
+	for _, b := range settings.AttachedVolumes(before.Volumes) {
+		attached = append(attached, b.Blocker)
+	}
+	if !inUse || len(attached) == 0 {
+		return
+	}
+	v.refuse(ReasonReplicasOnNetwork, field.Forbidden(field.NewPath("value"), fmt.Sprintf(
+		"%s can't leave %s while volumes are attached: %s would lose their replicas there at once, before the value is applied. Attached: %s; stop the workloads that use them, then try again",
+		settings.StorageNetwork, network, before.Profile.Name, settings.Detail(attached))))
+}

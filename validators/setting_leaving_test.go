@@ -1,0 +1,58 @@
+package validators
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/fairlead-io/fairlead/settings"
+	"github.com/fairlead-io/fairlead/storage"
+)
+
+// Seen beside longhorn-manager v1.7.2: an attached volume faulted 20 s after such a change.
+func TestStorageNetworkIsNotLeftUnderReplicas(t *testing.T) {
+	const (
+		a, b       = "kube-system/storage-net", "kube-system/backup-net"
+		lhnet1 = "@lhnet1"
+	)
+	attached := []storage.Volume{webVolume}
+	for name, test := range map[string]struct {
+		was, is string
+		built   string // of the instance manager
+		own     bool
+		volumes []storage.Volume
+		idle    bool
+		refused bool
+	}{
+		"for another network":                    {was: a, is: b, built: a + lhnet1, volumes: attached, refused: true},
+		"for no network":                         {was: a, is: "", built: a + lhnet1, volumes: attached, refused: true},
+		"a first network":                        {was: "", is: a, built: "", volumes: attached},
+		"a waiting first network is taken back":  {was: a, is: "", built: "", volumes: attached},
+		"a waiting other network is taken back":  {was: b, is: a, built: a + lhnet1, volumes: attached},
+		"no volume is attached":                  {was: a, is: b, built: a + lhnet1},
+		"instance managers are idle":             {was: a, is: b, built: a + lhnet1, volumes: attached, idle: true},
+		"Fairlead's own is not read by Longhorn": {was: a, is: b, built: a + lhnet1, volumes: attached, own: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			facts := SettingFacts{Own: test.own, Applies: true, NetworksKnown: false}
+			facts.Profile = storage.Longhorn()
+			facts.SystemValues, facts.Volumes = values{settings.StorageNetwork: test.was}, test.volumes
+			if test.own {
+				facts.OwnValues = values{settings.StorageNetwork: test.was}
+			}
+			manager := settings.Component{Kind: settings.InstanceManager, Name: "instance-manager-1", Built: map[settings.Trait]string{settings.StorageAttachment: test.built}}
+			if !test.idle {
+				manager.Uses = []string{"pvc-117d3553-r-1"}
+			}
+			facts.Components = []settings.Component{manager}
+			var s Setting
+			s.Metadata.Name, s.Value = string(settings.StorageNetwork), &test.is
+			verdict := ValidateSetting(s, nil, facts)
+			if refused := verdict.Reason == ReasonReplicasOnNetwork; refused != test.refused || refused != (len(verdict.Problems) > 0) {
+				t.Fatalf("%s: %v", verdict.Reason, verdict.Problems)
+			}
+			if test.refused && !strings.Contains(verdict.Problems[0].Detail, "Attached: pvc-117d3553 (node-2, pod default/web-0); stop the workloads") {
+				t.Fatal(verdict.Problems)
+			}
+		})
+	}
+}
