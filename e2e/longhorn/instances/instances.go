@@ -34,6 +34,7 @@ func (s instances) InstanceCreate(ctx context.Context, r *rpc.InstanceCreateRequ
 	}}
 	pod.nextPort += ports
 	pod.instances[r.Spec.Name] = created
+	pod.replicas[r.Spec.Name] = replicasOf(r.Spec.ProcessInstanceSpec.GetArgs())
 	log.Printf("%s: create %s %s %v", calledAddress(ctx), r.Spec.Type, r.Spec.Name, r.Spec.ProcessInstanceSpec.GetArgs())
 	pod.tell()
 	return created, nil

@@ -29,7 +29,9 @@ type pod struct {
 	addresses map[string]bool
 	nextPort  int32
 	instances map[string]*rpc.InstanceResponse
-	watchers  map[chan struct{}]bool
+	// replicas are the addresses that each engine has.
+	replicas map[string][]string
+	watchers map[chan struct{}]bool
 	// connections end with the pod.
 	connections map[net.Conn]bool
 }
@@ -84,7 +86,7 @@ func (p *pods) changed(o *corev1.Pod) {
 	}
 	if known == nil {
 		known = &pod{
-			uid: string(o.UID), addresses: map[string]bool{}, nextPort: 10000, instances: map[string]*rpc.InstanceResponse{},
+			uid: string(o.UID), addresses: map[string]bool{}, nextPort: 10000, instances: map[string]*rpc.InstanceResponse{}, replicas: map[string][]string{},
 			watchers: map[chan struct{}]bool{}, connections: map[net.Conn]bool{},
 		}
 		p.byKey[o.Name] = known

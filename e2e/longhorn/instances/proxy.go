@@ -4,13 +4,10 @@ import (
 	"context"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/longhorn/types/pkg/generated/enginerpc"
 	rpc "github.com/longhorn/types/pkg/generated/imrpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
 )
 
@@ -23,15 +20,13 @@ type proxy struct {
 
 // arguments that an engine was started with.
 func (p proxy) arguments(r *rpc.ProxyEngineRequest) ([]string, error) {
-	address, _, _ := strings.Cut(r.Address, ":")
 	p.pods.mu.Lock()
 	defer p.pods.mu.Unlock()
-	if pod := p.pods.byAddress[address]; pod != nil {
-		if found := pod.instances[r.EngineName]; found != nil {
-			return found.Spec.ProcessInstanceSpec.GetArgs(), nil
-		}
+	pod, err := p.pods.engine(r)
+	if err != nil {
+		return nil, err
 	}
-	return nil, status.Errorf(codes.Unavailable, "no engine %s at %s", r.EngineName, r.Address)
+	return pod.instances[r.EngineName].Spec.ProcessInstanceSpec.GetArgs(), nil
 }
 
 func flagValue(args []string, name string) string {
@@ -54,22 +49,6 @@ func (p proxy) VolumeGet(_ context.Context, r *rpc.ProxyEngineRequest) (*rpc.Eng
 		Frontend: flagValue(args, "--frontend"), FrontendState: "up", SnapshotMaxCount: int32(maxCount), SnapshotMaxSize: maxSize,
 		UnmapMarkSnapChainRemoved: slices.Contains(args, "--unmap-mark-snap-chain-removed"),
 	}}, nil
-}
-
-func (p proxy) ReplicaList(_ context.Context, r *rpc.ProxyEngineRequest) (*rpc.EngineReplicaListProxyResponse, error) {
-	args, err := p.arguments(r)
-	if err != nil {
-		return nil, err
-	}
-	list := &enginerpc.ReplicaListReply{}
-	for i, arg := range args {
-		if arg == "--replica" && i+1 < len(args) {
-			list.Replicas = append(list.Replicas, &enginerpc.ControllerReplica{
-				Address: &enginerpc.ReplicaAddress{Address: args[i+1]}, Mode: enginerpc.ReplicaMode_RW,
-			})
-		}
-	}
-	return &rpc.EngineReplicaListProxyResponse{ReplicaList: list}, nil
 }
 
 func (proxy) SnapshotList(context.Context, *rpc.ProxyEngineRequest) (*rpc.EngineSnapshotListProxyResponse, error) {
@@ -123,10 +102,6 @@ func (proxy) RemountReadOnlyVolume(context.Context, *rpc.RemountVolumeRequest) (
 }
 
 func (proxy) SnapshotPurge(context.Context, *rpc.EngineSnapshotPurgeRequest) (*emptypb.Empty, error) {
-	return &emptypb.Empty{}, nil
-}
-
-func (proxy) ReplicaRemove(context.Context, *rpc.EngineReplicaRemoveRequest) (*emptypb.Empty, error) {
 	return &emptypb.Empty{}, nil
 }
 
