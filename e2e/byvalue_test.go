@@ -19,7 +19,9 @@ import (
 func (c *cluster) rwxOn(version, network string) {
 	c.t.Helper()
 	if version == "v1.7.2" {
-		c.set(system, "storage-network", network)
+		if network != "" {
+			c.set(system, "storage-network", network)
+		}
 		c.set(system, "storage-network-for-rwx-volume-enabled", fmt.Sprint(network != ""))
 		return
 	}

@@ -26,7 +26,7 @@ func TestRecordedNetworkIsKeptWhileChangeWaits(t *testing.T) {
 			a, b := netA+"@"+longhorn.iface, netB+"@"+longhorn.iface
 			for i, change := range []waitingChange{
 				{name: "enable", to: netA, wants: a},
-				{name: "other", to: netB, clientsOn: a, oldOn: a, newOn: a, wants: b},
+				{name: "other", to: netB, whileDetached: longhorn.version == "v1.7.2", clientsOn: a, oldOn: a, newOn: a, wants: b},
 				// Servers of new volumes leave first: clients on the network reach them.
 				{name: "disable", clientsOn: b, oldOn: b},
 			} {
@@ -41,7 +41,10 @@ func TestRecordedNetworkIsKeptWhileChangeWaits(t *testing.T) {
 
 // waitingChange is a change of the network, and where clients and servers are while it waits.
 type waitingChange struct {
-	name, to                string
+	name, to string
+	// whileDetached: the change is refused while volumes are attached, so one attaches
+	// after the change, before Fairlead's controller is there to apply it.
+	whileDetached           bool
 	clientsOn, oldOn, newOn string
 	// wants is where all are in the end.
 	wants string
@@ -50,8 +53,17 @@ type waitingChange struct {
 func (c *cluster) keepsRecordedNetwork(change waitingChange, version, upgrade string) {
 	c.t.Helper()
 	old, added := "pvc-"+change.name+"-old", "pvc-"+change.name+"-new"
-	c.attachNew(old, "node-1")
-	c.rwxOn(version, change.to)
+	if change.whileDetached {
+		replicas := c.Replicas()
+		c.must(replicas[len(replicas)-1].Stop())
+		c.rwxOn(version, change.to)
+		c.attachNew(old, "node-1")
+		_, err := c.StartReplica(c.t.Context(), sandbox.ControllerDeployment, "controller-again")
+		c.must(err)
+	} else {
+		c.attachNew(old, "node-1")
+		c.rwxOn(version, change.to)
+	}
 	c.waitWaiting()
 	c.attachNew(added, "node-2")
 	c.servedOn(added, change.newOn)

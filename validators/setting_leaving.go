@@ -18,8 +18,8 @@ import (
 // Objects: settings.longhorn.io storage-network.
 // Condition: a volume is attached, and an instance manager in use is on the network
 // that the value leaves. A waiting change can therefore be taken back.
-// Source: longhorn-manager v1.7.2, v1.8.1 and v1.10.0 datastore/kubernetes.go,
-// GetStorageIPFromPod; seen beside v1.7.2.
+// Source: longhorn-manager datastore/kubernetes.go, GetStorageIPFromPod (v1.7.2, v1.8.1,
+// v1.10.0) and GetIPFromPodByCNISetting (v1.12.0); seen beside v1.7.2.
 func (v *Verdict) refuseLeaving(before SettingFacts) {
 	network, err := storage.ParseNetwork(before.SystemValues[settings.StorageNetwork])
 	if err != nil || network.IsZero() {

@@ -11,7 +11,7 @@ import (
 // Seen beside longhorn-manager v1.7.2: an attached volume faulted 20 s after such a change.
 func TestStorageNetworkIsNotLeftUnderReplicas(t *testing.T) {
 	const (
-		a, b       = "kube-system/storage-net", "kube-system/backup-net"
+		a, b   = "kube-system/storage-net", "kube-system/backup-net"
 		lhnet1 = "@lhnet1"
 	)
 	attached := []storage.Volume{webVolume}

@@ -7,45 +7,45 @@ import (
 	"time"
 )
 
-// TestReplicasStayWhileStorageNetworkWaits changes the storage network under an attached
-// volume. Longhorn looks for the addresses of running replicas by the setting's value
-// (GetStorageIPFromPod), applied or not, and takes those at other addresses for unknown.
-func TestReplicasStayWhileStorageNetworkWaits(t *testing.T) {
-	for name, value := range map[string]string{"another network": NetworkB, "no network": ""} {
+// TestStorageNetworkIsNotLeftUnderReplicas changes the storage network under an attached
+// volume. Longhorn alone accepts the change, looks for the addresses of running replicas
+// by the new value (GetStorageIPFromPod), and faults the volume. Fairlead refuses the
+// change until the volume is detached.
+func TestStorageNetworkIsNotLeftUnderReplicas(t *testing.T) {
+	for name, value := range map[string]string{"for another network": NetworkB, "for no network": ""} {
 		t.Run(name, func(t *testing.T) {
 			eachWay(t, func(s scene) {
 				s.set(StorageNetwork, NetworkA)
 				s.must(s.waitNetworks("", NetworkA+"@lhnet1", one.installed))
 				s.volume("pvc-data", "rwo")
 				s.must(s.waitText(s.ctx, "healthy", "Volume", "pvc-data", "status", "robustness"))
-				if err := s.Set(s.ctx, StorageNetwork, value); err != nil {
-					s.Logf("the change is refused: %v", err)
+				err := s.Set(s.ctx, StorageNetwork, value)
+				if !one.installed {
+					s.must(err)
+					// Longhorn asks its engines every five seconds.
+					s.must(s.Eventually(s.ctx, "harm, which the refusal is for", time.Minute, func() error { return s.harmed("pvc-data") }))
+					return
 				}
-				// Longhorn asks its engines every five seconds.
-				err := s.Eventually(s.ctx, "harm", 30*time.Second, func() error { return s.unharmed("pvc-data") })
-				if err == nil {
-					s.report(s.harm("pvc-data"))
+				if err == nil || !strings.Contains(err.Error(), "Attached: pvc-data") {
+					s.Fatalf("the change is not refused: %v", err)
 				}
+				s.release("pvc-data")
+				s.set(StorageNetwork, value)
+				on := ""
+				if value != "" {
+					on = value + "@lhnet1"
+				}
+				s.must(s.waitNetworks("", on, true))
 			})
 		})
 	}
 }
 
-// unharmed is nil once the volume is no longer attached or healthy.
-func (s scene) unharmed(volume string) error {
-	if s.harm(volume) != nil {
-		return nil
-	}
-	return fmt.Errorf("%s is attached and healthy", volume)
-}
-
-func (s scene) harm(volume string) error {
+// harmed is nil once the volume is no longer attached or healthy.
+func (s scene) harmed(volume string) error {
 	out, err := s.Kubectl(s.ctx, "", "-n", Namespace, "get", "volumes.longhorn.io", volume, "-o", "jsonpath={.status.state} {.status.robustness}")
-	if err != nil {
-		return err
+	if err == nil && strings.TrimSpace(out) == "attached healthy" {
+		err = fmt.Errorf("%s is attached and healthy", volume)
 	}
-	if strings.TrimSpace(out) == "attached healthy" {
-		return nil
-	}
-	return fmt.Errorf("%s is %s", volume, out)
+	return err
 }
