@@ -22,8 +22,10 @@ func TestStorageNetworkIsNotLeftUnderReplicas(t *testing.T) {
 				err := s.Set(s.ctx, StorageNetwork, value)
 				if !one.installed {
 					s.must(err)
-					// Longhorn asks its engines every five seconds.
+					s.must(s.Manager.Restart(s.ctx)) // it looks at every replica; else the next event of a replica does harm
 					s.must(s.Eventually(s.ctx, "harm, which the refusal is for", time.Minute, func() error { return s.harmed("pvc-data") }))
+					s.release("pvc-data")
+					s.lookAgain() // else the setting stays unapplied for an hour
 					return
 				}
 				if err == nil || !strings.Contains(err.Error(), "Attached: pvc-data") {
