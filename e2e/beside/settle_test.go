@@ -9,19 +9,29 @@ import (
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
 )
 
-// quiet is longer than Longhorn's longest period of repetition that matters here, 30 s.
-const quiet = 40 * time.Second
+// longhornRetry is Longhorn's longest period of repetition that matters here.
+const longhornRetry = 30 * time.Second
+
+// quiet is longer than that.
+const quiet = longhornRetry + 10*time.Second
 
 // TestNothingIsWrittenBackAndForth enables both settings, lets all settle, and looks at
 // who writes what from then on.
 func TestNothingIsWrittenBackAndForth(t *testing.T) {
+	var alone time.Duration
 	eachWay(t, func(s scene) {
 		fairlead := one.installed
 		start, began := s.mark(), time.Now()
 		s.set(StorageNetwork, NetworkA)
 		s.set(StorageNetworkForRWX, "true")
 		s.must(s.waitNetworks(NetworkA+"@lhnet1", NetworkA+"@lhnet1", fairlead))
-		s.Logf("both settings are applied after %s", time.Since(began).Round(time.Second))
+		took := time.Since(began).Round(time.Second)
+		s.Logf("both settings are applied after %s", took)
+		if !fairlead {
+			alone = took
+		} else if alone > 0 && took > alone+longhornRetry {
+			s.Errorf("Longhorn alone needed %s", alone)
+		}
 		enabling := s.since(start, func(sandbox.Write) bool { return true })
 		for _, setting := range []string{StorageNetwork, StorageNetworkForRWX} {
 			values := AppliedValues(enabling, setting)
