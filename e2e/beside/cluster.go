@@ -22,7 +22,7 @@ type Cluster struct {
 	*sandbox.Sandbox
 	Manager *Manager
 
-	attacher   *attacher
+	kept       []*kept
 	binaries   string
 	kubeconfig string
 	logs       string
@@ -48,11 +48,11 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 
 // Stop ends everything.
 func (c *Cluster) Stop() error {
-	if c.attacher != nil {
-		c.attacher.stop()
+	for _, k := range c.kept {
+		k.release()
 	}
 	if c.Manager != nil {
-		c.Manager.stop()
+		_ = c.Manager.backend.Close()
 	}
 	return c.Sandbox.Stop()
 }
@@ -81,7 +81,9 @@ func (c *Cluster) startLonghorn(ctx context.Context) error {
 	if err := c.DeployDriver(ctx); err != nil {
 		return err
 	}
-	c.startAttacher(ctx)
+	if err := c.startDriver(ctx); err != nil {
+		return err
+	}
 	if err := c.waitUsable(ctx); err != nil {
 		return err
 	}
