@@ -39,8 +39,9 @@ demo: $(BIN)/fairlead $(BIN)/dev ## Show the main job on an embedded real contro
 	FAIRLEAD_BINARY=$(BIN)/fairlead $(BIN)/dev demo
 
 .PHONY: up
-up: $(BIN)/fairlead $(BIN)/dev ## Leave a cluster with Fairlead running; KUBECONFIG=.dev/kubeconfig
-	env -u KUBECONFIG FAIRLEAD_BINARY=$(BIN)/fairlead $(BIN)/dev up
+up: $(BIN)/fairlead $(BIN)/dev ## Leave a cluster with Fairlead running; KUBECONFIG=.dev/kubeconfig. LONGHORN=real: with Longhorn's own manager; root and Linux
+	@$(if $(LONGHORN),$(BIN)/dev can-run $(LONGHORN) && $(MAKE) --no-print-directory control-plane longhorn)
+	env -u KUBECONFIG FAIRLEAD_BINARY=$(BIN)/fairlead $(BIN)/dev up $(LONGHORN)
 
 .PHONY: down
 down: $(BIN)/dev ## End what up has started

@@ -1,7 +1,6 @@
 package beside
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -46,7 +45,7 @@ func (s scene) waitAttachment(volume string, attached bool) error {
 		}
 		_, found, err := unstructured.NestedMap(tickets.Object, "spec", "attachmentTickets", sandbox.TicketID(volume, s.Manager.pod.Spec.NodeName))
 		if err == nil && found != attached {
-			err = errors.New("Longhorn's ticket differs")
+			err = fmt.Errorf("the ticket of the CSI driver is there: %v", found)
 		}
 		return err
 	})

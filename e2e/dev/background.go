@@ -13,6 +13,10 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/fairlead-io/fairlead/e2e/sandbox"
 )
 
 // devDir is where make up keeps everything, below the folder it is called in.
@@ -22,7 +26,10 @@ func pidFile() string    { return filepath.Join(devDir, "pid") }
 func kubeconfig() string { return filepath.Join(devDir, "kubeconfig") }
 
 // up starts serve in the background and waits until it is ready.
-func up(ctx context.Context) error {
+func up(ctx context.Context, longhorn string) error {
+	if err := canRun(longhorn); err != nil {
+		return err
+	}
 	if pid, alive := running(); alive {
 		return fmt.Errorf("already up (process %d): export KUBECONFIG=%s, or make down", pid, kubeconfig())
 	}
@@ -40,11 +47,14 @@ func up(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("finding this program: %w", err)
 	}
-	cmd := exec.Command(self, "serve")
+	cmd := exec.Command(self, "serve", longhorn)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // outlives this terminal
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("starting in the background: %w", err)
+	}
+	if err := os.WriteFile(pidFile(), []byte(strconv.Itoa(cmd.Process.Pid)), 0o644); err != nil {
+		return errors.Join(fmt.Errorf("writing the process number: %w", err), cmd.Process.Kill())
 	}
 	exited := make(chan error, 1)
 	go func() { exited <- cmd.Wait() }()
@@ -52,7 +62,7 @@ func up(ctx context.Context) error {
 	for {
 		shown += show(logPath, shown)
 		if _, err := os.Stat(kubeconfig()); err == nil {
-			return welcome()
+			return welcome(longhorn)
 		}
 		select {
 		case err := <-exited:
@@ -71,17 +81,24 @@ const welcomeText = `
 The cluster runs in the background, with Fairlead in it. To use it:
   export KUBECONFIG=%[1]s/kubeconfig PATH=%[1]s/bin:$PATH
   kubectl -n longhorn-system get settings.fairlead.io
-  kubectl scale statefulset/web --replicas=0    # detaches the RWX volume pvc-117d3553
+`
+
+// standInText and realText follow, by who plays Longhorn.
+const standInText = `  kubectl scale statefulset/web --replicas=0    # detaches the RWX volume pvc-117d3553
 Volumes follow their workloads, as with Longhorn's manager. Fairlead runs beside the cluster, not in its
 simulated pods: its logs are %[1]s/replicas/*/log. To end it: make down
 `
 
-func welcome() error {
+func welcome(longhorn string) error {
 	dir, err := filepath.Abs(devDir)
 	if err != nil {
 		return fmt.Errorf("finding %s: %w", devDir, err)
 	}
-	fmt.Printf(welcomeText, dir)
+	text := standInText
+	if longhorn == real {
+		text = realText
+	}
+	fmt.Printf(welcomeText+text, dir)
 	return nil
 }
 
@@ -97,9 +114,6 @@ func show(path string, from int) int {
 
 // serve runs the cluster until it is told to end.
 func serve(ctx context.Context) error {
-	if err := os.WriteFile(pidFile(), []byte(strconv.Itoa(os.Getpid())), 0o644); err != nil {
-		return fmt.Errorf("writing the process number: %w", err)
-	}
 	defer func() { _ = errors.Join(os.Remove(pidFile()), os.Remove(kubeconfig())) }()
 	s, err := start(ctx, devDir)
 	if err != nil {
@@ -109,9 +123,7 @@ func serve(ctx context.Context) error {
 	if err := install(ctx, s); err != nil {
 		return errors.Join(err, s.Stop())
 	}
-	kubectl := filepath.Join(devDir, "bin", "kubectl")
-	_ = os.Remove(kubectl) // of a run that was killed
-	if err := errors.Join(os.Symlink(s.State.Kubectl, kubectl), link(s.State.Kubeconfig, kubeconfig())); err != nil {
+	if err := offer(s, ""); err != nil {
 		return errors.Join(err, s.Stop())
 	}
 	var longhorn sync.WaitGroup
@@ -122,16 +134,28 @@ func serve(ctx context.Context) error {
 	return s.Stop()
 }
 
-func link(target, name string) error {
-	data, err := os.ReadFile(target)
+// offer puts kubectl and the kubeconfig where the user is told to look. The kubeconfig comes last: up waits for it.
+// An address is where the user reaches the API server, if that is not where it listens.
+func offer(s *sandbox.Sandbox, address string) error {
+	kubectl := filepath.Join(devDir, "bin", "kubectl")
+	_ = os.Remove(kubectl) // of a run that was killed
+	if err := os.Symlink(s.State.Kubectl, kubectl); err != nil {
+		return err
+	}
+	config, err := clientcmd.LoadFromFile(s.State.Kubeconfig)
 	if err != nil {
-		return fmt.Errorf("copying the kubeconfig: %w", err)
+		return fmt.Errorf("reading the kubeconfig: %w", err)
 	}
-	next := name + ".next"
-	if err := os.WriteFile(next, data, 0o600); err != nil {
-		return fmt.Errorf("copying the kubeconfig: %w", err)
+	for _, cluster := range config.Clusters {
+		if address != "" {
+			cluster.Server = "https://" + address
+		}
 	}
-	return os.Rename(next, name)
+	next := kubeconfig() + ".next"
+	if err := clientcmd.WriteToFile(*config, next); err != nil {
+		return fmt.Errorf("writing the kubeconfig: %w", err)
+	}
+	return os.Rename(next, kubeconfig())
 }
 
 // down ends what up has started, and removes what it wrote.
