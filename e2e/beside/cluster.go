@@ -34,7 +34,7 @@ var manifests string
 // Start starts a control plane with Longhorn, and waits until volumes can be attached.
 // Fairlead is not in it yet: see sandbox.Install and sandbox.RunFairlead.
 func Start(ctx context.Context, o Options) (*Cluster, error) {
-	s, err := sandbox.Start(ctx, sandbox.Options{Dir: o.Dir, Nodes: 3, Fairlead: o.Fairlead, Duties: o.Duties, AuditWrites: true, Out: o.Out})
+	s, err := sandbox.Start(ctx, sandbox.Options{Dir: o.Dir, Nodes: 3, Fairlead: o.Fairlead, Duties: o.Duties, AuditWrites: true, NoAttacher: true, Out: o.Out})
 	if err != nil {
 		return nil, err
 	}
