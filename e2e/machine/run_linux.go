@@ -41,6 +41,9 @@ func Unavailable() string {
 func Run(spec Spec, inside func() int) int {
 	switch {
 	case os.Getenv(insideVariable) != "":
+		if spec.Listen != "" {
+			syscall.CloseOnExec(listenerFile)
+		}
 		return inside()
 	case os.Getenv(rootVariable) != "":
 		return beFirst(spec)
