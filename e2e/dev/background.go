@@ -13,10 +13,6 @@ import (
 	"sync"
 	"syscall"
 	"time"
-
-	"k8s.io/client-go/tools/clientcmd"
-
-	"github.com/fairlead-io/fairlead/e2e/sandbox"
 )
 
 // devDir is where make up keeps everything, below the folder it is called in.
@@ -33,10 +29,10 @@ func up(ctx context.Context, longhorn string) error {
 	if pid, alive := running(); alive {
 		return fmt.Errorf("already up (process %d): export KUBECONFIG=%s, or make down", pid, kubeconfig())
 	}
-	if err := os.MkdirAll(devDir, 0o755); err != nil {
+	// A run that was killed may have left a cluster with another Longhorn.
+	if err := errors.Join(os.RemoveAll(devDir), os.MkdirAll(devDir, 0o755)); err != nil {
 		return fmt.Errorf("making %s: %w", devDir, err)
 	}
-	_ = os.Remove(kubeconfig())
 	logPath := filepath.Join(devDir, "log")
 	log, err := os.Create(logPath)
 	if err != nil {
@@ -77,31 +73,6 @@ func up(ctx context.Context, longhorn string) error {
 	}
 }
 
-const welcomeText = `
-The cluster runs in the background, with Fairlead in it. To use it:
-  export KUBECONFIG=%[1]s/kubeconfig PATH=%[1]s/bin:$PATH
-  kubectl -n longhorn-system get settings.fairlead.io
-`
-
-// standInText and realText follow, by who plays Longhorn.
-const standInText = `  kubectl scale statefulset/web --replicas=0    # detaches the RWX volume pvc-117d3553
-Volumes follow their workloads, as with Longhorn's manager. Fairlead runs beside the cluster, not in its
-simulated pods: its logs are %[1]s/replicas/*/log. To end it: make down
-`
-
-func welcome(longhorn string) error {
-	dir, err := filepath.Abs(devDir)
-	if err != nil {
-		return fmt.Errorf("finding %s: %w", devDir, err)
-	}
-	text := standInText
-	if longhorn == real {
-		text = realText
-	}
-	fmt.Printf(welcomeText+text, dir)
-	return nil
-}
-
 // show prints what has come to the log since, and returns how much.
 func show(path string, from int) int {
 	data, err := os.ReadFile(path)
@@ -132,30 +103,6 @@ func serve(ctx context.Context) error {
 	}
 	longhorn.Wait()
 	return s.Stop()
-}
-
-// offer puts kubectl and the kubeconfig where the user is told to look. The kubeconfig comes last: up waits for it.
-// An address is where the user reaches the API server, if that is not where it listens.
-func offer(s *sandbox.Sandbox, address string) error {
-	kubectl := filepath.Join(devDir, "bin", "kubectl")
-	_ = os.Remove(kubectl) // of a run that was killed
-	if err := os.Symlink(s.State.Kubectl, kubectl); err != nil {
-		return err
-	}
-	config, err := clientcmd.LoadFromFile(s.State.Kubeconfig)
-	if err != nil {
-		return fmt.Errorf("reading the kubeconfig: %w", err)
-	}
-	for _, cluster := range config.Clusters {
-		if address != "" {
-			cluster.Server = "https://" + address
-		}
-	}
-	next := kubeconfig() + ".next"
-	if err := clientcmd.WriteToFile(*config, next); err != nil {
-		return fmt.Errorf("writing the kubeconfig: %w", err)
-	}
-	return os.Rename(next, kubeconfig())
 }
 
 // down ends what up has started, and removes what it wrote.

@@ -27,12 +27,6 @@ func canRun(longhorn string) error {
 	return fmt.Errorf("there is no Longhorn %q: say LONGHORN=real for Longhorn's own manager, or nothing for a stand-in", longhorn)
 }
 
-const realText = `  kubectl scale deployment/web --replicas=0     # detaches the RWX volume pvc-shared
-longhorn-manager, its CSI driver and Kubernetes' attacher are real. Volumes have no data, and claims are not
-provisioned. Fairlead and Longhorn run beside the cluster, not in its simulated pods: their logs are
-%[1]s/replicas/*/log and %[1]s/longhorn/*.log. To end it: make down
-`
-
 const workload = `
 apiVersion: apps/v1
 kind: Deployment
