@@ -39,8 +39,9 @@ demo: $(BIN)/fairlead $(BIN)/dev ## Show the main job on an embedded real contro
 	FAIRLEAD_BINARY=$(BIN)/fairlead $(BIN)/dev demo
 
 .PHONY: up
-up: $(BIN)/fairlead $(BIN)/dev ## Leave a cluster with Fairlead running; KUBECONFIG=.dev/kubeconfig
-	env -u KUBECONFIG FAIRLEAD_BINARY=$(BIN)/fairlead $(BIN)/dev up
+up: $(BIN)/fairlead $(BIN)/dev ## Leave a cluster with Fairlead running; KUBECONFIG=.dev/kubeconfig. LONGHORN=real: with Longhorn's own manager; root and Linux
+	@$(if $(LONGHORN),$(BIN)/dev can-run $(LONGHORN) && $(MAKE) --no-print-directory control-plane longhorn)
+	env -u KUBECONFIG FAIRLEAD_BINARY=$(BIN)/fairlead $(BIN)/dev up $(LONGHORN)
 
 .PHONY: down
 down: $(BIN)/dev ## End what up has started
@@ -60,7 +61,7 @@ csiaddons: ## Build csi-addons into the cache (a few minutes, once; says so if i
 	@cd e2e/csiaddons && go run -trimpath ./ensure >/dev/null
 
 .PHONY: longhorn
-longhorn: ## Build longhorn-manager into the cache (four minutes, once; says so if it does)
+longhorn: ## Build longhorn-manager and the CSI attacher into the cache (six minutes, once; says so if it does)
 	@cd e2e/longhorn && go run -trimpath ./ensure >/dev/null
 
 .PHONY: test
@@ -163,6 +164,7 @@ lint: ## gofmt, vet, staticcheck, tidy modules, generated code up to date
 	cd e2e/coredns && go mod tidy -diff
 	cd e2e/csiaddons && go mod tidy -diff
 	cd e2e/longhorn && go mod tidy -diff
+	cd e2e/longhorn/attacher && go mod tidy -diff
 	@before=$$(git status --porcelain; git diff | sha1sum); $(MAKE) --no-print-directory -s generate; \
 	  after=$$(git status --porcelain; git diff | sha1sum); \
 	  if [ "$$before" != "$$after" ]; then echo "generated files are not up to date: run make generate and commit"; git status --short; exit 1; fi

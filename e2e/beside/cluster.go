@@ -22,7 +22,7 @@ type Cluster struct {
 	*sandbox.Sandbox
 	Manager *Manager
 
-	attacher   *attacher
+	kept       []*kept
 	binaries   string
 	kubeconfig string
 	logs       string
@@ -34,7 +34,7 @@ var manifests string
 // Start starts a control plane with Longhorn, and waits until volumes can be attached.
 // Fairlead is not in it yet: see sandbox.Install and sandbox.RunFairlead.
 func Start(ctx context.Context, o Options) (*Cluster, error) {
-	s, err := sandbox.Start(ctx, sandbox.Options{Dir: o.Dir, Nodes: 3, Fairlead: o.Fairlead, Duties: o.Duties, AuditWrites: true, Out: o.Out})
+	s, err := sandbox.Start(ctx, sandbox.Options{Dir: o.Dir, Nodes: 3, Fairlead: o.Fairlead, Duties: o.Duties, AuditWrites: true, NoAttacher: true, Out: o.Out})
 	if err != nil {
 		return nil, err
 	}
@@ -48,11 +48,11 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 
 // Stop ends everything.
 func (c *Cluster) Stop() error {
-	if c.attacher != nil {
-		c.attacher.stop()
+	for _, k := range c.kept {
+		k.release()
 	}
 	if c.Manager != nil {
-		c.Manager.stop()
+		_ = c.Manager.backend.Close()
 	}
 	return c.Sandbox.Stop()
 }
@@ -81,7 +81,9 @@ func (c *Cluster) startLonghorn(ctx context.Context) error {
 	if err := c.DeployDriver(ctx); err != nil {
 		return err
 	}
-	c.startAttacher(ctx)
+	if err := c.startDriver(ctx); err != nil {
+		return err
+	}
 	if err := c.waitUsable(ctx); err != nil {
 		return err
 	}

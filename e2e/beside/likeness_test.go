@@ -7,8 +7,11 @@ import (
 	"path/filepath"
 	"testing"
 
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/fairlead-io/fairlead/e2e/compare"
-	"github.com/fairlead-io/fairlead/e2e/sandbox"
+	"github.com/fairlead-io/fairlead/storage"
 )
 
 // recordVariable has the objects recorded instead of compared.
@@ -44,10 +47,21 @@ func (r real) CreateVolume(ctx context.Context, name string) error {
 	return r.cluster.CreateVolume(ctx, name, "rwx")
 }
 
+// Attach asks Kubernetes' attacher, without a workload: the stand-in has none in this scenario.
 func (r real) Attach(ctx context.Context, volume string) error {
-	return errors.Join(r.cluster.Attach(ctx, volume, sandbox.TicketID(volume, compare.Node)), r.cluster.WaitServed(ctx, volume))
+	return errors.Join(r.cluster.Client.Create(ctx, attachment(volume)), r.cluster.WaitServed(ctx, volume))
 }
 
 func (r real) Detach(ctx context.Context, volume string) error {
-	return errors.Join(r.cluster.Detach(ctx, volume, sandbox.TicketID(volume, compare.Node)), r.cluster.WaitVolume(ctx, volume, "detached"))
+	return errors.Join(r.cluster.Client.Delete(ctx, attachment(volume)), r.cluster.WaitVolume(ctx, volume, "detached"))
+}
+
+func attachment(volume string) *storagev1.VolumeAttachment {
+	return &storagev1.VolumeAttachment{
+		ObjectMeta: metav1.ObjectMeta{Name: "recorded-" + volume},
+		Spec: storagev1.VolumeAttachmentSpec{
+			Attacher: storage.Longhorn().Driver, NodeName: compare.Node,
+			Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &volume},
+		},
+	}
 }

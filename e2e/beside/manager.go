@@ -4,36 +4,24 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
-	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/fairlead-io/fairlead/e2e/sandbox"
 )
 
-// Manager is longhorn-manager's process. When it ends, it is started again, as a kubelet
-// would do.
+// Manager is longhorn-manager's process.
 type Manager struct {
-	cluster *Cluster
-	pod     *corev1.Pod
-	cancel  context.CancelFunc
-	done    chan struct{}
-	backend *backend
-
-	mu      sync.Mutex
-	process *sandbox.Replica
-	starts  int
+	*kept
+	pod *corev1.Pod
+	// backend is Service longhorn-backend: the REST API listens at the pod's address only.
+	backend *Relay
 }
-
-// restartDelay is short: a kubelet waits ten seconds the second time.
-const restartDelay = 500 * time.Millisecond
 
 // startManager runs the manager as the pod of its DaemonSet, and waits for its API.
 func (c *Cluster) startManager(ctx context.Context) error {
-	m := &Manager{cluster: c, done: make(chan struct{})}
+	m := &Manager{}
 	err := c.Eventually(ctx, "a pod of longhorn-manager", startTimeout, func() error {
 		pods, err := c.Pods(ctx, "app", "longhorn-manager")
 		if err != nil {
@@ -48,23 +36,12 @@ func (c *Cluster) startManager(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if m.backend, err = startBackend(m.pod.Status.PodIP); err != nil {
-		return err
+	listener, err := net.Listen("tcp", net.JoinHostPort(serviceAddresses["longhorn-backend"], restPort))
+	if err != nil {
+		return fmt.Errorf("listening for Service longhorn-backend: %w", err)
 	}
-	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	m.cancel = cancel
-	if err := m.start(); err != nil {
-		cancel()
-		return err
-	}
-	c.Manager = m
-	go m.keep(running)
-	return m.WaitReady(ctx)
-}
-
-func (m *Manager) start() error {
-	c := m.cluster
-	process, err := c.StartProcess("longhorn-manager", c.Log("longhorn-manager"), c.program("longhorn-manager"), []string{
+	m.backend = StartRelay(listener, net.JoinHostPort(m.pod.Status.PodIP, restPort))
+	m.kept, err = c.keep(ctx, "longhorn-manager", "longhorn-manager", []string{
 		"-d", "daemon", "--engine-image", engineImage, "--instance-manager-image", "longhornio/longhorn-instance-manager:" + Version,
 		"--share-manager-image", "longhornio/longhorn-share-manager:" + Version,
 		"--backing-image-manager-image", "longhornio/backing-image-manager:" + Version,
@@ -74,11 +51,8 @@ func (m *Manager) start() error {
 	if err != nil {
 		return err
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.process = process
-	m.starts++
-	return nil
+	c.Manager = m
+	return m.WaitReady(ctx)
 }
 
 const managerImage = "longhornio/longhorn-manager:" + Version
@@ -90,53 +64,12 @@ func (c *Cluster) podEnvironment(pod *corev1.Pod) []string {
 	}
 }
 
-// keep starts the process again whenever it ends.
-func (m *Manager) keep(ctx context.Context) {
-	defer close(m.done)
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-m.current().Ended():
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(restartDelay):
-		}
-		if err := m.start(); err != nil {
-			fmt.Fprintln(m.cluster.Out, "starting longhorn-manager again:", err)
-			return
-		}
-	}
-}
-
-func (m *Manager) current() *sandbox.Replica {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.process
-}
-
-// stop ends the process for good. It is killed by the sandbox.
-func (m *Manager) stop() {
-	m.backend.stop()
-	m.cancel()
-	<-m.done
-}
-
 // Restart kills the process, and waits until its successor answers.
 func (m *Manager) Restart(ctx context.Context) error {
 	if err := m.current().Kill(); err != nil {
 		return err
 	}
 	return m.WaitReady(ctx)
-}
-
-// Starts is how often the process was started.
-func (m *Manager) Starts() int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.starts
 }
 
 // WaitReady waits until the REST API answers.

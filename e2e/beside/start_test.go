@@ -1,15 +1,52 @@
 package beside
 
-import "testing"
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/fairlead-io/fairlead/cluster/longhorn"
+	"github.com/fairlead-io/fairlead/e2e/sandbox"
+)
 
 // TestSharedVolumeIsServed takes an RWX volume through its life on the cluster network.
 func TestSharedVolumeIsServed(t *testing.T) {
 	eachWay(t, func(s scene) {
 		s.volume("pvc-life", "rwx")
 		s.must(s.Eventually(s.ctx, "the volume to be mountable", attachTimeout, func() error { return s.Mountable(s.ctx, "pvc-life") }))
+		s.must(s.waitAttachment("pvc-life", true))
 		s.must(s.Manager.Restart(s.ctx))
 		s.must(s.Mountable(s.ctx, "pvc-life"))
 		s.release("pvc-life")
+		s.must(s.waitAttachment("pvc-life", false))
 		s.must(s.DeleteVolume(s.ctx, "pvc-life"))
+	})
+}
+
+// waitAttachment waits until Kubernetes has a volume attached on the workloads' node, and Longhorn
+// has the ticket of its CSI driver; or until both are gone.
+func (s scene) waitAttachment(volume string, attached bool) error {
+	return s.Eventually(s.ctx, fmt.Sprintf("%s to be attached by the CSI driver: %v", volume, attached), attachTimeout, func() error {
+		var list storagev1.VolumeAttachmentList
+		if err := s.Client.List(s.ctx, &list); err != nil {
+			return err
+		}
+		of := slices.DeleteFunc(list.Items, func(o storagev1.VolumeAttachment) bool { return *o.Spec.Source.PersistentVolumeName != volume })
+		if attached && (len(of) != 1 || !of[0].Status.Attached) || !attached && len(of) > 0 {
+			return fmt.Errorf("attachments of Kubernetes: %v", of)
+		}
+		tickets := &unstructured.Unstructured{}
+		tickets.SetGroupVersionKind(longhorn.GroupVersion.WithKind("VolumeAttachment"))
+		if err := s.Client.Get(s.ctx, key(volume), tickets); err != nil {
+			return err
+		}
+		_, found, err := unstructured.NestedMap(tickets.Object, "spec", "attachmentTickets", sandbox.TicketID(volume, s.Manager.pod.Spec.NodeName))
+		if err == nil && found != attached {
+			err = fmt.Errorf("the ticket of the CSI driver is there: %v", found)
+		}
+		return err
 	})
 }

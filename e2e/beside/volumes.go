@@ -37,21 +37,6 @@ func (c *Cluster) CreateVolume(ctx context.Context, name, accessMode string) err
 	return c.waitText(ctx, name, "Volume", name, "status", "kubernetesStatus", "pvName")
 }
 
-// Attach has Longhorn attach a volume to the manager's node, as its CSI driver does for
-// an attachment of Kubernetes.
-func (c *Cluster) Attach(ctx context.Context, volume, attachment string) error {
-	return c.Manager.call(ctx, http.MethodPost, "volumes/"+volume+"?action=attach", map[string]any{
-		"hostId": c.Manager.pod.Spec.NodeName, "attacherType": "csi-attacher", "attachmentID": attachment,
-	}, nil)
-}
-
-// Detach takes an attachment back.
-func (c *Cluster) Detach(ctx context.Context, volume, attachment string) error {
-	return c.Manager.call(ctx, http.MethodPost, "volumes/"+volume+"?action=detach", map[string]any{
-		"hostId": c.Manager.pod.Spec.NodeName, "attachmentID": attachment,
-	}, nil)
-}
-
 // DeleteVolume has Longhorn delete a volume, and waits until it is gone.
 func (c *Cluster) DeleteVolume(ctx context.Context, volume string) error {
 	if err := c.Manager.call(ctx, http.MethodDelete, "volumes/"+volume, nil, nil); err != nil {

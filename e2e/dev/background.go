@@ -22,14 +22,17 @@ func pidFile() string    { return filepath.Join(devDir, "pid") }
 func kubeconfig() string { return filepath.Join(devDir, "kubeconfig") }
 
 // up starts serve in the background and waits until it is ready.
-func up(ctx context.Context) error {
+func up(ctx context.Context, longhorn string) error {
+	if err := canRun(longhorn); err != nil {
+		return err
+	}
 	if pid, alive := running(); alive {
 		return fmt.Errorf("already up (process %d): export KUBECONFIG=%s, or make down", pid, kubeconfig())
 	}
-	if err := os.MkdirAll(devDir, 0o755); err != nil {
+	// A run that was killed may have left a cluster with another Longhorn.
+	if err := errors.Join(os.RemoveAll(devDir), os.MkdirAll(devDir, 0o755)); err != nil {
 		return fmt.Errorf("making %s: %w", devDir, err)
 	}
-	_ = os.Remove(kubeconfig())
 	logPath := filepath.Join(devDir, "log")
 	log, err := os.Create(logPath)
 	if err != nil {
@@ -40,11 +43,14 @@ func up(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("finding this program: %w", err)
 	}
-	cmd := exec.Command(self, "serve")
+	cmd := exec.Command(self, "serve", longhorn)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // outlives this terminal
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("starting in the background: %w", err)
+	}
+	if err := os.WriteFile(pidFile(), []byte(strconv.Itoa(cmd.Process.Pid)), 0o644); err != nil {
+		return errors.Join(fmt.Errorf("writing the process number: %w", err), cmd.Process.Kill())
 	}
 	exited := make(chan error, 1)
 	go func() { exited <- cmd.Wait() }()
@@ -52,7 +58,7 @@ func up(ctx context.Context) error {
 	for {
 		shown += show(logPath, shown)
 		if _, err := os.Stat(kubeconfig()); err == nil {
-			return welcome()
+			return welcome(longhorn)
 		}
 		select {
 		case err := <-exited:
@@ -67,24 +73,6 @@ func up(ctx context.Context) error {
 	}
 }
 
-const welcomeText = `
-The cluster runs in the background, with Fairlead in it. To use it:
-  export KUBECONFIG=%[1]s/kubeconfig PATH=%[1]s/bin:$PATH
-  kubectl -n longhorn-system get settings.fairlead.io
-  kubectl scale statefulset/web --replicas=0    # detaches the RWX volume pvc-117d3553
-Volumes follow their workloads, as with Longhorn's manager. Fairlead runs beside the cluster, not in its
-simulated pods: its logs are %[1]s/replicas/*/log. To end it: make down
-`
-
-func welcome() error {
-	dir, err := filepath.Abs(devDir)
-	if err != nil {
-		return fmt.Errorf("finding %s: %w", devDir, err)
-	}
-	fmt.Printf(welcomeText, dir)
-	return nil
-}
-
 // show prints what has come to the log since, and returns how much.
 func show(path string, from int) int {
 	data, err := os.ReadFile(path)
@@ -97,9 +85,6 @@ func show(path string, from int) int {
 
 // serve runs the cluster until it is told to end.
 func serve(ctx context.Context) error {
-	if err := os.WriteFile(pidFile(), []byte(strconv.Itoa(os.Getpid())), 0o644); err != nil {
-		return fmt.Errorf("writing the process number: %w", err)
-	}
 	defer func() { _ = errors.Join(os.Remove(pidFile()), os.Remove(kubeconfig())) }()
 	s, err := start(ctx, devDir)
 	if err != nil {
@@ -109,9 +94,7 @@ func serve(ctx context.Context) error {
 	if err := install(ctx, s); err != nil {
 		return errors.Join(err, s.Stop())
 	}
-	kubectl := filepath.Join(devDir, "bin", "kubectl")
-	_ = os.Remove(kubectl) // of a run that was killed
-	if err := errors.Join(os.Symlink(s.State.Kubectl, kubectl), link(s.State.Kubeconfig, kubeconfig())); err != nil {
+	if err := offer(s, ""); err != nil {
 		return errors.Join(err, s.Stop())
 	}
 	var longhorn sync.WaitGroup
@@ -120,18 +103,6 @@ func serve(ctx context.Context) error {
 	}
 	longhorn.Wait()
 	return s.Stop()
-}
-
-func link(target, name string) error {
-	data, err := os.ReadFile(target)
-	if err != nil {
-		return fmt.Errorf("copying the kubeconfig: %w", err)
-	}
-	next := name + ".next"
-	if err := os.WriteFile(next, data, 0o600); err != nil {
-		return fmt.Errorf("copying the kubeconfig: %w", err)
-	}
-	return os.Rename(next, name)
 }
 
 // down ends what up has started, and removes what it wrote.

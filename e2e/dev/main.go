@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 )
 
@@ -14,6 +15,7 @@ const usage = `usage: dev COMMAND
 
   demo    start a cluster, install Fairlead, show its main job, end it
   up      start a cluster with Fairlead in the background; KUBECONFIG=.dev/kubeconfig
+  up real the same with Longhorn's own manager; root and Linux
   down    end it
 `
 
@@ -32,9 +34,10 @@ func main() {
 }
 
 func run(ctx context.Context, args []string) error {
-	if len(args) != 1 {
+	if len(args) == 0 || len(args) > 2 {
 		return fmt.Errorf("say what to do\n%s", usage)
 	}
+	longhorn := strings.Join(args[1:], "")
 	switch args[0] {
 	case "demo":
 		if os.Getenv("KUBECONFIG") != "" {
@@ -42,9 +45,14 @@ func run(ctx context.Context, args []string) error {
 		}
 		return demo(ctx)
 	case "up":
-		return up(ctx)
-	case "serve":
-		return serve(ctx) // what up leaves running
+		return up(ctx, longhorn)
+	case "can-run":
+		return canRun(longhorn)
+	case "serve": // what up leaves running
+		if longhorn == real {
+			serveReal(ctx)
+		}
+		return serve(ctx)
 	case "down":
 		return down()
 	}

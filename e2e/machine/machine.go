@@ -22,6 +22,9 @@ type Spec struct {
 	Binds map[string]string
 	// Programs are in a folder that PATH begins with.
 	Programs []File
+	// Listen is a TCP address of the real machine, such as 127.0.0.1:0. A program inside takes
+	// its connections, see Listener. Empty is none.
+	Listen string
 }
 
 // File with a text.

@@ -23,6 +23,7 @@ func TestMain(m *testing.M) {
 		Files:     []File{{Path: "/var/lib/mine/text", Text: "hello"}, {Path: "/of-the-machine/text", Text: "hello"}},
 		Binds:     map[string]string{"/host/proc": "/proc"},
 		Programs:  []File{{Path: "say-hello", Text: "#!/bin/sh\necho hello\n"}},
+		Listen:    "127.0.0.1:0",
 	}, m.Run))
 }
 
@@ -67,5 +68,17 @@ func TestProcessesAreThoseOfTheMachine(t *testing.T) {
 		if err != nil || !strings.HasPrefix(string(status), "machine.test") && !strings.HasPrefix(string(status), "exe") {
 			t.Errorf("the first process in %s is %s, %v", proc, status, err)
 		}
+	}
+}
+
+func TestListenerIsOfTheRealMachine(t *testing.T) {
+	listener, err := Listener()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	if connection, err := net.Dial("tcp", listener.Addr().String()); err == nil {
+		connection.Close()
+		t.Errorf("%s is reached inside the machine", listener.Addr())
 	}
 }

@@ -41,11 +41,14 @@ func Unavailable() string {
 func Run(spec Spec, inside func() int) int {
 	switch {
 	case os.Getenv(insideVariable) != "":
+		if spec.Listen != "" {
+			syscall.CloseOnExec(listenerFile)
+		}
 		return inside()
 	case os.Getenv(rootVariable) != "":
 		return beFirst(spec)
 	}
-	status, err := start()
+	status, err := start(spec)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "starting a machine:", err)
 		return 1
@@ -54,7 +57,7 @@ func Run(spec Spec, inside func() int) int {
 }
 
 // start runs the first process of a machine to its end.
-func start() (int, error) {
+func start(spec Spec) (int, error) {
 	root, err := os.MkdirTemp("", "fairlead-machine-")
 	if err != nil {
 		return 0, err
@@ -66,6 +69,14 @@ func start() (int, error) {
 	first.Args[0] = os.Args[0]
 	first.Env = append(os.Environ(), rootVariable+"="+root)
 	first.Stdin, first.Stdout, first.Stderr = os.Stdin, os.Stdout, os.Stderr
+	if spec.Listen != "" {
+		file, err := listen(spec.Listen)
+		if err != nil {
+			return 0, err
+		}
+		defer file.Close()
+		first.ExtraFiles = []*os.File{file}
+	}
 	first.SysProcAttr = &syscall.SysProcAttr{Cloneflags: namespaces, Pdeathsig: syscall.SIGKILL}
 	asked := make(chan os.Signal, 1)
 	signal.Notify(asked, os.Interrupt, syscall.SIGTERM)
@@ -103,9 +114,11 @@ func beFirst(spec Spec) int {
 			env = append(env, variable)
 		}
 	}
-	child, err := os.StartProcess("/proc/self/exe", os.Args, &os.ProcAttr{
-		Env: append(env, insideVariable+"=1"), Files: []*os.File{os.Stdin, os.Stdout, os.Stderr},
-	})
+	files := []*os.File{os.Stdin, os.Stdout, os.Stderr}
+	if spec.Listen != "" {
+		files = append(files, os.NewFile(listenerFile, spec.Listen))
+	}
+	child, err := os.StartProcess("/proc/self/exe", os.Args, &os.ProcAttr{Env: append(env, insideVariable+"=1"), Files: files})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "starting in a machine:", err)
 		return 1

@@ -61,6 +61,9 @@ func startControlPlane(ctx context.Context, root string, o Options) (*controlPla
 	if o.AuditWrites {
 		args = append(args, "--audit-writes")
 	}
+	if o.NoAttacher {
+		args = append(args, "--no-attacher")
+	}
 	cmd := exec.Command(binary, args...) // not by ctx: it is stopped in order, by stop
 	cmd.Stdout, cmd.Stderr = o.Out, o.Out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C reaches it through us, in order

@@ -42,6 +42,8 @@ type Options struct {
 	Audit bool
 	// AuditWrites records all writes instead; see ReadWrites.
 	AuditWrites bool
+	// NoAttacher leaves VolumeAttachments to a real attacher.
+	NoAttacher bool
 	// Out is told what is done, by more than one at a time.
 	Out io.Writer
 }

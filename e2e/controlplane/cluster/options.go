@@ -27,7 +27,9 @@ type Options struct {
 	AuditGroup string
 	// AuditWrites records all writes instead, by whoever, with what came of each.
 	AuditWrites bool
-	Cache       cachedir.Cache
+	// NoAttacher leaves VolumeAttachments to the attachers of CSI drivers.
+	NoAttacher bool
+	Cache      cachedir.Cache
 }
 
 // Defaults are the options of an ordinary cluster.

@@ -85,7 +85,7 @@ func (s starter) startCRDs(ctx context.Context, c clients) error {
 
 // startRest starts together what doesn't depend on each other.
 func (s starter) startRest(ctx context.Context, c clients) error {
-	stages, err := manifests.Stages(s.options.Cache.Manifests())
+	stages, err := manifests.Stages(s.options.Cache.Manifests(), !s.options.NoAttacher)
 	if err != nil {
 		return err
 	}

@@ -16,8 +16,8 @@ var attachStage []byte
 //go:embed pod-ready.yaml pod-delete.yaml
 var replacements embed.FS
 
-// Stages returns everything that kwok is configured with, as one file.
-func Stages(folder string) ([]byte, error) {
+// Stages returns everything that kwok is configured with, as one file. With attach, kwok stands in for attachers.
+func Stages(folder string, attach bool) ([]byte, error) {
 	files, err := filepath.Glob(filepath.Join(folder, stageFolder, "*.yaml"))
 	if err != nil {
 		return nil, fmt.Errorf("listing stages: %w", err)
@@ -42,6 +42,8 @@ func Stages(folder string) ([]byte, error) {
 	if replaced != len(ours) {
 		return nil, fmt.Errorf("%s has %d of the %d stages that ours take the place of", folder, replaced, len(ours))
 	}
-	all.Write(attachStage)
+	if attach {
+		all.Write(attachStage)
+	}
 	return all.Bytes(), nil
 }

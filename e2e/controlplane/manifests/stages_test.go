@@ -60,11 +60,11 @@ func TestOurStagesTakeThePlaceOfKwoks(t *testing.T) {
 	}
 	write("pod-ready.yaml", "kwok's own")
 	write("pod-complete.yaml", "kwok's complete")
-	if stages, err := Stages(folder); err == nil {
+	if stages, err := Stages(folder, true); err == nil {
 		t.Errorf("without kwok's pod-delete there are\n%s", stages)
 	}
 	write("pod-delete.yaml", "kwok's own")
-	stages, err := Stages(folder)
+	stages, err := Stages(folder, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,5 +75,8 @@ func TestOurStagesTakeThePlaceOfKwoks(t *testing.T) {
 		if bytes.Contains(stages, []byte(content)) != want {
 			t.Errorf("that %q is in it is %v:\n%s", content, !want, stages)
 		}
+	}
+	if stages, err = Stages(folder, false); err != nil || bytes.Contains(stages, []byte("volumeattachment-attach")) {
+		t.Errorf("without a stand-in for attachers there are (%v)\n%s", err, stages)
 	}
 }

@@ -27,7 +27,10 @@ func build(ctx context.Context, dir, version string) error {
 	}
 	// The manager asks its own version, which Longhorn's build sets in this way.
 	ldflags := "-s -w -X " + module + "/meta.Version=" + version
-	if err := compile(ctx, built, ldflags, module, "./instances"); err != nil {
+	if err := compile(ctx, ".", built, ldflags, module, "./instances"); err != nil {
+		return err
+	}
+	if err := compile(ctx, attacherFolder, built, "-s -w", attacher); err != nil {
 		return err
 	}
 	if err := copyCRDs(ctx, filepath.Join(built, "crds.yaml")); err != nil {

@@ -20,10 +20,10 @@ const interruptGrace = 5 * time.Second
 // reportEvery is short enough that no CI system takes the build for stuck.
 const reportEvery = 15 * time.Second
 
-// compile builds main packages into a folder, each under the last part of its path,
-// and reports how many packages are compiled.
-func compile(ctx context.Context, into, ldflags string, packages ...string) error {
-	command := command(ctx, append([]string{"build", "-v", "-trimpath", "-ldflags", ldflags, "-o", into + string(filepath.Separator)}, packages...)...)
+// compile builds main packages of the module in a folder. Each program is named by the last part of its
+// package's path.
+func compile(ctx context.Context, folder, into, ldflags string, packages ...string) error {
+	command := command(ctx, append([]string{"build", "-C", folder, "-v", "-trimpath", "-ldflags", ldflags, "-o", into + string(filepath.Separator)}, packages...)...)
 	said, err := command.StderrPipe()
 	if err != nil {
 		return fmt.Errorf("go build: %w", err)

@@ -15,6 +15,12 @@ import (
 // module has longhorn-manager's main in its root.
 const module = "github.com/longhorn/longhorn-manager"
 
+// attacher has a module of its own: it needs another version of Kubernetes' libraries.
+const (
+	attacher       = "github.com/kubernetes-csi/external-attacher/v4/cmd/csi-attacher"
+	attacherFolder = "attacher"
+)
+
 // locate names the folder that belongs to the sources here. The readable part of the
 // name is for people who clean up. The hash covers all that decides what is built.
 func locate() (dir, version string, err error) {
@@ -46,9 +52,9 @@ func locate() (dir, version string, err error) {
 	return filepath.Join(base, "longhorn", key), version, nil
 }
 
-// sources are the requirements, the stand-in and the build itself.
+// sources are the requirements, the stand-in for pods and the build itself.
 func sources() ([]string, error) {
-	names := []string{"go.mod"}
+	names := []string{"go.mod", filepath.Join(attacherFolder, "go.mod")}
 	for _, pattern := range []string{"instances/*.go", "ensure/*.go"} {
 		matches, err := filepath.Glob(pattern)
 		if err != nil {

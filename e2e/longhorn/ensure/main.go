@@ -1,5 +1,5 @@
-// ensure builds longhorn-manager, and our stand-in for what its pods would run, into
-// the cache unless they are there, and prints the folder. It runs in the folder of
+// ensure builds longhorn-manager, Kubernetes' attacher, and our stand-in for Longhorn's pods
+// into the cache unless they are there, and prints the folder. It runs in the folder of
 // this module:
 //
 //	go -C e2e/longhorn run ./ensure
@@ -32,6 +32,6 @@ func ensure(ctx context.Context) (string, error) {
 	if _, err := os.Stat(dir); err == nil {
 		return dir, nil
 	}
-	fmt.Fprintf(os.Stderr, "building longhorn-manager %s (four minutes on two cores, once)\n", version)
+	fmt.Fprintf(os.Stderr, "building longhorn-manager %s and what runs beside it (six minutes on two cores, once)\n", version)
 	return dir, build(ctx, dir, version)
 }

@@ -25,6 +25,7 @@ func run(stop *stop, args []string) error {
 	flags.BoolVar(&options.FastNodeLoss, "fast-node-loss", false, "a lost node is NotReady after 12 seconds instead of 50")
 	flags.StringVar(&options.AuditGroup, "audit-group", "", "`group` of users whose requests are recorded in logs/audit.log")
 	flags.BoolVar(&options.AuditWrites, "audit-writes", false, "all writes are recorded in logs/audit.log, with what came of each")
+	flags.BoolVar(&options.NoAttacher, "no-attacher", false, "VolumeAttachments are left to the attachers of CSI drivers")
 	untilStdinCloses := flags.Bool("until-stdin-closes", false, "stop when the standard input ends")
 	flags.Func("service-cidr", "`ranges` of Services, one per IP family (default "+join(options.ServiceCIDRs)+")", func(text string) error {
 		var err error

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/fairlead-io/fairlead/e2e/sandbox"
+)
+
+// offer puts kubectl and the kubeconfig where the user is told to look. The kubeconfig comes last: up waits for it.
+// An address is where the user reaches the API server, if that is not where it listens.
+func offer(s *sandbox.Sandbox, address string) error {
+	kubectl := filepath.Join(devDir, "bin", "kubectl")
+	if err := os.Symlink(s.State.Kubectl, kubectl); err != nil {
+		return err
+	}
+	config, err := clientcmd.LoadFromFile(s.State.Kubeconfig)
+	if err != nil {
+		return fmt.Errorf("reading the kubeconfig: %w", err)
+	}
+	for _, cluster := range config.Clusters {
+		if address != "" {
+			cluster.Server = "https://" + address
+		}
+	}
+	next := kubeconfig() + ".next"
+	if err := clientcmd.WriteToFile(*config, next); err != nil {
+		return fmt.Errorf("writing the kubeconfig: %w", err)
+	}
+	return os.Rename(next, kubeconfig())
+}
+
+const welcomeText = `
+The cluster runs in the background, with Fairlead in it. To use it:
+  export KUBECONFIG=%[1]s/kubeconfig PATH=%[1]s/bin:$PATH
+  kubectl -n longhorn-system get settings.fairlead.io
+`
+
+// standInText follows where the stand-in plays Longhorn, else realText.
+const standInText = `  kubectl scale statefulset/web --replicas=0    # detaches the RWX volume pvc-117d3553
+Volumes follow their workloads, as with Longhorn's manager. Fairlead runs beside the cluster, not in its
+simulated pods: its logs are %[1]s/replicas/*/log. To end it: make down
+`
+
+const realText = `  kubectl scale deployment/web --replicas=0     # detaches the RWX volume pvc-shared
+longhorn-manager, its CSI driver and Kubernetes' attacher are real. Volumes have no data, and claims are not
+provisioned. Fairlead and Longhorn run beside the cluster, not in its simulated pods: their logs are
+%[1]s/replicas/*/log and %[1]s/longhorn/*.log. To end it: make down
+`
+
+func welcome(longhorn string) error {
+	dir, err := filepath.Abs(devDir)
+	if err != nil {
+		return fmt.Errorf("finding %s: %w", devDir, err)
+	}
+	text := standInText
+	if longhorn == real {
+		text = realText
+	}
+	fmt.Printf(welcomeText+text, dir)
+	return nil
+}
