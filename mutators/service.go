@@ -48,7 +48,7 @@ func MutateService(service Service, running *storage.Server, record settings.Rec
 		why = request.Source + " asks for it"
 	}
 	if running != nil {
-		if running.Network != place.Network {
+		if !running.IsOn(place.Network) {
 			place = storage.Placement{Network: running.Network}
 		}
 		ready, why = true, fmt.Sprintf("server pod %s runs on it", running.Pod)

@@ -587,3 +587,26 @@ func notReady(c storage.Client) storage.Client {
 	c.Ready = false
 	return c
 }
+
+// A pod may ask for both interfaces after an upgrade of the storage system.
+func TestSecondInterfaceCounts(t *testing.T) {
+	both := []storage.Attachment{netTwo, netOne}
+	r := atRest(netOne)
+	r.DaemonSet.Network, r.DaemonSet.Networks = netTwo, both
+	for i := range r.Clients {
+		c := &r.Clients[i]
+		c.Network, c.Networks, c.Reported, c.NetworksReported = netTwo, both, false, both[1:]
+	}
+	want := Step{Phase: PhaseApplied, Applied: true, Message: "RWX volumes are on kube-system/one", Updated: 2, Total: 2}
+	if got := Next(r); !reflect.DeepEqual(got, want) {
+		t.Errorf("at rest: got %+v", got)
+	}
+	r.Record.Servers = clusterNet
+	if got := Next(r); got.Action != RecordServers || got.Network != netOne {
+		t.Errorf("every client is there, servers are not: got %+v", got)
+	}
+	r.Desired, r.Record = clusterNet, Record{}
+	if got := Next(r); got.Action != UpdateTemplate {
+		t.Errorf("no network is wanted: got %+v", got)
+	}
+}

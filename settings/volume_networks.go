@@ -124,7 +124,7 @@ func (r Rollout) NetworksToLookUp() []storage.Network {
 
 // allOn tells whether every client asks for the common network.
 func (r Rollout) allOn(a storage.Attachment) bool {
-	return !slices.ContainsFunc(r.Clients, func(c storage.Client) bool { return c.Network != a })
+	return !slices.ContainsFunc(r.Clients, func(c storage.Client) bool { return !c.IsOn(a) })
 }
 
 // volumeNetworks are the per-volume networks that volumes need or clients are built with.

@@ -52,7 +52,7 @@ func (r *Reconciler) repairServer(ctx context.Context, sm *longhorn.ShareManager
 	}
 	want := service.Network(record.Clients)
 	// A server on a network is reached by the cluster IP of its Service as well.
-	if server.Network == want || want.IsZero() {
+	if server.IsOn(want) || want.IsZero() {
 		delete(r.repairs, sm.Name)
 		return 0, nil
 	}
