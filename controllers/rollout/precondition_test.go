@@ -105,6 +105,21 @@ func TestStaleCacheOpensNoGate(t *testing.T) {
 	}
 }
 
+// With servers on the cluster network at first, Longhorn's setting would be written as not applied.
+func TestRecordBeginsWithServersWhereClientsAre(t *testing.T) {
+	f := newFixture(t, netOne)
+	f.must(f.store.Delete(t.Context(), f.rollout()))
+	for range 3 { // the object, the record, the report
+		f.must(f.reconcile())
+		if s := f.rollout().Status; s.Recorded && s.Servers.Network != netOne.String() {
+			t.Fatalf("servers begin on %q", s.Servers.Network)
+		}
+	}
+	if got := f.rollout().Status.Phase; got != string(settings.PhaseApplied) {
+		t.Fatalf("phase %s", got)
+	}
+}
+
 func TestMovedRecordIsNotWrittenOver(t *testing.T) {
 	networks := []storage.Attachment{storage.VolumeAttachment(netTwo.Network)}
 	for name, decidedOn := range map[string]settings.Record{
