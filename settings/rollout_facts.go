@@ -51,7 +51,7 @@ type Rollout struct {
 	MountsFromHost bool
 	// ClassNetworks are the networks that StorageClasses name.
 	ClassNetworks []storage.Network
-	// Networks that exist, as in Existing; looked up only where NetworksToLookUp names some.
+	// Networks that exist, as in Existing; looked up only where UsesNetworks says so.
 	Networks map[storage.Network]bool
 
 	// index of the above while one decision is made; see indexed.

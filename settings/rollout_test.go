@@ -588,6 +588,19 @@ func notReady(c storage.Client) storage.Client {
 	return c
 }
 
+func TestDeletedNetworkIsReportedAtRest(t *testing.T) {
+	r := atRest(netOne)
+	r.Networks = map[storage.Network]bool{}
+	blocker := deletedNetwork(netOne.Network, ", and the server pods of RWX volumes,")
+	want := Step{
+		Phase: PhaseApplied, Applied: true, Message: "RWX volumes are on kube-system/one", Updated: 2, Total: 2,
+		Volumes: Progress{Phase: PhaseWaiting, Message: blocker.Message, Blockers: []Blocker{blocker}},
+	}
+	if got := Next(r); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v", got)
+	}
+}
+
 // A pod may ask for both interfaces after an upgrade of the storage system.
 func TestSecondInterfaceCounts(t *testing.T) {
 	both := []storage.Attachment{netTwo, netOne}

@@ -9,8 +9,8 @@ import (
 	"github.com/fairlead-io/fairlead/storage"
 )
 
-// Progress is how far the networks of single volumes are. The zero Progress is:
-// nothing to tell.
+// Progress is how far the networks of single volumes are, and whether the common
+// one was deleted. The zero Progress is: nothing to report.
 type Progress struct {
 	Phase    Phase
 	Message  string
@@ -28,6 +28,10 @@ const missingNetworkRetry = 30 * time.Second
 // all is at rest. What the settings are told stays: they are applied.
 func (r Rollout) nextVolumes(s Step) Step {
 	s.Volumes = r.waiting()
+	if common := r.Record.Clients.Network; !r.exists(common) {
+		deleted := deletedNetwork(common, ", and the server pods of RWX volumes,")
+		s = s.tell(PhaseWaiting, deleted.Message, []Blocker{deleted})
+	}
 	if ready := r.volumeServersReady(); !slices.Equal(ready, r.Record.VolumeServers) {
 		return s.record(RecordVolumeServers, ready, PhaseSwitching, "every CSI plugin pod is there: new servers may be on volume networks "+named(ready))
 	}
@@ -57,15 +61,6 @@ func (r Rollout) nextVolumes(s Step) Step {
 		s.After = settling
 	}
 	return s
-}
-
-// LookAgain is when to decide again though nothing has happened; 0 is never.
-// While per-volume networks are in use, their deletion must be noticed.
-func (r Rollout) LookAgain(s Step) time.Duration {
-	if s.After == 0 && len(r.volumeNetworks()) > 0 {
-		return missingNetworkRetry
-	}
-	return s.After
 }
 
 // notReaching are the clients that keep servers from the first network that is not theirs yet.
@@ -150,11 +145,15 @@ func (r Rollout) deletedNetworks() []storage.Attachment {
 // missingNetwork says what to do about a per-volume network that does not exist.
 // One that clients are built with was deleted, and pods that restart need it.
 func (r Rollout) missingNetwork(n storage.Network) Blocker {
-	message := fmt.Sprintf("there is no NetworkAttachmentDefinition %s: create it, or ask for another network", n)
 	if slices.Contains(r.deletedNetworks(), storage.VolumeAttachment(n)) {
-		message = fmt.Sprintf("NetworkAttachmentDefinition %s was deleted: CSI plugin pods%s do not start again without it: create it again", n, r.usersOf(n))
+		return deletedNetwork(n, r.usersOf(n))
 	}
-	return Blocker{Kind: BlockedByNetwork, Name: n.String(), Message: message}
+	return Blocker{Kind: BlockedByNetwork, Name: n.String(), Message: fmt.Sprintf("there is no NetworkAttachmentDefinition %s: create it, or ask for another network", n)}
+}
+
+func deletedNetwork(n storage.Network, users string) Blocker {
+	return Blocker{Kind: BlockedByNetwork, Name: n.String(), Message: fmt.Sprintf(
+		"NetworkAttachmentDefinition %s was deleted: CSI plugin pods%s do not start again without it: create it again", n, users)}
 }
 
 // usersOf names the volumes that ask for a network.

@@ -3,8 +3,6 @@ package rollout
 import (
 	"context"
 	"maps"
-	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -19,41 +17,31 @@ import (
 	"github.com/fairlead-io/fairlead/storage"
 )
 
-// networksKeptFor is how long a list of networks serves looks at the cache.
-const networksKeptFor = 10 * time.Second
-
-// keptNetworks are the networks that were last listed.
-type keptNetworks struct {
-	there map[storage.Network]bool
-	at    time.Time
-}
-
-// gatherRequests adds what volumes ask for, and which networks exist. Networks are
-// listed live, and only if a decision depends on them: to watch a kind that may not
-// be installed would keep the controller from starting.
+// gatherRequests adds what volumes ask for, and which networks exist if any is used.
 func (r *Reconciler) gatherRequests(ctx context.Context, reader *cluster.Reader, facts *settings.Rollout) error {
 	if r.VolumeNetworks {
 		if err := reader.AddRequests(ctx, facts); err != nil {
 			return err
 		}
 	}
-	wanted := facts.NetworksToLookUp()
-	if len(wanted) == 0 {
+	if !facts.UsesNetworks() {
 		return nil
 	}
-	kept := r.networks
-	seen := !slices.ContainsFunc(wanted, func(n storage.Network) bool { return !kept.there[n] })
-	if reader == r.Cached && seen && facts.Now.Sub(kept.at) < networksKeptFor {
-		facts.Networks = kept.there
-		return nil
-	}
-	networks, err := r.Live.Networks(ctx)
+	networks, err := reader.Networks(ctx)
 	if err != nil && !cluster.NotInstalled(err) {
 		return err
 	}
 	facts.Networks = settings.NetworksThere(networks) // without Multus there is none
-	r.networks = keptNetworks{facts.Networks, facts.Now}
+	if watch := r.watchNetworks; err == nil && watch != nil {
+		r.watchNetworks = nil
+		return watch()
+	}
 	return nil
+}
+
+// comesOrGoes passes no changes.
+func comesOrGoes() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
 }
 
 // requestOf is what is asked for one volume.

@@ -227,6 +227,30 @@ func TestAVolumeGoesToItsNetworkAndBack(t *testing.T) {
 	}
 }
 
+// While everything is at rest, nothing else depends on whether the network is there.
+func TestDeletedCommonNetworkIsReported(t *testing.T) {
+	r := newRig(t, oneVolume()...)
+	r.must(r.Create(t.Context(), definition("kube-system", "storage-net")))
+	r.run()
+	if s := r.status(); s.Phase != "Applied" {
+		t.Fatalf("at rest: %+v", s)
+	}
+	r.must(r.Delete(t.Context(), definition("kube-system", "storage-net")))
+	r.run()
+	const want = "NetworkAttachmentDefinition kube-system/storage-net was deleted: CSI plugin pods, and the server pods of RWX volumes, do not start again without it: create it again"
+	if s := r.status(); s.Phase != "Waiting" || len(s.Blockers) != 1 || s.Blockers[0].Message != want || s.Message != "RWX volumes are on kube-system/storage-net; "+want {
+		t.Errorf("deleted: %+v", s)
+	}
+	if result, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil || result.RequeueAfter != 0 {
+		t.Errorf("its creation is an event, and yet: %+v, %v", result, err)
+	}
+	r.must(r.Create(t.Context(), definition("kube-system", "storage-net")))
+	r.run()
+	if s := r.status(); s.Phase != "Applied" || len(s.Blockers) != 0 {
+		t.Errorf("created again: %+v", s)
+	}
+}
+
 // Nothing is asked of Multus when a network goes: pods that run keep it.
 func TestDeletedVolumeNetworkIsReported(t *testing.T) {
 	r := newRig(t, oneVolume()...)
@@ -239,18 +263,12 @@ func TestDeletedVolumeNetworkIsReported(t *testing.T) {
 		t.Fatalf("joined: %+v", s)
 	}
 	r.must(r.Delete(t.Context(), definition("team-x", "nfs")))
-	result, err := r.Reconcile(t.Context(), ctrl.Request{})
-	if err != nil || result.RequeueAfter == 0 {
-		t.Fatalf("nobody looks again: %+v, %v", result, err)
-	}
-	r.clock.SetTime(r.clock.Now().Add(result.RequeueAfter))
 	r.run()
 	const want = "NetworkAttachmentDefinition team-x/nfs was deleted: CSI plugin pods, and the server pods of pvc-a, do not start again without it: create it again"
 	if s := r.status(); s.Phase != "Waiting" || len(s.Blockers) != 1 || s.Blockers[0].Message != want || !strings.Contains(s.Message, want) {
 		t.Errorf("deleted: %+v", s)
 	}
 	r.must(r.Create(t.Context(), definition("team-x", "nfs")))
-	r.clock.SetTime(r.clock.Now().Add(result.RequeueAfter))
 	r.run()
 	if s := r.status(); s.Phase != "Applied" || len(s.Blockers) != 0 {
 		t.Errorf("created again: %+v", s)
