@@ -2,7 +2,6 @@ package rollout
 
 import (
 	"context"
-	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -13,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/fairlead-io/fairlead/cluster"
+	"github.com/fairlead-io/fairlead/controllers/predicates"
 	"github.com/fairlead-io/fairlead/settings"
 	"github.com/fairlead-io/fairlead/storage"
 )
@@ -64,28 +64,17 @@ func (r *Reconciler) watchRequests(b *builder.Builder, one handler.EventHandler)
 		}
 		return false
 	})
+	// In the cache an object has no other annotations.
+	asks := predicates.AnnotationsChanged(storage.AsksForNetwork)
 	return b.
-		WatchesMetadata(&corev1.PersistentVolumeClaim{}, one, builder.WithPredicates(asksAnew())).
-		Watches(&corev1.PersistentVolume{}, one, builder.WithPredicates(driver, predicate.Or[client.Object](asksAnew(), boundAnew()))).
-		Watches(&storagev1.StorageClass{}, one, builder.WithPredicates(driver, asksAnew()))
+		WatchesMetadata(&corev1.PersistentVolumeClaim{}, one, builder.WithPredicates(asks)).
+		Watches(&corev1.PersistentVolume{}, one, builder.WithPredicates(driver, predicate.Or[client.Object](asks, bindingChanged()))).
+		Watches(&storagev1.StorageClass{}, one, builder.WithPredicates(driver, asks))
 }
 
-// asksAnew lets through what changes the annotations that ask. In the cache an
-// object has no others.
-func asksAnew() predicate.Predicate {
-	asks := func(o client.Object) bool { return storage.AsksForNetwork(o.GetAnnotations()) }
-	return predicate.Funcs{
-		CreateFunc: func(e event.CreateEvent) bool { return asks(e.Object) },
-		DeleteFunc: func(e event.DeleteEvent) bool { return asks(e.Object) },
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			return !maps.Equal(e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations())
-		},
-	}
-}
-
-// boundAnew lets through PersistentVolumes that come, go or change their claim:
+// bindingChanged passes PersistentVolumes that come, go or change their claim:
 // claim and class may ask for them.
-func boundAnew() predicate.Predicate {
+func bindingChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		old, ok := e.ObjectOld.(*corev1.PersistentVolume)
 		pv, also := e.ObjectNew.(*corev1.PersistentVolume)

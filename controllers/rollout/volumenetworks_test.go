@@ -25,6 +25,7 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/cluster"
 	"github.com/fairlead-io/fairlead/cluster/longhorn"
+	"github.com/fairlead-io/fairlead/controllers/predicates"
 	"github.com/fairlead-io/fairlead/controllers/restarts"
 	"github.com/fairlead-io/fairlead/settings"
 	"github.com/fairlead-io/fairlead/storage"
@@ -280,14 +281,14 @@ func TestEventsOfWhatAsks(t *testing.T) {
 	claim := func(annotations map[string]string) client.Object {
 		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Annotations: annotations}}
 	}
-	if p := asksAnew(); p.Create(event.CreateEvent{Object: claim(nil)}) || !p.Create(event.CreateEvent{Object: claim(asks)}) ||
+	if p := predicates.AnnotationsChanged(storage.AsksForNetwork); p.Create(event.CreateEvent{Object: claim(nil)}) || !p.Create(event.CreateEvent{Object: claim(asks)}) ||
 		p.Update(event.UpdateEvent{ObjectOld: claim(asks), ObjectNew: claim(asks)}) || !p.Update(event.UpdateEvent{ObjectOld: claim(asks), ObjectNew: claim(nil)}) ||
 		p.Delete(event.DeleteEvent{Object: claim(nil)}) || !p.Delete(event.DeleteEvent{Object: claim(asks)}) {
 		t.Error("a claim is an event when it asks, or no longer does, and else not")
 	}
 	free, bound := &corev1.PersistentVolume{}, &corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{ClaimRef: &corev1.ObjectReference{Name: "data"}}}
-	if p := boundAnew(); !p.Create(event.CreateEvent{Object: bound}) || p.Update(event.UpdateEvent{ObjectOld: bound, ObjectNew: bound.DeepCopy()}) ||
+	if p := bindingChanged(); !p.Create(event.CreateEvent{Object: bound}) || p.Update(event.UpdateEvent{ObjectOld: bound, ObjectNew: bound.DeepCopy()}) ||
 		!p.Update(event.UpdateEvent{ObjectOld: free, ObjectNew: bound}) || p.Update(event.UpdateEvent{ObjectOld: &storagev1.StorageClass{}, ObjectNew: &storagev1.StorageClass{}}) {
-		t.Error("a PersistentVolume is an event when it comes, goes or is bound anew")
+		t.Error("a PersistentVolume is an event when it comes, goes or is bound to another claim")
 	}
 }
