@@ -53,7 +53,7 @@ func TestSettingsAreJudged(t *testing.T) {
 	for _, elsewhere := range []string{"default", "fairlead-system"} {
 		out, err := c.Kubectl(t.Context(), "apiVersion: fairlead.io/v1alpha1\nkind: Setting\nmetadata: {name: priority-class, namespace: "+elsewhere+"}\nvalue: x\n", "create", "-f", "-")
 		if err == nil {
-			t.Errorf("a setting was created in namespace %s, where nobody reads it", elsewhere)
+			t.Errorf("a setting was created in namespace %s, which is not read", elsewhere)
 		}
 		says(`set priority-class in namespace "longhorn-system" (longhorn)`, out)
 	}

@@ -184,7 +184,7 @@ func TestRepair(t *testing.T) {
 	for _, r := range c.Replicas() {
 		c.must(r.Stop())
 	}
-	// Both servers die, and come back while nobody adds the network. Longhorn keeps their Services: a network setting of
+	// Both servers die, and come back while no webhook adds the network. Longhorn keeps their Services: a network setting of
 	// its own waits to be applied.
 	c.kubectl("-n", namespace, "patch", system, string(settings.StorageNetwork), "--subresource=status", "--type=merge", "-p", `{"status":{"applied":false}}`)
 	for _, volume := range []string{"pvc-idle", "pvc-used"} {

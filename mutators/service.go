@@ -76,7 +76,7 @@ func (r Result) waiting(request storage.Request, place storage.Placement) Result
 	if r.Outcome == Unchanged {
 		return skipped(ReasonVolumeWaits, detail)
 	}
-	return r.but(skipped(ReasonVolumeWaits, detail))
+	return r.withWarnings(skipped(ReasonVolumeWaits, detail))
 }
 
 func makeHeadless(service Service, place storage.Placement, why string) Result {

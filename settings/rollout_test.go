@@ -50,7 +50,7 @@ func service(volume string, on storage.Attachment) storage.Service {
 	return s
 }
 
-// waitsFor is what is told while the change waits for attached volumes.
+// waitsFor is the step while the change waits for attached volumes.
 func waitsFor(volumes ...storage.Volume) Step {
 	blockers := SharedVolumeGate(volumes)
 	return Step{Phase: PhaseWaiting, Message: Short(blockers), Blockers: blockers, Updated: 2, Total: 2}

@@ -30,7 +30,7 @@ func (r Rollout) nextVolumes(s Step) Step {
 	s.Volumes = r.waiting()
 	if common := r.Record.Clients.Network; !r.exists(common) {
 		deleted := deletedNetwork(common, ", and the server pods of RWX volumes,")
-		s = s.tell(PhaseWaiting, deleted.Message, []Blocker{deleted})
+		s = s.withProgress(PhaseWaiting, deleted.Message, []Blocker{deleted})
 	}
 	if ready := r.volumeServersReady(); !slices.Equal(ready, r.Record.VolumeServers) {
 		return s.record(RecordVolumeServers, ready, PhaseSwitching, "every CSI plugin pod is there: new servers may be on volume networks "+named(ready))
@@ -39,11 +39,11 @@ func (r Rollout) nextVolumes(s Step) Step {
 	if idle := r.misplacedServices(); len(idle) > 0 {
 		replaced := s.replace(idle)
 		s.Action, s.Services = replaced.Action, replaced.Services
-		return s.tell(PhaseSwitching, replaced.Message, nil)
+		return s.withProgress(PhaseSwitching, replaced.Message, nil)
 	}
 	due, settling := r.volumeClientsDue()
 	if problems := r.daemonSetProblems(true); len(due) > 0 && len(problems) > 0 {
-		return s.tell(PhaseWaiting, Short(problems), problems)
+		return s.withProgress(PhaseWaiting, Short(problems), problems)
 	}
 	if !slices.Equal(due, r.Record.VolumeClients) {
 		return s.record(RecordVolumeClients, due, PhaseRolling, "CSI plugin pods are built with volume networks "+named(due))
@@ -52,12 +52,12 @@ func (r Rollout) nextVolumes(s Step) Step {
 		// No client that restarts would start again: waiting has said so.
 	} else if done, rolled := r.rollClients(Step{Updated: s.Updated, Total: s.Total}, r.outdated()); !done {
 		s.Action, s.Clients = rolled.Action, rolled.Clients
-		s = s.tell(rolled.Phase, rolled.Message, rolled.Blockers)
+		s = s.withProgress(rolled.Phase, rolled.Message, rolled.Blockers)
 	} else if unready := r.notReaching(); len(unready) > 0 {
-		s = s.tell(PhaseRolling, Short(unready), unready)
+		s = s.withProgress(PhaseRolling, Short(unready), unready)
 	}
 	if settling > 0 && s.Action == Nothing {
-		s = s.tell(PhaseWaiting, "letting Services settle that were just admitted", nil)
+		s = s.withProgress(PhaseWaiting, "letting Services settle that were just admitted", nil)
 		s.After = settling
 	}
 	return s
@@ -75,11 +75,11 @@ func (r Rollout) notReaching() []Blocker {
 
 func (s Step) record(action Action, networks []storage.Attachment, phase Phase, message string) Step {
 	s.Action, s.Networks = action, networks
-	return s.tell(phase, message, nil)
+	return s.withProgress(phase, message, nil)
 }
 
-// tell puts what is being done, and what it waits for, before what volumes wait for.
-func (s Step) tell(phase Phase, message string, blockers []Blocker) Step {
+// withProgress puts what is being done, and what it waits for, before what volumes wait for.
+func (s Step) withProgress(phase Phase, message string, blockers []Blocker) Step {
 	s.Volumes.Phase = phase
 	s.Volumes.Message = joined(message, s.Volumes.Message)
 	s.Volumes.Blockers = slices.Concat(blockers, s.Volumes.Blockers)
