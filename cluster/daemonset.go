@@ -33,8 +33,11 @@ func (r *Reader) DaemonSet(ctx context.Context) (settings.DaemonSet, error) {
 		return facts, err
 	}
 	template := ds.Spec.Template
-	network, err := storage.ManagedAttachment(template.Annotations[storage.NetworksAnnotation], ds.Namespace, r.profile.Interfaces())
-	facts.Found, facts.Network, facts.Unreadable = true, network, err != nil
+	networks, err := storage.ManagedAttachments(template.Annotations[storage.NetworksAnnotation], ds.Namespace, r.profile.Interfaces())
+	facts.Found, facts.Networks, facts.Unreadable = true, networks, err != nil
+	if len(networks) > 0 {
+		facts.Network = networks[0]
+	}
 	if facts.VolumeNetworks, err = storage.VolumeAttachments(template.Annotations[storage.NetworksAnnotation], ds.Namespace); err != nil {
 		facts.Unreadable = true
 	}

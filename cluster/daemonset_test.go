@@ -49,6 +49,16 @@ func TestDaemonSetFacts(t *testing.T) {
 			func(ds *appsv1.DaemonSet) { annotate(ds, storage.NetworksAnnotation, "x@net1,kube-system/a@lhnet1") },
 			with(func(f *settings.DaemonSet) {
 				f.Network = storage.Attachment{Network: storage.Network{Namespace: "kube-system", Name: "a"}, Interface: "lhnet1"}
+				f.Networks = []storage.Attachment{f.Network}
+			}),
+		},
+		"on two networks": {
+			func(ds *appsv1.DaemonSet) {
+				annotate(ds, storage.NetworksAnnotation, "kube-system/b@lhnet2,kube-system/a@lhnet1")
+			},
+			with(func(f *settings.DaemonSet) {
+				f.Network = storage.Attachment{Network: storage.Network{Namespace: "kube-system", Name: "b"}, Interface: "lhnet2"}
+				f.Networks = []storage.Attachment{f.Network, {Network: storage.Network{Namespace: "kube-system", Name: "a"}, Interface: "lhnet1"}}
 			}),
 		},
 		"unreadable": {

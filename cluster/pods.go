@@ -116,25 +116,18 @@ func (r *Reader) RunningServer(ctx context.Context, volume string) (*storage.Ser
 }
 
 func (r *Reader) serverOf(pod *corev1.Pod) storage.Server {
-	return storage.Server{
+	server := storage.Server{
 		Pod: pod.Name, UID: string(pod.UID), Node: pod.Spec.NodeName,
-		Volume:   pod.Labels[r.profile.VolumeLabel],
-		Network:  r.serverNetwork(pod),
+		Volume: pod.Labels[r.profile.VolumeLabel],
+		// The volume's own network comes first: the storage system may have added the common one by itself.
+		Networks: append(volumeNetworks(pod), r.managedNetworks(pod)...),
 		Reported: reportedBy(pod), Ready: Ready(pod), Terminating: pod.DeletionTimestamp != nil,
 		Created: pod.CreationTimestamp.Time,
 	}
-}
-
-// serverNetwork is the network that the volume is reached on: its own before
-// that of all, which the storage system may have added by itself.
-func (r *Reader) serverNetwork(pod *corev1.Pod) storage.Attachment {
-	if own := volumeNetworks(pod); len(own) > 0 {
-		return own[0]
+	if len(server.Networks) > 0 {
+		server.Network = server.Networks[0]
 	}
-	if common := r.managedNetworks(pod); len(common) > 0 {
-		return common[0]
-	}
-	return storage.Attachment{}
+	return server
 }
 
 // volumeNetworks are the networks of single volumes that the pod asks for.

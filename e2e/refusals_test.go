@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -53,7 +54,7 @@ func TestSettingsAreJudged(t *testing.T) {
 	for _, elsewhere := range []string{"default", "fairlead-system"} {
 		out, err := c.Kubectl(t.Context(), "apiVersion: fairlead.io/v1alpha1\nkind: Setting\nmetadata: {name: priority-class, namespace: "+elsewhere+"}\nvalue: x\n", "create", "-f", "-")
 		if err == nil {
-			t.Errorf("a setting was created in namespace %s, where nobody reads it", elsewhere)
+			t.Errorf("a setting was created in namespace %s, which is not read", elsewhere)
 		}
 		says(`set priority-class in namespace "longhorn-system" (longhorn)`, out)
 	}
@@ -116,6 +117,14 @@ func TestNetworkInUse(t *testing.T) {
 	if other := c.kubectl("-n", "kube-system", "delete", nad, "backup-net", "--dry-run=server"); strings.Contains(other, "Warning") {
 		t.Errorf("the deletion of a network that nobody uses says: %s", other)
 	}
+	c.kubectl("-n", "kube-system", "delete", nad, "storage-net")
+	c.eventually("the deletion is reported", 10*time.Second, func() error {
+		out := c.kubectl("-n", namespace, "get", "networkrollouts", "longhorn", "-o", "jsonpath={.status.phase} {.status.message}")
+		if !strings.HasPrefix(out, "Waiting ") || !strings.Contains(out, "NetworkAttachmentDefinition kube-system/storage-net was deleted") {
+			return errors.New(out)
+		}
+		return nil
+	})
 }
 
 // namespaceGoesWhileDown deletes the storage system's namespace with nobody to

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -86,6 +87,72 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
+// TestUpgradeOfLonghornMovesTheNetwork takes RWX volumes that are on the storage network from Longhorn 1.10 to 1.11, where
+// another setting chooses their network, and by another interface.
+func TestUpgradeOfLonghornMovesTheNetwork(t *testing.T) {
+	const before, after = netA + "@lhnet1", netA + "@lhnet2"
+	c := newControlPlane(t, options{longhorn: "v1.10.0"})
+	c.must(c.SeedLonghorn(t.Context()))
+	stop := c.runManager()
+	c.must(c.Install(t.Context(), sandbox.CertManager))
+	c.must(c.RunFairlead(t.Context(), 1, 1))
+	c.set(system, string(settings.StorageNetwork), netA)
+	c.set(system, string(settings.StorageNetworkForRWX), "true")
+	c.waitApplied(before)
+	attach := func(volume string) {
+		t.Helper()
+		c.must(c.Longhorn().CreateVolume(t.Context(), sandbox.Volume{Name: volume, Shared: true}))
+		c.must(c.Longhorn().Attach(t.Context(), volume, "node-1"))
+	}
+	attach("pvc-kept")
+	c.servedOn("pvc-kept", before)
+
+	stop()
+	c.must(c.UpgradeLonghorn(t.Context(), "v1.11.1"))
+	c.runManager()
+	c.must(c.WaitClients(t.Context()))
+	c.waitWaiting()
+	for _, pod := range c.clients() {
+		if got := c.requested(&pod).String(); got != before {
+			t.Errorf("%s asks for %q while the volume is attached", pod.Name, got)
+		}
+	}
+	c.servedOn("pvc-kept", before)
+	c.failOver("pvc-kept", "node-1")
+	c.servedOn("pvc-kept", before)
+	attach("pvc-new")
+	c.servedOn("pvc-new", before)
+
+	for _, volume := range []string{"pvc-kept", "pvc-new"} {
+		c.must(c.Longhorn().Detach(t.Context(), volume))
+	}
+	c.waitApplied(after)
+	c.waitApplies(string(settings.EndpointNetworkForRWX), "true")
+	for _, pod := range c.clients() {
+		if got := c.requested(&pod).String(); got != after {
+			t.Errorf("%s asks for %q in the end", pod.Name, got)
+		}
+	}
+	for _, volume := range []string{"pvc-kept", "pvc-new"} {
+		c.must(c.Longhorn().Attach(t.Context(), volume, "node-2"))
+		c.servedOn(volume, after)
+	}
+}
+
+// runManager runs the controllers of a longhorn-manager of Longhorn's version.
+func (c *cluster) runManager() (stop func()) {
+	c.t.Helper()
+	var stops []func()
+	for _, run := range []func(context.Context){c.Longhorn().RunEndpoints, c.Longhorn().RunShareManagers, c.Longhorn().SyncSettings} {
+		stops = append(stops, c.runUntilStopped(run))
+	}
+	return func() {
+		for _, stop := range stops {
+			stop()
+		}
+	}
+}
+
 func (c *cluster) service(volume string) *corev1.Service {
 	c.t.Helper()
 	var service corev1.Service
@@ -117,7 +184,7 @@ func TestRepair(t *testing.T) {
 	for _, r := range c.Replicas() {
 		c.must(r.Stop())
 	}
-	// Both servers die, and come back while nobody adds the network. Longhorn keeps their Services: a network setting of
+	// Both servers die, and come back while no webhook adds the network. Longhorn keeps their Services: a network setting of
 	// its own waits to be applied.
 	c.kubectl("-n", namespace, "patch", system, string(settings.StorageNetwork), "--subresource=status", "--type=merge", "-p", `{"status":{"applied":false}}`)
 	for _, volume := range []string{"pvc-idle", "pvc-used"} {

@@ -11,26 +11,49 @@ import (
 	"github.com/fairlead-io/fairlead/storage"
 )
 
-// pauseClients takes the rolling update of the clients from Kubernetes when
-// another writer changes their template while mounts may live in the clients'
-// network namespaces: Kubernetes would restart clients without a look at what is
-// mounted on their nodes. The controller restarts them instead, node by node, and
-// gives the strategy back. The networks don't count: the caller keeps them.
+// pauseClients takes the rolling update of the clients from Kubernetes, which
+// restarts clients whatever is mounted on their nodes. The controller restarts
+// clients instead, node by node, and then gives the strategy back. The rule
+// pauses the DaemonSet when another writer
+//   - changes the template while mounts may live in the clients' network
+//     namespaces. Networks do not count: the caller keeps them;
+//   - gives the strategy back while the controller still restarts clients. The
+//     writer's strategy is kept for later. A template that opts out is left alone.
 //
 // Source: longhorn-manager v1.12.0 controller/setting_controller.go,
 // updateSystemManagedCSIComponentsResourceLimits, writes the template at once.
-func pauseClients(ds ClientTemplate, old *ClientTemplate) Result {
-	if old == nil || ds.Spec.UpdateStrategy.Type == onDelete || sameButNetworks(ds.Spec.Template.raw, old.Spec.Template.raw) {
+func pauseClients(ds ClientTemplate, old *ClientTemplate, underMounts bool) Result {
+	if old == nil || ds.Spec.UpdateStrategy.Type == onDelete {
+		return unchanged(ReasonAsItShouldBe, "")
+	}
+	var why string
+	switch {
+	case old.paused() && !ds.optsOut():
+		why = "only Fairlead's controller gives the update strategy back"
+	case underMounts && !sameButNetworks(ds.Spec.Template.raw, old.Spec.Template.raw):
+		why = "a template that changed under mounts"
+	default:
 		return unchanged(ReasonAsItShouldBe, "")
 	}
 	strategy, err := json.Marshal(ds.Spec.UpdateStrategy)
 	if err != nil {
 		return unchanged(ReasonUnreadable, err.Error())
 	}
-	return mutated(ReasonPaused, "a template that changed under mounts",
+	return mutated(ReasonPaused, why,
 		annotate("/metadata", ds.Metadata.Annotations != nil, storage.StrategyAnnotation, string(strategy)),
 		jsonpatch.NewOperation("add", "/spec/updateStrategy", map[string]string{"type": onDelete}),
 	)
+}
+
+// paused tells whether Fairlead restarts the clients, as cluster.Pause writes it.
+func (t *ClientTemplate) paused() bool {
+	_, kept := t.Metadata.Annotations[storage.StrategyAnnotation]
+	return kept && t.Spec.UpdateStrategy.Type == onDelete
+}
+
+func (t *ClientTemplate) optsOut() bool {
+	annotations := t.Spec.Template.Metadata.Annotations
+	return annotations != nil && annotations.OptOut == "true"
 }
 
 // sameButNetworks compares two templates without their networks annotation.

@@ -56,6 +56,41 @@ func TestATemplateThatChangesUnderMountsIsNotRolledOutByKubernetes(t *testing.T)
 	}
 }
 
+func TestOnlyFairleadGivesTheStrategyBack(t *testing.T) {
+	const kept = `"fairlead.io/update-strategy":"{\"type\":\"RollingUpdate\"}"`
+	const rolling, onDeletion = `{"type":"RollingUpdate","rollingUpdate":{"maxUnavailable":2}}`, `{"type":"OnDelete"}`
+	daemonSet := func(annotations, strategy, inTemplate string) string {
+		return `{"metadata":{"annotations":{` + annotations + `}},"spec":{"updateStrategy":` + strategy + `,"template":{"metadata":{"annotations":{` + inTemplate + `}},"spec":{}}}}`
+	}
+	const optOut = `"fairlead.io/opt-out":"true"`
+	for name, test := range map[string]struct {
+		is, was string
+		want    Outcome
+	}{
+		"given back while Fairlead restarts clients": {daemonSet(kept, rolling, ""), daemonSet(kept, onDeletion, ""), Mutated},
+		"given back, and the annotation removed":     {daemonSet("", rolling, ""), daemonSet(kept, onDeletion, ""), Mutated},
+		"the user chose OnDelete":                    {daemonSet("", rolling, ""), daemonSet("", onDeletion, ""), Unchanged},
+		"not paused":                                 {daemonSet(kept, rolling, ""), daemonSet(kept, rolling, ""), Unchanged},
+		"the template opts out":                      {daemonSet(kept, rolling, optOut), daemonSet(kept, onDeletion, optOut), Unchanged},
+	} {
+		t.Run(name, func(t *testing.T) {
+			was := view[ClientTemplate](t, test.was)
+			got := MutateClientTemplate(view[ClientTemplate](t, test.is), &was, inLonghorn, settings.Record{})
+			if got.Outcome != test.want {
+				t.Fatalf("got %+v", got)
+			}
+			if test.want != Mutated {
+				return
+			}
+			ruling{
+				Mutated, ReasonPaused, "only Fairlead's controller gives the update strategy back",
+				`[{"op":"add","path":"/metadata/annotations/fairlead.io~1update-strategy","value":"{\"type\":\"RollingUpdate\",\"rollingUpdate\":{\"maxUnavailable\":2}}"},` +
+					`{"op":"add","path":"/spec/updateStrategy","value":{"type":"OnDelete"}}]`,
+			}.check(t, got)
+		})
+	}
+}
+
 // Longhorn writes the network of a value that is not applied; the webhook takes it
 // back, so nothing is left to roll out.
 func TestTemplateIsNotPausedForNetworks(t *testing.T) {

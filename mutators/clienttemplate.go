@@ -26,8 +26,8 @@ type ClientTemplate struct {
 // A template that is created, by an installer or an upgrade, is brought to the
 // record. One that is updated keeps the networks that it had.
 //
-// A template that changes while mounts may live in clients is not rolled out by
-// Kubernetes but by the controller: see pauseClients.
+// The controller, not Kubernetes, restarts clients while mounts may live in them:
+// see pauseClients.
 //
 // Objects: the profile's client DaemonSet; writes by Fairlead's own controller are not sent here.
 // Condition: a record exists, and Fairlead applies settings.
@@ -47,10 +47,7 @@ func MutateClientTemplate(ds ClientTemplate, old *ClientTemplate, interfaces Int
 	}
 	t := ds.Spec.Template
 	result := setNetworks("/spec/template/metadata", t.Metadata, t.Spec, interfaces, places, why)
-	if len(clientNetworks(record)) > 0 || record.MountsInClients {
-		result = result.and(pauseClients(ds, old))
-	}
-	return result
+	return result.and(pauseClients(ds, old, len(clientNetworks(record)) > 0 || record.MountsInClients))
 }
 
 // networksOf are the attachments on the profile's interfaces and on those of per-volume networks.

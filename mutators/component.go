@@ -78,9 +78,9 @@ func MutateComponent(pod ComponentPod, namespace string, wants ComponentWants) R
 		return skipped(ReasonOptOut, fmt.Sprintf("annotation %s keeps the pod from %s", storage.OptOutAnnotation, strings.Join(m.settings, ", ")))
 	case len(m.settings) > 0:
 		patch := append(m.annotate(pod.Metadata.Annotations != nil), m.patch...)
-		return mutated(ReasonSettings, strings.Join(m.settings, ", "), patch...).but(m.skipped...)
+		return mutated(ReasonSettings, strings.Join(m.settings, ", "), patch...).withWarnings(m.skipped...)
 	case len(m.skipped) > 0:
-		return m.skipped[0].but(m.skipped[1:]...)
+		return m.skipped[0].withWarnings(m.skipped[1:]...)
 	}
 	return unchanged(ReasonAsItShouldBe, "")
 }

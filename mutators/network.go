@@ -74,13 +74,13 @@ func setNetworks(path string, meta Metadata, spec PodSpec, pod Interfaces, place
 	}
 	switch {
 	case len(added) > 0 && removed:
-		return mutated(ReasonNetworkReplaced, named(added)+": "+why, write).but(failed...)
+		return mutated(ReasonNetworkReplaced, named(added)+": "+why, write).withWarnings(failed...)
 	case len(added) > 0:
-		return mutated(ReasonNetworkAdded, named(added)+": "+why, write).but(failed...)
+		return mutated(ReasonNetworkAdded, named(added)+": "+why, write).withWarnings(failed...)
 	case removed:
-		return mutated(ReasonNetworkRemoved, why, write).but(failed...)
+		return mutated(ReasonNetworkRemoved, why, write).withWarnings(failed...)
 	case len(failed) > 0:
-		return failed[0].but(failed[1:]...)
+		return failed[0].withWarnings(failed[1:]...)
 	case len(places) == 0:
 		return unchanged(ReasonNoNetwork, why)
 	}

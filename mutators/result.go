@@ -85,8 +85,8 @@ func mutated(reason, detail string, patch ...jsonpatch.Operation) Result {
 	return Result{Outcome: Mutated, Reason: reason, Detail: detail, Patch: patch}
 }
 
-// but tells of what else was not done.
-func (r Result) but(others ...Result) Result {
+// withWarnings adds what else was not done.
+func (r Result) withWarnings(others ...Result) Result {
 	for _, o := range others {
 		r.Warnings = append(r.Warnings, o.Reason+": "+o.Detail)
 	}
@@ -105,7 +105,7 @@ func (r Result) and(other Result) Result {
 		r, other = other, r
 	}
 	if other.Outcome == Skipped {
-		r = r.but(other)
+		r = r.withWarnings(other)
 	} else {
 		r.Detail += "; " + other.Detail
 		r.Patch = append(r.Patch, other.Patch...)

@@ -48,7 +48,7 @@ func MutateService(service Service, running *storage.Server, record settings.Rec
 		why = request.Source + " asks for it"
 	}
 	if running != nil {
-		if running.Network != place.Network {
+		if !running.IsOn(place.Network) {
 			place = storage.Placement{Network: running.Network}
 		}
 		ready, why = true, fmt.Sprintf("server pod %s runs on it", running.Pod)
@@ -76,7 +76,7 @@ func (r Result) waiting(request storage.Request, place storage.Placement) Result
 	if r.Outcome == Unchanged {
 		return skipped(ReasonVolumeWaits, detail)
 	}
-	return r.but(skipped(ReasonVolumeWaits, detail))
+	return r.withWarnings(skipped(ReasonVolumeWaits, detail))
 }
 
 func makeHeadless(service Service, place storage.Placement, why string) Result {

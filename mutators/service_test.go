@@ -58,6 +58,11 @@ func TestService(t *testing.T) {
 			service: `{"metadata":{"annotations":{}},"spec":{}}`, running: &storage.Server{Pod: "share-manager-pvc-a", Network: storageNet},
 			want: ruling{Mutated, ReasonHeadless, "kube-system/storage-net@lhnet1: server pod share-manager-pvc-a runs on it", `[` + record + `,` + headless + `]`},
 		},
+		"its server runs on both networks": {
+			service: `{"metadata":{"annotations":{}},"spec":{}}`, servers: storageNet,
+			running: &storage.Server{Pod: "share-manager-pvc-a", Network: backupNet, Networks: []storage.Attachment{backupNet, storageNet}},
+			want:    ruling{Mutated, ReasonHeadless, "kube-system/storage-net@lhnet1: server pod share-manager-pvc-a runs on it", `[` + record + `,` + headless + `]`},
+		},
 		"its server runs on the cluster network": {
 			service: `{"spec":{}}`, running: &storage.Server{Pod: "share-manager-pvc-a"}, servers: storageNet,
 			want: ruling{Unchanged, ReasonNoNetwork, "", ""},

@@ -7,18 +7,24 @@ import (
 	"github.com/fairlead-io/fairlead/storage"
 )
 
-func TestAdoptTakesClientsFromTheTemplateAndNoServers(t *testing.T) {
+func TestRecordBeginsWithWhatIsSeen(t *testing.T) {
+	volumes := []storage.Attachment{storage.VolumeAttachment(netTwo.Network)}
 	for name, test := range map[string]struct {
-		daemonSet DaemonSet
-		want      Record
+		but  func(*Rollout)
+		want Record
 	}{
-		"no DaemonSet":           {},
-		"a plain one":            {daemonSet: DaemonSet{Found: true}},
-		"one on a network":       {daemonSet: DaemonSet{Found: true, Network: netOne}, want: Record{Clients: netOne}},
-		"one that can't be read": {daemonSet: DaemonSet{Found: true, Network: netOne, Unreadable: true}},
+		"no DaemonSet":            {func(r *Rollout) { r.DaemonSet = DaemonSet{} }, Record{}},
+		"on the cluster network":  {func(r *Rollout) { *r = atRest(clusterNet) }, Record{}},
+		"on a network":            {func(*Rollout) {}, Record{Clients: netOne, Servers: netOne}},
+		"a client is not there":   {func(r *Rollout) { r.Clients[1] = client("node-2", clusterNet) }, Record{Clients: netOne}},
+		"a client is not Ready":   {func(r *Rollout) { r.Clients[1].Ready = false }, Record{Clients: netOne}},
+		"an unreadable template":  {func(r *Rollout) { r.DaemonSet.Unreadable = true }, Record{}},
+		"with per-volume clients": {func(r *Rollout) { r.DaemonSet.VolumeNetworks = volumes }, Record{Clients: netOne, Servers: netOne, VolumeClients: volumes}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := Adopt(test.daemonSet); !reflect.DeepEqual(got, test.want) {
+			r := atRest(netOne)
+			test.but(&r)
+			if got := Adopt(r.DaemonSet, r.Clients); !reflect.DeepEqual(got, test.want) {
 				t.Fatalf("got %+v, want %+v", got, test.want)
 			}
 		})
@@ -33,6 +39,16 @@ func TestObserveLetsServersFollowOnceEveryClientIsThere(t *testing.T) {
 		"every client is there": {func(*Rollout) {}, Record{Clients: netOne, Servers: netOne, ServersSince: noon}},
 		"the record of before doesn't matter": {
 			func(r *Rollout) { r.Record = Record{Clients: netTwo, Servers: netTwo} },
+			Record{Clients: netOne, Servers: netOne, ServersSince: noon},
+		},
+		"on two networks": {
+			func(r *Rollout) {
+				both := []storage.Attachment{netTwo, netOne}
+				r.DaemonSet.Network, r.DaemonSet.Networks = netTwo, both
+				for i := range r.Clients {
+					r.Clients[i].Network, r.Clients[i].Networks, r.Clients[i].NetworksReported = netTwo, both, both
+				}
+			},
 			Record{Clients: netOne, Servers: netOne, ServersSince: noon},
 		},
 		"no DaemonSet":             {func(r *Rollout) { r.DaemonSet = DaemonSet{} }, Record{ServersSince: noon}},

@@ -26,7 +26,7 @@ func FindOutOfLine(r Rollout) []OutOfLine {
 		if c.Terminating || r.DaemonSet.OptOut {
 			continue
 		}
-		if c.Network != r.Record.Clients {
+		if !c.IsOn(r.Record.Clients) {
 			found = append(found, OutOfLine{BlockedByClient, c.Pod, fmt.Sprintf(
 				"asks for %s instead of %s; restarted when no RWX volume is attached on %s", describe(c.Network), describe(r.Record.Clients), c.Node)})
 		} else if lacks := difference(r.Record.VolumeClients, c.VolumeNetworks); len(lacks) > 0 {
@@ -50,7 +50,7 @@ func FindOutOfLine(r Rollout) []OutOfLine {
 	}
 	for _, server := range r.Servers {
 		service, known := services[server.Volume]
-		if want := service.Network(r.Record.Clients); known && server.Network != want && !server.Terminating {
+		if want := service.Network(r.Record.Clients); known && !server.IsOn(want) && !server.Terminating {
 			waits := "restarted when no started workload uses volume " + server.Volume
 			if want.IsZero() { // clients reach it by the cluster IP as well
 				waits = "left as it is until the volume is detached"

@@ -32,6 +32,16 @@ func TestWhatIsOutOfLineIsFound(t *testing.T) {
 			want: []OutOfLine{{BlockedByClient, "csi-node-1", "asks for " + two + " instead of " + one +
 				"; restarted when no RWX volume is attached on node-1"}},
 		},
+		"nothing, with two networks on template, clients and servers": {
+			but: func(r *Rollout) {
+				both := []storage.Attachment{netTwo, netOne}
+				r.Services, r.Servers = []storage.Service{service("v", netOne)}, []storage.Server{server("v", netTwo)}
+				r.Servers[0].Networks = both
+				for i := range r.Clients {
+					r.Clients[i].Network, r.Clients[i].Networks = netTwo, both
+				}
+			},
+		},
 		"a client that is going anyway": {but: func(r *Rollout) { r.Clients[1].Network, r.Clients[1].Terminating = clusterNet, true }},
 		"clients that opt out":          {but: func(r *Rollout) { r.Clients[1].Network, r.DaemonSet.OptOut = clusterNet, true }},
 		"a Service of an attached volume": {

@@ -113,8 +113,8 @@ func (r Rollout) settled() bool {
 	if r.Record.Servers != r.Desired || r.Record.Clients != r.Desired || len(r.daemonSetBlockers()) > 0 || len(r.misplacedCommon()) > 0 {
 		return false
 	}
-	return r.untouched() || r.DaemonSet.Network == r.Desired &&
-		!slices.ContainsFunc(r.Clients, func(c storage.Client) bool { return c.Network != r.Desired })
+	return r.untouched() || r.DaemonSet.IsOn(r.Desired) &&
+		!slices.ContainsFunc(r.Clients, func(c storage.Client) bool { return !c.IsOn(r.Desired) })
 }
 
 // nextCommon is the next step of the network that the settings choose for all volumes.
@@ -170,7 +170,7 @@ func (r Rollout) appliedMessage() string {
 	}
 	// The roll-out was complete; a client that has lost its network since is no reason to undo it.
 	for _, c := range r.Clients {
-		if c.Ready && !c.Reported && !r.Record.Clients.IsZero() {
+		if c.Ready && !c.Reaches(r.Record.Clients) && !r.Record.Clients.IsZero() {
 			message += fmt.Sprintf("; CSI plugin pod %s on %s has no address on it: Multus reports none", c.Pod, c.Node)
 		}
 	}

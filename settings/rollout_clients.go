@@ -24,7 +24,7 @@ func (r Rollout) rollClients(s Step, outdated []storage.Client) (done bool, _ St
 			return false, s.wait(PhaseWaiting, blockers)
 		}
 	}
-	if r.DaemonSet.Network != r.Record.Clients || !slices.Equal(r.DaemonSet.VolumeNetworks, r.Record.VolumeClients) || len(outdated) > 0 && !r.DaemonSet.Paused {
+	if !r.DaemonSet.IsOn(r.Record.Clients) || !slices.Equal(r.DaemonSet.VolumeNetworks, r.Record.VolumeClients) || len(outdated) > 0 && !r.DaemonSet.Paused {
 		s.Action = UpdateTemplate
 		return false, s
 	}
@@ -87,7 +87,7 @@ func (r Rollout) missingForClients() []Blocker {
 func (r Rollout) clientsDone(s Step) string {
 	common, volumes := 0, 0
 	for _, c := range r.Clients {
-		if c.Network != r.Record.Clients {
+		if !c.IsOn(r.Record.Clients) {
 			continue
 		}
 		common++
@@ -123,7 +123,7 @@ func (r Rollout) outdated() []storage.Client {
 	var pods []storage.Client
 	for _, c := range r.Clients {
 		lacks := len(difference(r.Record.VolumeClients, c.VolumeNetworks)) > 0
-		if c.Network != r.Record.Clients || lacks || r.DaemonSet.Paused && c.Revision != r.DaemonSet.Revision {
+		if !c.IsOn(r.Record.Clients) || lacks || r.DaemonSet.Paused && c.Revision != r.DaemonSet.Revision {
 			pods = append(pods, c)
 		}
 	}
@@ -186,11 +186,11 @@ func (r Rollout) nothingAsked() bool {
 }
 
 // clientsAstray: a client, or the template that new ones are made from, is not
-// on the network that servers are on. Somebody wrote the template anew, or a pod
-// came up while the webhooks were away.
+// on the network that servers are on. Another writer changed the template, or a
+// pod came up while the webhooks were away.
 func (r Rollout) clientsAstray() bool {
-	return r.DaemonSet.Found && r.DaemonSet.Network != r.Record.Servers ||
-		slices.ContainsFunc(r.Clients, func(c storage.Client) bool { return !c.Terminating && c.Network != r.Record.Servers })
+	return r.DaemonSet.Found && !r.DaemonSet.IsOn(r.Record.Servers) ||
+		slices.ContainsFunc(r.Clients, func(c storage.Client) bool { return !c.Terminating && !c.IsOn(r.Record.Servers) })
 }
 
 // compactByName merges the blockers of one name into one, nodes joined.

@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"slices"
 	"time"
 
 	"github.com/fairlead-io/fairlead/storage"
@@ -50,7 +51,7 @@ type Rollout struct {
 	MountsFromHost bool
 	// ClassNetworks are the networks that StorageClasses name.
 	ClassNetworks []storage.Network
-	// Networks that exist, as in Existing; looked up only where NetworksToLookUp names some.
+	// Networks that exist, as in Existing; looked up only where UsesNetworks says so.
 	Networks map[storage.Network]bool
 
 	// index of the above while one decision is made; see indexed.
@@ -89,8 +90,10 @@ func (r Rollout) exists(n storage.Network) bool {
 type DaemonSet struct {
 	Name  string
 	Found bool
-	// Network that its template asks for on the profile's interfaces.
+	// Network that its template asks for on the profile's interfaces: the first of Networks.
 	Network storage.Attachment
+	// Networks are all of them.
+	Networks []storage.Attachment
 	// VolumeNetworks that its template asks for, in order.
 	VolumeNetworks []storage.Attachment
 	// Unreadable: the template's networks annotation can't be read.
@@ -107,4 +110,9 @@ type DaemonSet struct {
 	Wanted int
 	// MaxUnavailable client pods at any time.
 	MaxUnavailable int
+}
+
+// IsOn is storage.Client.IsOn of the template.
+func (d DaemonSet) IsOn(a storage.Attachment) bool {
+	return d.Network == a || slices.Contains(d.Networks, a)
 }

@@ -50,7 +50,7 @@ func service(volume string, on storage.Attachment) storage.Service {
 	return s
 }
 
-// waitsFor is what is told while the change waits for attached volumes.
+// waitsFor is the step while the change waits for attached volumes.
 func waitsFor(volumes ...storage.Volume) Step {
 	blockers := SharedVolumeGate(volumes)
 	return Step{Phase: PhaseWaiting, Message: Short(blockers), Blockers: blockers, Updated: 2, Total: 2}
@@ -586,4 +586,40 @@ func daemonSetWait(message string, pods int) Step {
 func notReady(c storage.Client) storage.Client {
 	c.Ready = false
 	return c
+}
+
+func TestDeletedNetworkIsReportedAtRest(t *testing.T) {
+	r := atRest(netOne)
+	r.Networks = map[storage.Network]bool{}
+	blocker := deletedNetwork(netOne.Network, ", and the server pods of RWX volumes,")
+	want := Step{
+		Phase: PhaseApplied, Applied: true, Message: "RWX volumes are on kube-system/one", Updated: 2, Total: 2,
+		Volumes: Progress{Phase: PhaseWaiting, Message: blocker.Message, Blockers: []Blocker{blocker}},
+	}
+	if got := Next(r); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// A pod may ask for both interfaces after an upgrade of the storage system.
+func TestSecondInterfaceCounts(t *testing.T) {
+	both := []storage.Attachment{netTwo, netOne}
+	r := atRest(netOne)
+	r.DaemonSet.Network, r.DaemonSet.Networks = netTwo, both
+	for i := range r.Clients {
+		c := &r.Clients[i]
+		c.Network, c.Networks, c.Reported, c.NetworksReported = netTwo, both, false, both[1:]
+	}
+	want := Step{Phase: PhaseApplied, Applied: true, Message: "RWX volumes are on kube-system/one", Updated: 2, Total: 2}
+	if got := Next(r); !reflect.DeepEqual(got, want) {
+		t.Errorf("at rest: got %+v", got)
+	}
+	r.Record.Servers = clusterNet
+	if got := Next(r); got.Action != RecordServers || got.Network != netOne {
+		t.Errorf("every client is there, servers are not: got %+v", got)
+	}
+	r.Desired, r.Record = clusterNet, Record{}
+	if got := Next(r); got.Action != UpdateTemplate {
+		t.Errorf("no network is wanted: got %+v", got)
+	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/fairlead-io/fairlead/storage"
 )
 
-// Progress is how far the networks of single volumes are. The zero Progress is:
-// nothing to tell.
+// Progress is how far the networks of single volumes are, and whether the common
+// one was deleted. The zero Progress is: nothing to report.
 type Progress struct {
 	Phase    Phase
 	Message  string
@@ -28,6 +28,10 @@ const missingNetworkRetry = 30 * time.Second
 // all is at rest. What the settings are told stays: they are applied.
 func (r Rollout) nextVolumes(s Step) Step {
 	s.Volumes = r.waiting()
+	if common := r.Record.Clients.Network; !r.exists(common) {
+		deleted := deletedNetwork(common, ", and the server pods of RWX volumes,")
+		s = s.withProgress(PhaseWaiting, deleted.Message, []Blocker{deleted})
+	}
 	if ready := r.volumeServersReady(); !slices.Equal(ready, r.Record.VolumeServers) {
 		return s.record(RecordVolumeServers, ready, PhaseSwitching, "every CSI plugin pod is there: new servers may be on volume networks "+named(ready))
 	}
@@ -35,11 +39,11 @@ func (r Rollout) nextVolumes(s Step) Step {
 	if idle := r.misplacedServices(); len(idle) > 0 {
 		replaced := s.replace(idle)
 		s.Action, s.Services = replaced.Action, replaced.Services
-		return s.tell(PhaseSwitching, replaced.Message, nil)
+		return s.withProgress(PhaseSwitching, replaced.Message, nil)
 	}
 	due, settling := r.volumeClientsDue()
 	if problems := r.daemonSetProblems(true); len(due) > 0 && len(problems) > 0 {
-		return s.tell(PhaseWaiting, Short(problems), problems)
+		return s.withProgress(PhaseWaiting, Short(problems), problems)
 	}
 	if !slices.Equal(due, r.Record.VolumeClients) {
 		return s.record(RecordVolumeClients, due, PhaseRolling, "CSI plugin pods are built with volume networks "+named(due))
@@ -48,24 +52,15 @@ func (r Rollout) nextVolumes(s Step) Step {
 		// No client that restarts would start again: waiting has said so.
 	} else if done, rolled := r.rollClients(Step{Updated: s.Updated, Total: s.Total}, r.outdated()); !done {
 		s.Action, s.Clients = rolled.Action, rolled.Clients
-		s = s.tell(rolled.Phase, rolled.Message, rolled.Blockers)
+		s = s.withProgress(rolled.Phase, rolled.Message, rolled.Blockers)
 	} else if unready := r.notReaching(); len(unready) > 0 {
-		s = s.tell(PhaseRolling, Short(unready), unready)
+		s = s.withProgress(PhaseRolling, Short(unready), unready)
 	}
 	if settling > 0 && s.Action == Nothing {
-		s = s.tell(PhaseWaiting, "letting Services settle that were just admitted", nil)
+		s = s.withProgress(PhaseWaiting, "letting Services settle that were just admitted", nil)
 		s.After = settling
 	}
 	return s
-}
-
-// LookAgain is when to decide again though nothing has happened; 0 is never.
-// While per-volume networks are in use, their deletion must be noticed.
-func (r Rollout) LookAgain(s Step) time.Duration {
-	if s.After == 0 && len(r.volumeNetworks()) > 0 {
-		return missingNetworkRetry
-	}
-	return s.After
 }
 
 // notReaching are the clients that keep servers from the first network that is not theirs yet.
@@ -80,11 +75,11 @@ func (r Rollout) notReaching() []Blocker {
 
 func (s Step) record(action Action, networks []storage.Attachment, phase Phase, message string) Step {
 	s.Action, s.Networks = action, networks
-	return s.tell(phase, message, nil)
+	return s.withProgress(phase, message, nil)
 }
 
-// tell puts what is being done, and what it waits for, before what volumes wait for.
-func (s Step) tell(phase Phase, message string, blockers []Blocker) Step {
+// withProgress puts what is being done, and what it waits for, before what volumes wait for.
+func (s Step) withProgress(phase Phase, message string, blockers []Blocker) Step {
 	s.Volumes.Phase = phase
 	s.Volumes.Message = joined(message, s.Volumes.Message)
 	s.Volumes.Blockers = slices.Concat(blockers, s.Volumes.Blockers)
@@ -150,11 +145,15 @@ func (r Rollout) deletedNetworks() []storage.Attachment {
 // missingNetwork says what to do about a per-volume network that does not exist.
 // One that clients are built with was deleted, and pods that restart need it.
 func (r Rollout) missingNetwork(n storage.Network) Blocker {
-	message := fmt.Sprintf("there is no NetworkAttachmentDefinition %s: create it, or ask for another network", n)
 	if slices.Contains(r.deletedNetworks(), storage.VolumeAttachment(n)) {
-		message = fmt.Sprintf("NetworkAttachmentDefinition %s was deleted: CSI plugin pods%s do not start again without it: create it again", n, r.usersOf(n))
+		return deletedNetwork(n, r.usersOf(n))
 	}
-	return Blocker{Kind: BlockedByNetwork, Name: n.String(), Message: message}
+	return Blocker{Kind: BlockedByNetwork, Name: n.String(), Message: fmt.Sprintf("there is no NetworkAttachmentDefinition %s: create it, or ask for another network", n)}
+}
+
+func deletedNetwork(n storage.Network, users string) Blocker {
+	return Blocker{Kind: BlockedByNetwork, Name: n.String(), Message: fmt.Sprintf(
+		"NetworkAttachmentDefinition %s was deleted: CSI plugin pods%s do not start again without it: create it again", n, users)}
 }
 
 // usersOf names the volumes that ask for a network.

@@ -2,7 +2,6 @@ package settings
 
 import (
 	"reflect"
-	"slices"
 	"testing"
 	"time"
 
@@ -60,7 +59,7 @@ func TestNextForNetworksOfSingleVolumes(t *testing.T) {
 			start: onVolumeNetworks(false),
 			but: func(r *Rollout) {
 				r.Volumes = []storage.Volume{asking("pvc-a", teamX, "node-1")}
-				r.Networks = NetworksThere([]storage.Network{teamX, teamY})
+				r.Networks = NetworksThere([]storage.Network{netOne.Network, teamX, teamY})
 			},
 			want: still(func(s *Step) {
 				s.Action, s.Networks = RecordVolumeClients, []storage.Attachment{onX}
@@ -70,7 +69,7 @@ func TestNextForNetworksOfSingleVolumes(t *testing.T) {
 		"joining: a class asks for its volumes to come": {
 			start: onVolumeNetworks(false),
 			but: func(r *Rollout) {
-				r.ClassNetworks, r.Networks = []storage.Network{teamX}, NetworksThere([]storage.Network{teamX})
+				r.ClassNetworks, r.Networks = []storage.Network{teamX}, NetworksThere([]storage.Network{netOne.Network, teamX})
 			},
 			want: still(func(s *Step) {
 				s.Action, s.Networks = RecordVolumeClients, []storage.Attachment{onX}
@@ -80,7 +79,7 @@ func TestNextForNetworksOfSingleVolumes(t *testing.T) {
 		"not joined: a network that does not exist": {
 			start: onVolumeNetworks(false),
 			but: func(r *Rollout) {
-				r.Volumes, r.Networks = []storage.Volume{asking("pvc-a", teamX)}, NetworksThere([]storage.Network{teamY})
+				r.Volumes, r.Networks = []storage.Volume{asking("pvc-a", teamX)}, NetworksThere([]storage.Network{netOne.Network, teamY})
 			},
 			want: still(func(s *Step) {
 				s.Volumes = Progress{
@@ -92,7 +91,7 @@ func TestNextForNetworksOfSingleVolumes(t *testing.T) {
 		},
 		"joined, and then deleted": {
 			start: onVolumeNetworks(true, onX, onY),
-			but:   func(r *Rollout) { r.Networks = NetworksThere([]storage.Network{teamY}) },
+			but:   func(r *Rollout) { r.Networks = NetworksThere([]storage.Network{netOne.Network, teamY}) },
 			want: still(func(s *Step) {
 				s.Volumes = Progress{Phase: PhaseWaiting, Message: deletedX, Blockers: []Blocker{{Kind: BlockedByNetwork, Name: "team-x/nfs", Message: deletedX}}}
 			}),
@@ -100,7 +99,7 @@ func TestNextForNetworksOfSingleVolumes(t *testing.T) {
 		"joined, deleted, and another is joined: no client restarts": {
 			start: onVolumeNetworks(true, onX),
 			but: func(r *Rollout) {
-				r.Volumes, r.Networks = append(r.Volumes, asking("pvc-a", teamY)), NetworksThere([]storage.Network{teamY})
+				r.Volumes, r.Networks = append(r.Volumes, asking("pvc-a", teamY)), NetworksThere([]storage.Network{netOne.Network, teamY})
 				r.Record.VolumeClients, r.DaemonSet.VolumeNetworks = []storage.Attachment{onX, onY}, []storage.Attachment{onX, onY}
 				r.DaemonSet.Paused = true
 			},
@@ -131,7 +130,7 @@ func TestNextForNetworksOfSingleVolumes(t *testing.T) {
 			but: func(r *Rollout) {
 				migratable := asking("pvc-a", teamX)
 				migratable.Shared = false
-				r.Volumes, r.Networks = []storage.Volume{migratable}, NetworksThere([]storage.Network{teamX})
+				r.Volumes, r.Networks = []storage.Volume{migratable}, NetworksThere([]storage.Network{netOne.Network, teamX})
 			},
 			want: still(func(*Step) {}),
 		},
@@ -144,7 +143,7 @@ func TestNextForNetworksOfSingleVolumes(t *testing.T) {
 			start: func() Rollout { return atRest(clusterNet) },
 			but: func(r *Rollout) {
 				r.DaemonSet.HostNetwork = true
-				r.Volumes, r.Networks = []storage.Volume{asking("pvc-a", teamX)}, NetworksThere([]storage.Network{teamX})
+				r.Volumes, r.Networks = []storage.Volume{asking("pvc-a", teamX)}, NetworksThere([]storage.Network{netOne.Network, teamX})
 			},
 			want: still(func(s *Step) {
 				s.Message = "RWX volumes are on the cluster network"
@@ -159,7 +158,7 @@ func TestNextForNetworksOfSingleVolumes(t *testing.T) {
 			start: func() Rollout { return atRest(clusterNet) },
 			but: func(r *Rollout) {
 				r.MountsFromHost = true
-				r.Volumes, r.Networks = []storage.Volume{asking("pvc-a", teamX)}, NetworksThere([]storage.Network{teamX})
+				r.Volumes, r.Networks = []storage.Volume{asking("pvc-a", teamX)}, NetworksThere([]storage.Network{netOne.Network, teamX})
 			},
 			want: still(func(s *Step) {
 				s.Message = "RWX volumes are on the cluster network"
@@ -368,7 +367,7 @@ func TestNextForNetworksOfSingleVolumes(t *testing.T) {
 			start: onVolumeNetworks(false),
 			but: func(r *Rollout) {
 				r.Desired = netTwo
-				r.Volumes, r.Networks = []storage.Volume{asking("pvc-a", teamX)}, NetworksThere([]storage.Network{teamX, netTwo.Network})
+				r.Volumes, r.Networks = []storage.Volume{asking("pvc-a", teamX)}, NetworksThere([]storage.Network{netOne.Network, teamX, netTwo.Network})
 			},
 			want: Step{
 				Action: RecordServers, Phase: PhaseSwitching, Message: "new servers go to the cluster network", Updated: 2, Total: 2,
@@ -456,10 +455,22 @@ func TestPlace(t *testing.T) {
 	}
 }
 
-func TestEveryVolumeNetworkIsLookedUp(t *testing.T) {
-	r := onVolumeNetworks(true, onX)()
-	r.Volumes = append(r.Volumes, asking("pvc-a", teamY), asking("pvc-b", netOne.Network))
-	if got, want := r.NetworksToLookUp(), []storage.Network{teamX, teamY}; !slices.Equal(got, want) {
-		t.Fatalf("got %v, want %v", got, want)
+func TestNetworksAreLookedUpWhileOneIsUsed(t *testing.T) {
+	asked := atRest(clusterNet)
+	asked.Volumes = []storage.Volume{asking("pvc-a", teamX)}
+	desired := atRest(clusterNet)
+	desired.Desired = netOne
+	left := atRest(netOne)
+	left.Desired = clusterNet
+	for name, test := range map[string]struct {
+		Rollout
+		want bool
+	}{
+		"none": {atRest(clusterNet), false}, "at rest on one": {atRest(netOne), true}, "one is desired": {desired, true},
+		"clients have yet to leave one": {left, true}, "a volume asks for one": {asked, true},
+	} {
+		if got := test.UsesNetworks(); got != test.want {
+			t.Errorf("%s: got %t", name, got)
+		}
 	}
 }

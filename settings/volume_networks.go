@@ -109,22 +109,15 @@ func (r Rollout) volumeClientsDue() (due []storage.Attachment, settling time.Dur
 	return storage.InOrder(due), settling
 }
 
-// NetworksToLookUp are those whose existence must be known before the next step is
-// decided: those that clients would have to join, and all per-volume networks,
-// since no client that asks for a deleted one starts again.
-func (r Rollout) NetworksToLookUp() []storage.Network {
-	names := r.volumeNetworks()
-	for _, a := range []storage.Attachment{r.Record.Clients, r.Desired} {
-		if !a.IsZero() && (r.Desired != r.Record.Clients || !r.allOn(a)) && !slices.Contains(names, a.Network) {
-			names = append(names, a.Network)
-		}
-	}
-	return names
+// UsesNetworks tells whether clients are built with a network, or have to join
+// one: whether it exists must be known before the next step is decided.
+func (r Rollout) UsesNetworks() bool {
+	return !r.Record.Clients.IsZero() || !r.Desired.IsZero() || len(r.volumeNetworks()) > 0
 }
 
 // allOn tells whether every client asks for the common network.
 func (r Rollout) allOn(a storage.Attachment) bool {
-	return !slices.ContainsFunc(r.Clients, func(c storage.Client) bool { return c.Network != a })
+	return !slices.ContainsFunc(r.Clients, func(c storage.Client) bool { return !c.IsOn(a) })
 }
 
 // volumeNetworks are the per-volume networks that volumes need or clients are built with.

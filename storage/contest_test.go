@@ -80,7 +80,7 @@ func TestContestHasOneWinnerInAnyOrder(t *testing.T) {
 			}
 			shares := slices.ContainsFunc(claimants, func(b Claimant) bool { return b.Volume != a.Volume && a.Identity.Shared(b.Identity) != "" })
 			if !shares && problems[i] != "" {
-				t.Fatalf("%+v loses against nobody", a)
+				t.Fatalf("%+v loses without a rival", a)
 			}
 		}
 		order := rapid.Permutation(claimants).Draw(t, "order")

@@ -54,7 +54,7 @@ func Publish(service Service, servers []Server, fallback Attachment) []Published
 // interfaceOn is by which interface the server asks for the network. Running servers
 // keep theirs when an upgrade of the storage system names another.
 func (s Server) interfaceOn(network Attachment) Attachment {
-	if s.Network.Network == network.Network {
+	if !s.IsOn(network) && s.Network.Network == network.Network {
 		return s.Network
 	}
 	return network

@@ -174,4 +174,10 @@ func TestServerIsPublishedOnItsOwnInterface(t *testing.T) {
 	if len(published) != 1 || published[0].Address.String() != "192.168.0.7" {
 		t.Errorf("published %v", published)
 	}
+	server.Networks = []Attachment{{network, "lhnet1"}, {network, "lhnet2"}}
+	server.Reported = append(server.Reported, Reported{Network: "kube-system/storage-net", Interface: "lhnet2", IPs: []string{"192.168.0.8"}})
+	published = Publish(service, []Server{server}, Attachment{network, "lhnet2"})
+	if len(published) != 1 || published[0].Address.String() != "192.168.0.8" {
+		t.Errorf("with both interfaces, published %v", published)
+	}
 }

@@ -93,8 +93,11 @@ type Server struct {
 	Pod, UID string
 	Volume   string
 	Node     string
-	// Network that the pod asks for.
+	// Network that the pod asks for: the first of Networks.
 	Network Attachment
+	// Networks are all that the pod asks for: its volume's own, then those on the
+	// profile's interfaces, of which there may be two.
+	Networks []Attachment
 	// Reported are the pod's interfaces, as Multus reports them.
 	Reported []Reported
 	Ready    bool
@@ -127,6 +130,13 @@ type Client struct {
 	Sandbox  Sandbox
 	Recorded NetworkNamespace
 }
+
+// IsOn tells whether the client asks for the attachment; the zero Attachment is
+// the cluster network alone. Other networks beside it do no harm.
+func (c Client) IsOn(a Attachment) bool { return c.Network == a || slices.Contains(c.Networks, a) }
+
+// IsOn is Client.IsOn of a server.
+func (s Server) IsOn(a Attachment) bool { return s.Network == a || slices.Contains(s.Networks, a) }
 
 // Reaches tells whether Multus reports an address of the client on the network.
 // By which interface does not matter: servers are reached by their addresses.

@@ -12,7 +12,7 @@ func TestMisspelledAnnotations(t *testing.T) {
 		keys []string
 		want []string
 	}{
-		"nobody's":        {[]string{"example.com/opt-out", "volume-network", "not-fairlead.io/x"}, nil},
+		"not Fairlead's":  {[]string{"example.com/opt-out", "volume-network", "not-fairlead.io/x"}, nil},
 		"well written":    {[]string{"fairlead.io/volume-network", "fairlead.io/opt-out", "fairlead.io/network-namespace"}, nil},
 		"a letter short":  {[]string{"fairlead.io/volume-netwrk"}, []string{"annotation fairlead.io/volume-netwrk" + unknown + "did you mean fairlead.io/volume-network?"}},
 		"singular":        {[]string{"fairlead.io/volume-address"}, []string{"annotation fairlead.io/volume-address" + unknown + "did you mean fairlead.io/volume-addresses?"}},

@@ -68,9 +68,10 @@ func (f NetworkFacts) uses(network storage.Network) []string {
 			uses = append(uses, "setting "+string(name))
 		}
 	}
+	here := func(a storage.Attachment) bool { return a.Network == network }
 	clients := 0
 	for _, c := range f.Clients {
-		if c.Network.Network == network || slices.Contains(c.VolumeNetworks, storage.VolumeAttachment(network)) {
+		if here(c.Network) || slices.ContainsFunc(c.Networks, here) || slices.ContainsFunc(c.VolumeNetworks, here) {
 			clients++
 		}
 	}
@@ -84,7 +85,7 @@ func (f NetworkFacts) uses(network storage.Network) []string {
 		}
 	}
 	for _, s := range f.Servers {
-		if s.Network.Network == network {
+		if here(s.Network) || slices.ContainsFunc(s.Networks, here) {
 			volumes[s.Volume] = true
 		}
 	}

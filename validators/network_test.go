@@ -11,12 +11,12 @@ func TestNetworkInUse(t *testing.T) {
 	inUse := func(f *NetworkFacts) {
 		f.Values = settings.Resolve(values{settings.EndpointNetworkForRWX: "kube-system/storage-net"}, values{settings.StorageNetwork: "kube-system/storage-net"}, "longhorn")
 		f.Record = settings.Record{Clients: storageNet, Servers: storageNet}
-		f.Clients = []storage.Client{{Network: storageNet}, {Network: storageNet}, {Network: backupNet}, {}}
+		f.Clients = []storage.Client{{Network: storageNet}, {Network: backupNet, Networks: []storage.Attachment{backupNet, storageNet}}, {Network: backupNet}, {}}
 		f.Services = []storage.Service{
 			{Volume: "pvc-c", ClusterIP: "None", Recorded: storageNet}, {Volume: "pvc-b", ClusterIP: "None"},
 			{Volume: "pvc-x", ClusterIP: "10.0.0.1", Recorded: storageNet}, {Volume: "pvc-y", ClusterIP: "None", Recorded: backupNet},
 		}
-		f.Servers = []storage.Server{{Volume: "pvc-c", Network: storageNet}, {Volume: "pvc-a", Network: storageNet}, {Volume: "pvc-z", Network: backupNet}}
+		f.Servers = []storage.Server{{Volume: "pvc-c", Network: storageNet}, {Volume: "pvc-a", Network: backupNet, Networks: []storage.Attachment{backupNet, storageNet}}, {Volume: "pvc-z", Network: backupNet}}
 	}
 	const users = "network kube-system/storage-net is in use by longhorn: setting storage-network, setting endpoint-network-for-rwx-volume, 2 CSI plugin pods, 3 RWX volumes (pvc-a, pvc-b, pvc-c); "
 	for name, test := range map[string]struct {

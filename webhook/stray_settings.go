@@ -4,6 +4,7 @@ import (
 	"context"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 
@@ -30,11 +31,10 @@ func straySettings(profiles []Profile) rule[validators.Setting] {
 }
 
 // validateStraySettings fails open: a stray setting is useless, and does no harm.
-// Fairlead's own namespace is not left out: it is where a setting is misplaced most easily.
 func validateStraySettings(profiles []storage.Profile) admissionregistrationv1.ValidatingWebhook {
-	var served []string
+	outside := []string{Namespace, metav1.NamespaceSystem}
 	for _, p := range profiles {
-		served = append(served, p.Namespace)
+		outside = append(outside, p.Namespace)
 	}
 	return admissionregistrationv1.ValidatingWebhook{
 		Name:                    entryStraySettings + ".fairlead.io",
@@ -42,7 +42,7 @@ func validateStraySettings(profiles []storage.Profile) admissionregistrationv1.V
 		Rules:                   []admissionregistrationv1.RuleWithOperations{written("fairlead.io", "v1alpha1", "settings")},
 		FailurePolicy:           ptr.To(admissionregistrationv1.Ignore),
 		MatchPolicy:             ptr.To(admissionregistrationv1.Equivalent),
-		NamespaceSelector:       notInNamespaces(served...),
+		NamespaceSelector:       notInNamespaces(outside...),
 		SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
 		TimeoutSeconds:          ptr.To(validateTimeout),
 		AdmissionReviewVersions: []string{"v1"},

@@ -23,7 +23,7 @@ func volumeNetworks(profiles []Profile, missing config.Strictness) rule[validato
 			{Group: "storage.k8s.io", Version: "v1", Kind: storage.ClassKind},
 		},
 		decide: func(ctx context.Context, r *Request[validators.VolumeAsking]) (Decision, error) {
-			if !asksAnew(r) { // the webhook was called for an annotation that no rule reads
+			if !requestChanged(r) { // the webhook was called for an annotation that no rule reads
 				return Decision{Outcome: outcomeAllowed, Reason: validators.ReasonValid}, nil
 			}
 			// A name that the API server has yet to make up is not on the object.
@@ -48,9 +48,9 @@ func volumeNetworks(profiles []Profile, missing config.Strictness) rule[validato
 	}
 }
 
-// asksAnew tells whether an annotation that asks for a network for one volume
+// requestChanged tells whether an annotation that asks for a network for one volume
 // comes, changes or goes.
-func asksAnew(r *Request[validators.VolumeAsking]) bool {
+func requestChanged(r *Request[validators.VolumeAsking]) bool {
 	var old map[string]string
 	if r.OldObject != nil {
 		old = r.OldObject.Metadata.Annotations

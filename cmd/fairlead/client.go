@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"regexp"
 	"slices"
 	"strings"
@@ -32,7 +34,7 @@ const (
 
 func (o *clientOptions) setup(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&o.configFile, "config", "", "configuration file of Fairlead; without one the defaults hold")
+	flags.StringVar(&o.configFile, "config", "", "configuration file of Fairlead; by default what Fairlead reads in the cluster")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file; by default $KUBECONFIG, then ~/.kube/config")
 	flags.StringVar(&o.profile, "profile", "", "profile to look at; by default the first of the configuration")
 	flags.StringVarP(&o.namespace, "namespace", "n", "", "namespace of the storage system; by default as the configuration says")
@@ -43,26 +45,28 @@ func (o *clientOptions) setup(cmd *cobra.Command) {
 type place struct {
 	config.Profile
 	configuration *config.Configuration
-	reader        *cluster.Reader
+	// unread says why configuration is the default one, though Fairlead may run with another.
+	unread string
+	reader *cluster.Reader
+}
+
+// noteDefaults says which configuration the plan goes by, where that may be the wrong one.
+func (p place) noteDefaults(out io.Writer) {
+	if p.unread != "" {
+		fmt.Fprintf(out, "The plan goes by the default configuration: %s; give another one by --config.\n", p.unread)
+	}
 }
 
 var (
-	errOutput  = errors.New("must be table or json")
-	errProfile = errors.New("is not in the configuration")
+	errOutput    = errors.New("must be table or json")
+	errProfile   = errors.New("is not in the configuration")
+	errNoProfile = errors.New("the configuration has no profile with settings")
 )
 
-func (o *clientOptions) open() (place, error) {
+func (o *clientOptions) open(ctx context.Context) (place, error) {
 	ctrl.SetLogger(logr.Discard())
 	if o.output != outputTable && o.output != outputJSON {
 		return place{}, fmt.Errorf("--output %q: %w", o.output, errOutput)
-	}
-	c, err := config.Load(o.configFile)
-	if err != nil {
-		return place{}, err
-	}
-	p, err := o.pick(c)
-	if err != nil {
-		return place{}, err
 	}
 	restConfig, err := o.restConfig("cli")
 	if err != nil {
@@ -77,10 +81,21 @@ func (o *clientOptions) open() (place, error) {
 	if err != nil {
 		return place{}, fmt.Errorf("building the client: %w", err)
 	}
-	return place{p, c, cluster.NewReader(p.Storage(), live, live)}, nil
+	c, unread, err := o.configuration(ctx, live)
+	if err != nil {
+		return place{}, err
+	}
+	p, err := o.pick(c)
+	if err != nil {
+		return place{}, err
+	}
+	return place{p, c, unread, cluster.NewReader(p.Storage(), live, live)}, nil
 }
 
 func (o *clientOptions) pick(c *config.Configuration) (config.Profile, error) {
+	if len(c.Profiles) == 0 {
+		return config.Profile{}, errNoProfile
+	}
 	i := 0
 	if o.profile != "" {
 		i = slices.IndexFunc(c.Profiles, func(p config.Profile) bool { return p.Name == o.profile })

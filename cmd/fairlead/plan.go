@@ -55,10 +55,11 @@ Exit codes:
 			if err != nil {
 				return err
 			}
-			p, err := o.open()
+			p, err := o.open(cmd.Context())
 			if err != nil {
 				return err
 			}
+			p.noteDefaults(cmd.ErrOrStderr())
 			view, err := p.plan(cmd.Context(), request{changes, o.group}, time.Now())
 			if err != nil {
 				return explain(err)

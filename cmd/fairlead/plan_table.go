@@ -79,7 +79,7 @@ func (s planSetting) idle() bool {
 	return s.Then.Source == string(settings.SourceDefault) && s.Applies == appliesDone
 }
 
-// writeOthers names the settings that nobody asked about and that works are for:
+// writeOthers names the settings that the request does not name and that works are for:
 // those that wait in any case, and those that the changes put back to waiting.
 func writeOthers(out io.Writer, all []planSetting) {
 	var open, reopened []string

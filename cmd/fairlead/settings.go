@@ -29,7 +29,7 @@ are read: ClusterRole fairlead-settings-viewer allows it.`,
 		Example: "  fairlead settings\n  fairlead settings storage-network\n  fairlead settings -o json",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			p, err := o.open()
+			p, err := o.open(cmd.Context())
 			if err != nil {
 				return err
 			}

@@ -45,7 +45,7 @@ func placeWith(t *testing.T, refuse func(client.ObjectList) error, objects ...cl
 			return c.List(ctx, list, options...)
 		},
 	}).Build()
-	return place{c.Profiles[0], c, cluster.NewReader(c.Profiles[0].Storage(), stored, stored)}
+	return place{c.Profiles[0], c, "", cluster.NewReader(c.Profiles[0].Storage(), stored, stored)}
 }
 
 func waitingSetting() *v1alpha1.Setting {

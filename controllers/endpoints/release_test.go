@@ -256,7 +256,7 @@ func TestWithSlicesOnlyLonghornFillsItsObjectUnmirrored(t *testing.T) {
 	}
 }
 
-// Until the record is adopted, nobody but Longhorn knows the network.
+// Until the record is adopted, only Longhorn knows the network.
 func TestWithoutARecordWhatLonghornPublishesIsLeftAlone(t *testing.T) {
 	for name, recorded := range map[string]bool{"nothing is recorded": false, "the record has no network": true} {
 		t.Run(name, func(t *testing.T) {

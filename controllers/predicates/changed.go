@@ -2,6 +2,8 @@
 package predicates
 
 import (
+	"maps"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -30,4 +32,17 @@ func NodeChanged(changed func(was, is *corev1.Node) bool) predicate.Predicate {
 		is, isNode := e.ObjectNew.(*corev1.Node)
 		return wasNode && isNode && changed(was, is)
 	}}
+}
+
+// AnnotationsChanged passes objects whose annotations matter, when they come, go,
+// or change their annotations.
+func AnnotationsChanged(matter func(map[string]string) bool) predicate.Predicate {
+	matters := func(o client.Object) bool { return matter(o.GetAnnotations()) }
+	return predicate.Funcs{
+		CreateFunc: func(e event.CreateEvent) bool { return matters(e.Object) },
+		DeleteFunc: func(e event.DeleteEvent) bool { return matters(e.Object) },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return (matters(e.ObjectOld) || matters(e.ObjectNew)) && !maps.Equal(e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations())
+		},
+	}
 }

@@ -15,11 +15,15 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache/informertest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllertest"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
@@ -105,6 +109,21 @@ func TestStaleCacheOpensNoGate(t *testing.T) {
 	}
 }
 
+// With servers on the cluster network at first, Longhorn's setting would be written as not applied.
+func TestRecordBeginsWithServersWhereClientsAre(t *testing.T) {
+	f := newFixture(t, netOne)
+	f.must(f.store.Delete(t.Context(), f.rollout()))
+	for range 3 { // the object, the record, the report
+		f.must(f.reconcile())
+		if s := f.rollout().Status; s.Recorded && s.Servers.Network != netOne.String() {
+			t.Fatalf("servers begin on %q", s.Servers.Network)
+		}
+	}
+	if got := f.rollout().Status.Phase; got != string(settings.PhaseApplied) {
+		t.Fatalf("phase %s", got)
+	}
+}
+
 func TestMovedRecordIsNotWrittenOver(t *testing.T) {
 	networks := []storage.Attachment{storage.VolumeAttachment(netTwo.Network)}
 	for name, decidedOn := range map[string]settings.Record{
@@ -139,18 +158,59 @@ func TestDaemonSetIsPatchedAsItWasSeen(t *testing.T) {
 // informers of a cache; those of controller-runtime's tests are for one goroutine.
 type informers struct {
 	informertest.FakeInformers
-	mu sync.Mutex
+	mu       sync.Mutex
+	networks networkInformer
 }
 
 func (i *informers) GetInformer(ctx context.Context, o client.Object, opts ...cache.InformerGetOption) (cache.Informer, error) {
+	if o.GetObjectKind().GroupVersionKind() == cluster.NetworkKind {
+		return &i.networks, nil
+	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.FakeInformers.GetInformer(ctx, o, opts...)
 }
 
+// networkInformer says when it is watched.
+type networkInformer struct {
+	controllertest.FakeInformer
+	watched chan struct{}
+}
+
+func (i *networkInformer) AddEventHandlerWithOptions(handler toolscache.ResourceEventHandler, o toolscache.HandlerOptions) (toolscache.ResourceEventHandlerRegistration, error) {
+	defer close(i.watched)
+	return i.FakeInformer.AddEventHandlerWithOptions(handler, o)
+}
+
 // A volume that Kubernetes detaches opens a gate, before Longhorn's own volume says so.
 func TestAttachmentWakesTheRollout(t *testing.T) {
 	f := newFixture(t, storage.Attachment{})
+	watched, wait := f.runInManager()
+	watched.mu.Lock()
+	informer, err := watched.FakeInformerFor(t.Context(), &storagev1.VolumeAttachment{})
+	watched.mu.Unlock()
+	f.must(err)
+	informer.Add(&storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: storagev1.VolumeAttachmentSpec{Attacher: profile.Driver}})
+	wait("a volume is attached")
+}
+
+// Networks are watched once one is used: the kind may not be installed before.
+func TestDeletedNetworkWakesTheRollout(t *testing.T) {
+	f := newFixture(t, netOne)
+	watched, wait := f.runInManager()
+	select {
+	case <-watched.networks.watched:
+	case <-time.After(20 * time.Second):
+		t.Fatal("networks are not watched")
+	}
+	watched.networks.Update(networkObject(netOne), networkObject(netOne))
+	watched.networks.Delete(networkObject(netOne))
+	wait("a network is deleted")
+}
+
+// runInManager begins to reconcile events, and returns after the first time.
+func (f *fixture) runInManager() (watched *informers, wait func(what string)) {
+	f.Helper()
 	woken := make(chan struct{}, 100)
 	f.r.Client = interceptor.NewClient(f.r.Client.(client.WithWatch), interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
@@ -164,31 +224,27 @@ func TestAttachmentWakesTheRollout(t *testing.T) {
 	}
 	scheme, err := newScheme()
 	f.must(err)
-	watched := &informers{FakeInformers: informertest.FakeInformers{Scheme: scheme}}
+	watched = &informers{FakeInformers: informertest.FakeInformers{Scheme: scheme}, networks: networkInformer{watched: make(chan struct{})}}
 	mgr, err := ctrl.NewManager(&rest.Config{}, ctrl.Options{
 		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"},
+		Controller:     ctrlconfig.Controller{SkipNameValidation: ptr.To(true)},
 		NewCache:       func(*rest.Config, cache.Options) (cache.Cache, error) { return watched, nil },
 		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return meta.NewDefaultRESTMapper(nil), nil },
 	})
 	f.must(err)
 	f.must(f.r.SetupWithManager(mgr))
-	ctx, stop := context.WithCancel(t.Context())
+	ctx, stop := context.WithCancel(f.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()
-	defer func() { stop(); f.must(<-ended) }()
-	wait := func(what string) {
-		t.Helper()
+	f.Cleanup(func() { stop(); f.must(<-ended) })
+	wait = func(what string) {
+		f.Helper()
 		select {
 		case <-woken:
 		case <-time.After(20 * time.Second):
-			t.Fatalf("%s: nothing is reconciled", what)
+			f.Fatalf("%s: nothing is reconciled", what)
 		}
 	}
 	wait("at the start")
-	watched.mu.Lock()
-	informer, err := watched.FakeInformerFor(ctx, &storagev1.VolumeAttachment{})
-	watched.mu.Unlock()
-	f.must(err)
-	informer.Add(&storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: storagev1.VolumeAttachmentSpec{Attacher: profile.Driver}})
-	wait("a volume is attached")
+	return watched, wait
 }

@@ -37,8 +37,9 @@ type Reconciler struct {
 	Log    *slog.Logger
 
 	restarts *prometheus.CounterVec
-	// networks were last listed; there is one worker, so no lock is needed.
-	networks keptNetworks
+	// watchNetworks has events of networks wake the controller. The function is called once, when the kind is
+	// known to be installed: the controller would not start without the kind.
+	watchNetworks func() error
 }
 
 // Reconcile takes at most one step.
@@ -78,7 +79,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	} else if err != nil {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: facts.LookAgain(step)}, nil
+	return ctrl.Result{RequeueAfter: step.After}, nil
 }
 
 // resumeReplacing ends what was begun with a Service before a crash or a

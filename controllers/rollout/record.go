@@ -30,7 +30,11 @@ func (r *Reconciler) adopt(ctx context.Context) error {
 		r.Log.Info("waiting for the CSI plugin", "daemonset", ds.Name)
 		return nil // its creation is an event
 	}
-	record := settings.Adopt(ds)
+	clients, err := r.Live.Clients(ctx)
+	if err != nil {
+		return err
+	}
+	record := settings.Adopt(ds, clients)
 	r.Log.Info("beginning a record", "clients", record.Clients.String())
 	return r.writeRecord(ctx, func(status *v1alpha1.NetworkRolloutStatus) error {
 		if status.Recorded {

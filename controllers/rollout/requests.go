@@ -2,9 +2,6 @@ package rollout
 
 import (
 	"context"
-	"maps"
-	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -15,45 +12,36 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/fairlead-io/fairlead/cluster"
+	"github.com/fairlead-io/fairlead/controllers/predicates"
 	"github.com/fairlead-io/fairlead/settings"
 	"github.com/fairlead-io/fairlead/storage"
 )
 
-// networksKeptFor is how long a list of networks serves looks at the cache.
-const networksKeptFor = 10 * time.Second
-
-// keptNetworks are the networks that were last listed.
-type keptNetworks struct {
-	there map[storage.Network]bool
-	at    time.Time
-}
-
-// gatherRequests adds what volumes ask for, and which networks exist. Networks are
-// listed live, and only if a decision depends on them: to watch a kind that may not
-// be installed would keep the controller from starting.
+// gatherRequests adds what volumes ask for, and which networks exist if any is used.
 func (r *Reconciler) gatherRequests(ctx context.Context, reader *cluster.Reader, facts *settings.Rollout) error {
 	if r.VolumeNetworks {
 		if err := reader.AddRequests(ctx, facts); err != nil {
 			return err
 		}
 	}
-	wanted := facts.NetworksToLookUp()
-	if len(wanted) == 0 {
+	if !facts.UsesNetworks() {
 		return nil
 	}
-	kept := r.networks
-	seen := !slices.ContainsFunc(wanted, func(n storage.Network) bool { return !kept.there[n] })
-	if reader == r.Cached && seen && facts.Now.Sub(kept.at) < networksKeptFor {
-		facts.Networks = kept.there
-		return nil
-	}
-	networks, err := r.Live.Networks(ctx)
+	networks, err := reader.Networks(ctx)
 	if err != nil && !cluster.NotInstalled(err) {
 		return err
 	}
 	facts.Networks = settings.NetworksThere(networks) // without Multus there is none
-	r.networks = keptNetworks{facts.Networks, facts.Now}
+	if watch := r.watchNetworks; err == nil && watch != nil {
+		r.watchNetworks = nil
+		return watch()
+	}
 	return nil
+}
+
+// comesOrGoes passes no changes.
+func comesOrGoes() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
 }
 
 // requestOf is what is asked for one volume.
@@ -76,28 +64,17 @@ func (r *Reconciler) watchRequests(b *builder.Builder, one handler.EventHandler)
 		}
 		return false
 	})
+	// In the cache an object has no other annotations.
+	asks := predicates.AnnotationsChanged(storage.AsksForNetwork)
 	return b.
-		WatchesMetadata(&corev1.PersistentVolumeClaim{}, one, builder.WithPredicates(asksAnew())).
-		Watches(&corev1.PersistentVolume{}, one, builder.WithPredicates(driver, predicate.Or[client.Object](asksAnew(), boundAnew()))).
-		Watches(&storagev1.StorageClass{}, one, builder.WithPredicates(driver, asksAnew()))
+		WatchesMetadata(&corev1.PersistentVolumeClaim{}, one, builder.WithPredicates(asks)).
+		Watches(&corev1.PersistentVolume{}, one, builder.WithPredicates(driver, predicate.Or[client.Object](asks, bindingChanged()))).
+		Watches(&storagev1.StorageClass{}, one, builder.WithPredicates(driver, asks))
 }
 
-// asksAnew lets through what changes the annotations that ask. In the cache an
-// object has no others.
-func asksAnew() predicate.Predicate {
-	asks := func(o client.Object) bool { return storage.AsksForNetwork(o.GetAnnotations()) }
-	return predicate.Funcs{
-		CreateFunc: func(e event.CreateEvent) bool { return asks(e.Object) },
-		DeleteFunc: func(e event.DeleteEvent) bool { return asks(e.Object) },
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			return !maps.Equal(e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations())
-		},
-	}
-}
-
-// boundAnew lets through PersistentVolumes that come, go or change their claim:
+// bindingChanged passes PersistentVolumes that come, go or change their claim:
 // claim and class may ask for them.
-func boundAnew() predicate.Predicate {
+func bindingChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		old, ok := e.ObjectOld.(*corev1.PersistentVolume)
 		pv, also := e.ObjectNew.(*corev1.PersistentVolume)

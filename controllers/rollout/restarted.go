@@ -30,7 +30,7 @@ func (r *Reconciler) restartedFor(ctx context.Context, record settings.Record, c
 		if s.Applied || neverSet(s) {
 			continue
 		}
-		if c.Network != record.Clients && choosesNetwork(s.Name, values) || c.Network == record.Clients && r.buildsClients(s) {
+		if on := c.IsOn(record.Clients); !on && choosesNetwork(s.Name, values) || on && r.buildsClients(s) {
 			names = append(names, s.Name)
 		}
 	}

@@ -110,7 +110,11 @@ func atRest(on storage.Attachment) []client.Object {
 		}
 	}
 	value := on.Network.String()
-	return []client.Object{rollout, ds, pod, &v1alpha1.Setting{ObjectMeta: at(string(settings.EndpointNetworkForRWX)), Value: &value}}
+	objects := []client.Object{rollout, ds, pod, &v1alpha1.Setting{ObjectMeta: at(string(settings.EndpointNetworkForRWX)), Value: &value}}
+	if !on.IsZero() {
+		objects = append(objects, networkObject(on))
+	}
+	return objects
 }
 
 // restart is a new leader.

@@ -7,6 +7,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -59,8 +60,14 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		queue.Add(request)
 		return nil
 	}))
-	if err := b.Complete(r); err != nil {
+	c, err := b.Build(r)
+	if err != nil {
 		return fmt.Errorf("setting up the roll-out controller: %w", err)
+	}
+	r.watchNetworks = func() error {
+		var network metav1.PartialObjectMetadata
+		network.SetGroupVersionKind(cluster.NetworkKind)
+		return c.Watch(source.Kind(mgr.GetCache(), client.Object(&network), one, comesOrGoes()))
 	}
 	return nil
 }

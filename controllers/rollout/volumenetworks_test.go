@@ -25,6 +25,7 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/cluster"
 	"github.com/fairlead-io/fairlead/cluster/longhorn"
+	"github.com/fairlead-io/fairlead/controllers/predicates"
 	"github.com/fairlead-io/fairlead/controllers/restarts"
 	"github.com/fairlead-io/fairlead/settings"
 	"github.com/fairlead-io/fairlead/storage"
@@ -227,6 +228,30 @@ func TestAVolumeGoesToItsNetworkAndBack(t *testing.T) {
 	}
 }
 
+// While everything is at rest, nothing else depends on whether the network is there.
+func TestDeletedCommonNetworkIsReported(t *testing.T) {
+	r := newRig(t, oneVolume()...)
+	r.must(r.Create(t.Context(), definition("kube-system", "storage-net")))
+	r.run()
+	if s := r.status(); s.Phase != "Applied" {
+		t.Fatalf("at rest: %+v", s)
+	}
+	r.must(r.Delete(t.Context(), definition("kube-system", "storage-net")))
+	r.run()
+	const want = "NetworkAttachmentDefinition kube-system/storage-net was deleted: CSI plugin pods, and the server pods of RWX volumes, do not start again without it: create it again"
+	if s := r.status(); s.Phase != "Waiting" || len(s.Blockers) != 1 || s.Blockers[0].Message != want || s.Message != "RWX volumes are on kube-system/storage-net; "+want {
+		t.Errorf("deleted: %+v", s)
+	}
+	if result, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil || result.RequeueAfter != 0 {
+		t.Errorf("its creation is an event, and yet: %+v, %v", result, err)
+	}
+	r.must(r.Create(t.Context(), definition("kube-system", "storage-net")))
+	r.run()
+	if s := r.status(); s.Phase != "Applied" || len(s.Blockers) != 0 {
+		t.Errorf("created again: %+v", s)
+	}
+}
+
 // Nothing is asked of Multus when a network goes: pods that run keep it.
 func TestDeletedVolumeNetworkIsReported(t *testing.T) {
 	r := newRig(t, oneVolume()...)
@@ -239,18 +264,12 @@ func TestDeletedVolumeNetworkIsReported(t *testing.T) {
 		t.Fatalf("joined: %+v", s)
 	}
 	r.must(r.Delete(t.Context(), definition("team-x", "nfs")))
-	result, err := r.Reconcile(t.Context(), ctrl.Request{})
-	if err != nil || result.RequeueAfter == 0 {
-		t.Fatalf("nobody looks again: %+v, %v", result, err)
-	}
-	r.clock.SetTime(r.clock.Now().Add(result.RequeueAfter))
 	r.run()
 	const want = "NetworkAttachmentDefinition team-x/nfs was deleted: CSI plugin pods, and the server pods of pvc-a, do not start again without it: create it again"
 	if s := r.status(); s.Phase != "Waiting" || len(s.Blockers) != 1 || s.Blockers[0].Message != want || !strings.Contains(s.Message, want) {
 		t.Errorf("deleted: %+v", s)
 	}
 	r.must(r.Create(t.Context(), definition("team-x", "nfs")))
-	r.clock.SetTime(r.clock.Now().Add(result.RequeueAfter))
 	r.run()
 	if s := r.status(); s.Phase != "Applied" || len(s.Blockers) != 0 {
 		t.Errorf("created again: %+v", s)
@@ -262,14 +281,14 @@ func TestEventsOfWhatAsks(t *testing.T) {
 	claim := func(annotations map[string]string) client.Object {
 		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Annotations: annotations}}
 	}
-	if p := asksAnew(); p.Create(event.CreateEvent{Object: claim(nil)}) || !p.Create(event.CreateEvent{Object: claim(asks)}) ||
+	if p := predicates.AnnotationsChanged(storage.AsksForNetwork); p.Create(event.CreateEvent{Object: claim(nil)}) || !p.Create(event.CreateEvent{Object: claim(asks)}) ||
 		p.Update(event.UpdateEvent{ObjectOld: claim(asks), ObjectNew: claim(asks)}) || !p.Update(event.UpdateEvent{ObjectOld: claim(asks), ObjectNew: claim(nil)}) ||
 		p.Delete(event.DeleteEvent{Object: claim(nil)}) || !p.Delete(event.DeleteEvent{Object: claim(asks)}) {
 		t.Error("a claim is an event when it asks, or no longer does, and else not")
 	}
 	free, bound := &corev1.PersistentVolume{}, &corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{ClaimRef: &corev1.ObjectReference{Name: "data"}}}
-	if p := boundAnew(); !p.Create(event.CreateEvent{Object: bound}) || p.Update(event.UpdateEvent{ObjectOld: bound, ObjectNew: bound.DeepCopy()}) ||
+	if p := bindingChanged(); !p.Create(event.CreateEvent{Object: bound}) || p.Update(event.UpdateEvent{ObjectOld: bound, ObjectNew: bound.DeepCopy()}) ||
 		!p.Update(event.UpdateEvent{ObjectOld: free, ObjectNew: bound}) || p.Update(event.UpdateEvent{ObjectOld: &storagev1.StorageClass{}, ObjectNew: &storagev1.StorageClass{}}) {
-		t.Error("a PersistentVolume is an event when it comes, goes or is bound anew")
+		t.Error("a PersistentVolume is an event when it comes, goes or is bound to another claim")
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,12 +12,12 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/fairlead-io/fairlead/cluster"
+	"github.com/fairlead-io/fairlead/controllers/predicates"
 	"github.com/fairlead-io/fairlead/storage"
 )
 
@@ -70,10 +69,11 @@ func (r *Contests) SetupWithManager(mgr ctrl.Manager) error {
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: r.Profile.Name}}}
 	})
 	here := predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetNamespace() == r.Profile.Namespace })
+	fixing := predicates.AnnotationsChanged(fixes)
 	err := ctrl.NewControllerManagedBy(mgr).Named("contests-"+r.Profile.Name).
-		WatchesMetadata(&corev1.PersistentVolumeClaim{}, one, builder.WithPredicates(fixes())).
-		Watches(&corev1.PersistentVolume{}, one, builder.WithPredicates(fixes())).
-		Watches(&corev1.Service{}, one, builder.WithPredicates(here, fixes())).
+		WatchesMetadata(&corev1.PersistentVolumeClaim{}, one, builder.WithPredicates(fixing)).
+		Watches(&corev1.PersistentVolume{}, one, builder.WithPredicates(fixing)).
+		Watches(&corev1.Service{}, one, builder.WithPredicates(here, fixing)).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("setting up the report of addresses that are asked for twice: %w", err)
@@ -81,22 +81,12 @@ func (r *Contests) SetupWithManager(mgr ctrl.Manager) error {
 	return nil
 }
 
-// fixes passes objects with addresses or a MAC in their annotations, when they
-// come, go, or change their annotations.
-func fixes() predicate.Predicate {
-	fixed := func(o client.Object) bool {
-		for _, key := range []string{storage.VolumeAddressesAnnotation, storage.VolumeMACAnnotation, storage.AddressesAnnotation, storage.MACAnnotation} {
-			if o.GetAnnotations()[key] != "" {
-				return true
-			}
+// fixes tells whether annotations fix addresses or a MAC.
+func fixes(annotations map[string]string) bool {
+	for _, key := range []string{storage.VolumeAddressesAnnotation, storage.VolumeMACAnnotation, storage.AddressesAnnotation, storage.MACAnnotation} {
+		if annotations[key] != "" {
+			return true
 		}
-		return false
 	}
-	return predicate.Funcs{
-		CreateFunc: func(e event.CreateEvent) bool { return fixed(e.Object) },
-		DeleteFunc: func(e event.DeleteEvent) bool { return fixed(e.Object) },
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			return (fixed(e.ObjectOld) || fixed(e.ObjectNew)) && !maps.Equal(e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations())
-		},
-	}
+	return false
 }

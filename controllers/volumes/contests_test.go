@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/fairlead-io/fairlead/cluster"
+	"github.com/fairlead-io/fairlead/controllers/predicates"
 	"github.com/fairlead-io/fairlead/storage"
 )
 
@@ -60,7 +61,7 @@ func TestOnlyFixedAddressesBringEvents(t *testing.T) {
 		return &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Annotations: annotations}}
 	}
 	fixed, plain := with(map[string]string{storage.VolumeMACAnnotation: "02:00:00:00:00:01"}), with(map[string]string{storage.VolumeNetworkAnnotation: "a/b"})
-	p := fixes()
+	p := predicates.AnnotationsChanged(fixes)
 	for name, test := range map[string]struct{ got, want bool }{
 		"one comes":            {p.Create(event.CreateEvent{Object: fixed}), true},
 		"one goes":             {p.Delete(event.DeleteEvent{Object: fixed}), true},

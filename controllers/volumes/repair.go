@@ -52,7 +52,7 @@ func (r *Reconciler) repairServer(ctx context.Context, sm *longhorn.ShareManager
 	}
 	want := service.Network(record.Clients)
 	// A server on a network is reached by the cluster IP of its Service as well.
-	if server.Network == want || want.IsZero() {
+	if server.IsOn(want) || want.IsZero() {
 		delete(r.repairs, sm.Name)
 		return 0, nil
 	}
@@ -62,7 +62,7 @@ func (r *Reconciler) repairServer(ctx context.Context, sm *longhorn.ShareManager
 	}
 	wrong := fmt.Sprintf("server pod %s asks for network %q, its Service is for %q", server.Pod, server.Network, want)
 	if result.Outcome != mutators.Mutated {
-		r.tell(sm, "OutOfLine", fmt.Sprintf("%s: %s: %s", wrong, result.Reason, result.Detail))
+		r.report(sm, "OutOfLine", fmt.Sprintf("%s: %s: %s", wrong, result.Reason, result.Detail))
 		return 0, nil
 	}
 	if wait, err := r.waitForWorkload(ctx, sm, record, wrong+"; it is restarted"); wait > 0 || err != nil {
@@ -93,7 +93,7 @@ func (r *Reconciler) waitForWorkload(ctx context.Context, sm *longhorn.ShareMana
 	if err != nil || user == "" {
 		return 0, err
 	}
-	r.tell(sm, "OutOfLine", fmt.Sprintf("%s when no started workload uses the volume: pod %s does", repair, user))
+	r.report(sm, "OutOfLine", fmt.Sprintf("%s when no started workload uses the volume: pod %s does", repair, user))
 	return inUseRetry, nil
 }
 
@@ -148,12 +148,12 @@ func (r *Reconciler) restartServer(ctx context.Context, sm *longhorn.ShareManage
 // tellFixed says that a volume stays off the network for its Service's sake.
 func (r *Reconciler) tellFixed(sm *longhorn.ShareManager, service *storage.Service, record settings.Record) {
 	if service.Fixed && !record.Servers.IsZero() {
-		r.tell(sm, "NotClusterIP", fmt.Sprintf("Service %s is not of type ClusterIP, so it can't be headless: it is left alone, and the volume stays off network %s", service.Name, record.Servers))
+		r.report(sm, "NotClusterIP", fmt.Sprintf("Service %s is not of type ClusterIP, so it can't be headless: it is left alone, and the volume stays off network %s", service.Name, record.Servers))
 	}
 }
 
-// tell says something once for each reason, until there is something else to say.
-func (r *Reconciler) tell(sm *longhorn.ShareManager, reason, message string) {
+// report says something once for each reason, until there is something else to say.
+func (r *Reconciler) report(sm *longhorn.ShareManager, reason, message string) {
 	if r.told[sm.Name][reason] == message {
 		return
 	}

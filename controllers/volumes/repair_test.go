@@ -298,6 +298,7 @@ func TestAServerInLineIsLeftAlone(t *testing.T) {
 	}{
 		"on the network":                         {server: server(asksFor(netOne.String()))},
 		"on the network, among others":           {server: server(asksFor("kube-system/x@net1," + netOne.String()))},
+		"on two networks of the profile":         {server: server(asksFor("kube-system/two@lhnet2," + netOne.String()))},
 		"on the cluster network, as its Service": {server: server(), but: cluster},
 		"going anyway":                           {server: server(func(pod *corev1.Pod) { pod.Finalizers = []string{"x/y"} }), but: func(f *fixture) { f.must(f.Delete(f.Context(), server())) }},
 		"ended":                                  {server: server(func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodFailed })},

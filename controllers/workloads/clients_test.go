@@ -30,7 +30,7 @@ func (w *world) gauge(name, reason string) float64 {
 	return 0
 }
 
-func TestPodsThatLookLikeClientsRestartNobody(t *testing.T) {
+func TestPodsThatLookLikeClientsRestartNoWorkload(t *testing.T) {
 	w := atRest(t, stateful(1))
 	for _, name := range []string{"csi-0-a", "csi-0-b", "zz"} { // listed before the real client, and after
 		w.now = w.now.Add(2 * time.Second)
@@ -44,7 +44,7 @@ func TestPodsThatLookLikeClientsRestartNobody(t *testing.T) {
 	w.mustLeave("s0-0")
 }
 
-func TestTwoClientsRestartNobody(t *testing.T) {
+func TestTwoClientsRestartNoWorkload(t *testing.T) {
 	w := atRest(t, stateful(1))
 	w.lookAlike("a-twin", "node-1", true)
 	w.newSandbox("node-1")

@@ -52,7 +52,7 @@ func (r *Reconciler) evict(ctx context.Context, n *node, pod *corev1.Pod, w stor
 	case err == nil:
 		r.Log.Info("restarted a workload", "namespace", pod.Namespace, "pod", pod.Name, "node", pod.Spec.NodeName, "reason", v.Reason, "detail", v.Detail)
 		r.metrics.restarted(v.Reason)
-		if r.turns.tell(owner, policy.Now) {
+		if r.turns.mayReport(owner, policy.Now) {
 			r.Events.Eventf(ownerReference(pod, w.Owner), pod, corev1.EventTypeWarning, "Remount", "Evict",
 				"restarted pod %s on %s: %s. Other pods of %s %s follow without an event for %s",
 				pod.Name, pod.Spec.NodeName, v.Detail, w.Owner.Kind, w.Owner.Name, eventEvery)

@@ -317,7 +317,7 @@ func (w *world) mustComeToRest() {
 		}
 	}
 	for _, s := range w.slots {
-		if !s.byValue { // of these a death is told where it is known; see TestMountsByValue
+		if !s.byValue { // deaths of these are reported where they are known; see TestMountsByValue
 			w.mustBeToldOf(s.pod)
 		}
 	}

@@ -50,8 +50,8 @@ func (t *turns) giveBack(owner types.UID) {
 	t.byOwner[owner] = last
 }
 
-// tell whether the controller is due for an event, and count it as told.
-func (t *turns) tell(owner types.UID, now time.Time) bool {
+// mayReport tells whether the controller is due for an event, and counts the event as reported.
+func (t *turns) mayReport(owner types.UID, now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	last := t.byOwner[owner]

@@ -11,7 +11,7 @@ import (
 	"github.com/fairlead-io/fairlead/storage"
 )
 
-// patience is how long a node may have no client that mounts before it is told.
+// patience is how long a node may have no client that mounts before that is reported.
 const patience = 2 * time.Minute
 
 // waiting is a node whose dead mounts are not looked for.

@@ -30,7 +30,8 @@ func TestLonghornIsAsRecorded(t *testing.T) {
 		if err := compare.Write(folder, run); err != nil {
 			t.Fatal(err)
 		}
-		t.Skip("recorded in " + folder)
+		t.Log("recorded in " + folder)
+		return
 	}
 	recorded, err := compare.Read(folder)
 	if err != nil {

@@ -12,6 +12,6 @@ type Options struct {
 	Fairlead string
 	// Duties of the profile, as in the configuration, in one line; empty for the defaults.
 	Duties string
-	// Out is told what is done.
+	// Out gets the progress, in lines.
 	Out io.Writer
 }

@@ -154,3 +154,35 @@ func (l Longhorn) seedRelease(ctx context.Context) error {
 	}
 	return nil
 }
+
+// UpgradeLonghorn makes Longhorn a later version: first the settings, as its manager does when it starts (InitSettings in
+// datastore/longhorn.go), then the CSI plugin. Controllers of the version before must have ended.
+func (s *Sandbox) UpgradeLonghorn(ctx context.Context, version string) error {
+	release, err := findRelease(version)
+	if err != nil {
+		return err
+	}
+	s.release = release
+	l := s.Longhorn()
+	if err := l.inheritNetwork(ctx); err != nil {
+		return err
+	}
+	if err := l.seedRelease(ctx); err != nil {
+		return err
+	}
+	return l.DeployPlugin(ctx)
+}
+
+// inheritNetwork follows syncSettingEndpointNetworkForRWXVolume in datastore/longhorn.go of v1.11.1.
+func (l Longhorn) inheritNetwork(ctx context.Context) error {
+	values, err := l.currentSettings(ctx)
+	if err != nil {
+		return err
+	}
+	if _, there := values[rwxEndpointNetwork]; there || !l.release.endpointNetwork || values[rwxOnStorage] != "true" {
+		return nil
+	}
+	setting := l.object("Setting", rwxEndpointNetwork)
+	setting.Object["value"] = values[storageNetwork]
+	return l.create(ctx, setting)
+}

@@ -90,7 +90,7 @@ func (l Longhorn) followOnce(ctx context.Context, list client.ObjectList, names 
 	}
 }
 
-// syncEndpoints tries until nobody else has written meanwhile.
+// syncEndpoints tries until no other write came between.
 func (l Longhorn) syncEndpoints(ctx context.Context, name string) {
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error { return l.syncEndpointsOnce(ctx, name) })
 	if err != nil && ctx.Err() == nil {

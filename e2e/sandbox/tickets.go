@@ -55,7 +55,7 @@ func (l Longhorn) patchTickets(ctx context.Context, volume string, tickets map[s
 	return l.patchSpec(ctx, l.object("VolumeAttachment", volume), map[string]any{"attachmentTickets": tickets})
 }
 
-// hasTickets: somebody asks for the volume, attached or not.
+// hasTickets: the volume is asked for, attached or not.
 func hasTickets(attachment *unstructured.Unstructured) bool {
 	tickets, _, _ := unstructured.NestedMap(attachment.Object, "spec", "attachmentTickets")
 	return len(tickets) > 0
