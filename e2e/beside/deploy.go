@@ -20,17 +20,16 @@ func (c *Cluster) DeployDriver(ctx context.Context) error {
 	return c.WaitClients(ctx)
 }
 
-// waitUsable waits until Longhorn could attach a volume on the manager's node. The other
-// nodes have no manager, so the engine image counts as deploying for ever.
+// waitUsable waits until Longhorn could attach a volume on the manager's node.
 func (c *Cluster) waitUsable(ctx context.Context) error {
-	const template = `jsonpath={range .items[*]}{.kind}={.status.currentState}` +
-		`{.status.conditions[?(@.type=="Ready")].status}{.status.diskStatus.*.conditions[?(@.type=="Schedulable")].status}{.status.nodeDeploymentMap.node-1} {end}`
+	const template = `jsonpath={range .items[*]}{.kind}={.status.currentState}{.status.state}` +
+		`{.status.conditions[?(@.type=="Ready")].status}{.status.diskStatus.*.conditions[?(@.type=="Schedulable")].status} {end}`
 	return c.Eventually(ctx, "Longhorn to be usable", startTimeout, func() error {
 		out, err := c.Kubectl(ctx, "", "-n", Namespace, "get", "nodes.longhorn.io,instancemanagers.longhorn.io,engineimages.longhorn.io", "-o", template)
 		if err != nil {
 			return err
 		}
-		for _, want := range []string{"Node=TrueTrue", "InstanceManager=running", "EngineImage=true"} {
+		for _, want := range []string{"Node=TrueTrue", "InstanceManager=running", "EngineImage=deployed"} {
 			if !strings.Contains(out, want) {
 				return fmt.Errorf("%s is missing in: %s", want, out)
 			}

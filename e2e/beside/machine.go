@@ -11,8 +11,10 @@ const Version = "v1.7.2"
 
 const (
 	engineImage = "longhornio/longhorn-engine:" + Version
-	// engineFolder is where longhorn-manager looks for the engine's program.
-	engineFolder = "/engine-binaries/longhornio-longhorn-engine-" + Version
+	// engineFolder is where longhorn-manager runs the engine's program, and nodeEngineFolder where it
+	// looks whether the node has it.
+	engineFolder     = "/engine-binaries/longhornio-longhorn-engine-" + Version
+	nodeEngineFolder = "/var/lib/longhorn" + engineFolder
 )
 
 // Addresses of Longhorn's Services, as longhorn.yaml has them.
@@ -34,6 +36,7 @@ func Machine() machine.Spec {
 			{Path: "/var/lib/longhorn/README", Text: "the default disk of a simulated Longhorn\n"},
 			{Path: socketFolder + "/README", Text: "where the CSI driver listens\n"},
 			{Path: engineFolder + "/longhorn", Program: true, Text: engineProgram},
+			{Path: nodeEngineFolder + "/longhorn", Program: true, Text: engineProgram},
 		},
 		Binds:    map[string]string{"/host/proc": "/proc"},
 		Programs: []machine.File{{Path: "iscsiadm", Text: "#!/bin/sh\necho iscsiadm version 2.1.8\n"}},
