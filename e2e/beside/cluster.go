@@ -22,7 +22,7 @@ type Cluster struct {
 	*sandbox.Sandbox
 	Manager *Manager
 
-	kept       []*kept
+	ends       []func() // what Stop does first
 	binaries   string
 	kubeconfig string
 	logs       string
@@ -48,8 +48,8 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 
 // Stop ends everything.
 func (c *Cluster) Stop() error {
-	for _, k := range c.kept {
-		k.release()
+	for _, end := range c.ends {
+		end()
 	}
 	if c.Manager != nil {
 		_ = c.Manager.backend.Close()

@@ -36,7 +36,7 @@ func (c *Cluster) keep(ctx context.Context, name, program string, args, env []st
 		return nil, err
 	}
 	k.process = process
-	c.kept = append(c.kept, k)
+	c.ends = append(c.ends, k.release)
 	go k.run(running)
 	return k, nil
 }

@@ -105,6 +105,7 @@ func (s scene) clear() {
 	s.must(s.Client.List(s.ctx, &volumes, client.InNamespace(Namespace)))
 	for _, volume := range volumes.Items {
 		s.must(s.WaitVolume(s.ctx, volume.Name, "detached"))
+		s.must(s.waitAttachment(volume.Name, false))
 		s.must(s.DeleteVolume(s.ctx, volume.Name))
 	}
 	s.must(s.Set(s.ctx, StorageNetworkForRWX, "false"))
@@ -171,12 +172,14 @@ func (s scene) waitPhase(phase string) {
 	}))
 }
 
-// volume creates one, and has a workload use it.
+// volume creates one, and has a workload use it. It waits for Kubernetes too: what Kubernetes
+// is not done attaching, it may keep attached for minutes.
 func (s scene) volume(name, accessMode string) {
 	s.Helper()
 	s.must(s.CreateVolume(s.ctx, name, accessMode))
 	s.must(s.Use(s.ctx, name))
 	s.must(s.WaitVolume(s.ctx, name, "attached"))
+	s.must(s.waitAttachment(name, true))
 }
 
 // release ends the workload and waits until the volume is detached.
@@ -184,6 +187,7 @@ func (s scene) release(name string) {
 	s.Helper()
 	s.must(s.Unuse(s.ctx, name))
 	s.must(s.WaitVolume(s.ctx, name, "detached"))
+	s.must(s.waitAttachment(name, false))
 }
 
 func (s scene) set(name, value string) {

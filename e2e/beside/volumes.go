@@ -2,10 +2,11 @@ package beside
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"net/http"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/cluster/longhorn"
@@ -37,17 +38,21 @@ func (c *Cluster) CreateVolume(ctx context.Context, name, accessMode string) err
 	return c.waitText(ctx, name, "Volume", name, "status", "kubernetesStatus", "pvName")
 }
 
-// DeleteVolume has Longhorn delete a volume, and waits until it is gone.
+// DeleteVolume has Longhorn delete a volume, and waits until it is gone, and its
+// PersistentVolume with it: the attacher keeps that until nothing of the volume is attached.
 func (c *Cluster) DeleteVolume(ctx context.Context, volume string) error {
 	if err := c.Manager.call(ctx, http.MethodDelete, "volumes/"+volume, nil, nil); err != nil {
 		return err
 	}
 	return c.Eventually(ctx, "volume "+volume+" to be deleted", attachTimeout, func() error {
-		err := c.Client.Get(ctx, key(volume), &longhorn.Volume{})
-		if err == nil {
-			return errors.New("it is there")
+		for _, o := range []client.Object{&longhorn.Volume{}, &corev1.PersistentVolume{}} {
+			if err := c.Client.Get(ctx, key(volume), o); err == nil {
+				return fmt.Errorf("%T %s is there", o, volume)
+			} else if client.IgnoreNotFound(err) != nil {
+				return err
+			}
 		}
-		return client.IgnoreNotFound(err)
+		return nil
 	})
 }
 
