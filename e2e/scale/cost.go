@@ -7,6 +7,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
 	"github.com/fairlead-io/fairlead/webhook"
@@ -17,13 +18,15 @@ type cost struct {
 	// peak of its resident memory since its start, and what it was before the
 	// restarts, in MiB.
 	peak, before float64
+	// cpu is the CPU time that the process has used.
+	cpu time.Duration
 	// requests to the API server, by verb and resource.
 	requests map[string]int
 }
 
 // since takes away the requests that were made before.
 func (c cost) since(earlier cost) cost {
-	result := cost{peak: c.peak, before: earlier.before, requests: maps.Clone(c.requests)}
+	result := cost{peak: c.peak, before: earlier.before, cpu: c.cpu - earlier.cpu, requests: maps.Clone(c.requests)}
 	for kind, n := range earlier.requests {
 		if result.requests[kind] -= n; result.requests[kind] == 0 {
 			delete(result.requests, kind)
@@ -64,6 +67,13 @@ func (s *scenario) cost() (cost, error) {
 	if result.before, err = memory(string(status), "VmRSS"); err != nil {
 		return cost{}, err
 	}
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", controller.Pid()))
+	if err != nil {
+		return cost{}, fmt.Errorf("reading the CPU time of the controller: %w", err)
+	}
+	if result.cpu, err = cpuTime(string(stat)); err != nil {
+		return cost{}, err
+	}
 	requests, err := s.ReadAudit()
 	if err != nil {
 		return cost{}, err
@@ -89,4 +99,25 @@ func memory(status, name string) (float64, error) {
 		}
 	}
 	return 0, fmt.Errorf("reading the memory of the controller: there is no %s; this needs Linux", name)
+}
+
+// tick is the unit of times in /proc (USER_HZ in Linux's user interface).
+const tick = 10 * time.Millisecond
+
+// cpuTime adds user and system time in /proc/<pid>/stat (fields 14 and 15 in proc(5)).
+func cpuTime(stat string) (time.Duration, error) {
+	// Field 2, the program's name, may have spaces and ends with the last ")".
+	fields := strings.Fields(stat[strings.LastIndex(stat, ")")+1:])
+	if len(fields) < 13 {
+		return 0, errors.New("reading the CPU time of the controller: /proc has too few fields")
+	}
+	total := time.Duration(0)
+	for _, field := range fields[11:13] {
+		ticks, err := strconv.ParseInt(field, 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("reading the CPU time of the controller: %w", err)
+		}
+		total += time.Duration(ticks) * tick
+	}
+	return total, nil
 }

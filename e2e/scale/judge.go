@@ -40,6 +40,9 @@ type verdict struct {
 	// evictions are those that were due: a CSI plugin pod on the node of the pod
 	// began after it did, and before it was evicted.
 	evictions int
+	// seconds from the first eviction to the last, both included, and how many
+	// evictions there were in the busiest ten seconds.
+	seconds, busiest int
 	// undue were evicted though no CSI plugin pod took their mount away.
 	undue []string
 	// others ended in another way than by the Eviction API.
@@ -63,7 +66,7 @@ func judge(workloads, clients []life) verdict {
 		}
 	}
 	v := verdict{restarts: map[int]int{}}
-	times := map[string]int{}
+	times, bySecond := map[string]int{}, map[int64]int{}
 	for _, w := range workloads {
 		if w.began.IsZero() {
 			continue // it never had a mount
@@ -83,6 +86,7 @@ func judge(workloads, clients []life) verdict {
 			v.undue = append(v.undue, w.String())
 		default:
 			v.evictions++
+			bySecond[w.ended.Unix()]++
 		}
 		if !w.ended.IsZero() {
 			times[w.pod]++
@@ -91,7 +95,27 @@ func judge(workloads, clients []life) verdict {
 	for _, n := range times {
 		v.restarts[n]++
 	}
+	v.seconds, v.busiest = pace(bySecond)
 	return v
+}
+
+// pace is how many seconds the evictions took, and the most in ten of them.
+func pace(bySecond map[int64]int) (seconds, busiest int) {
+	if len(bySecond) == 0 {
+		return 0, 0
+	}
+	at := slices.Sorted(maps.Keys(bySecond))
+	for from := range at {
+		n := 0
+		for _, second := range at[from:] {
+			if second >= at[from]+10 {
+				break
+			}
+			n += bySecond[second]
+		}
+		busiest = max(busiest, n)
+	}
+	return int(at[len(at)-1]-at[0]) + 1, busiest
 }
 
 func (v verdict) String() string {

@@ -18,10 +18,15 @@ import (
 
 func main() {
 	sizes := flag.String("nodes", "50,500", "how many `nodes` there are, in each run; two volumes and ten workload pods for each")
+	pprof := flag.String("pprof", "", "`address` at which the controller serves /debug/pprof")
 	flag.Parse()
+	var args []string
+	if *pprof != "" {
+		args = append(args, "--pprof-listen="+*pprof)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	err := run(ctx, *sizes)
+	err := run(ctx, *sizes, args)
 	if ctx.Err() != nil {
 		fmt.Fprintln(os.Stderr, "\ninterrupted; everything that was started has ended")
 		os.Exit(130)
@@ -32,7 +37,7 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, sizes string) error {
+func run(ctx context.Context, sizes string, args []string) error {
 	binary := os.Getenv("FAIRLEAD_BINARY")
 	if binary == "" {
 		return errors.New("FAIRLEAD_BINARY does not say which binary to run; use make bench-scale")
@@ -48,7 +53,7 @@ func run(ctx context.Context, sizes string) error {
 	var results []result
 	var problems []error
 	for _, s := range all {
-		r, err := runScenario(ctx, binary, s)
+		r, err := runScenario(ctx, binary, s, args...)
 		if err != nil {
 			return fmt.Errorf("at %s: %w", s, err)
 		}

@@ -13,6 +13,11 @@ import (
 	"github.com/fairlead-io/fairlead/storage"
 )
 
+// groupTime is how long a group of CSI plugin pods takes at least, as real ones do
+// that end, are created and register with the kubelet. Faster, a small cluster
+// would have more workloads restarted in a minute than the controller's brake lets pass.
+const groupTime = 4 * time.Second
+
 // restartClients deletes all CSI plugin pods, a few at a time, and goes on when
 // those nodes have another that is Ready. It does not wait for the workloads:
 // an upgrade of the plugin wouldn't either.
@@ -40,7 +45,7 @@ func (s *scenario) restartClients(ctx context.Context) (err error) {
 	batch := max(1, s.size.nodes*maxUnavailable/100)
 	nodes := s.State.Nodes
 	for from := 0; from < len(nodes); from += batch {
-		group := nodes[from:min(from+batch, len(nodes))]
+		group, began := nodes[from:min(from+batch, len(nodes))], time.Now()
 		var problems []error
 		for _, node := range group {
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: storage.Longhorn().Namespace, Name: pods[node]}}
@@ -51,7 +56,7 @@ func (s *scenario) restartClients(ctx context.Context) (err error) {
 		}
 		err := s.report.until(ctx, func() (string, bool, error) {
 			ready := s.readyAgain(group, pods)
-			return fmt.Sprintf("%d of %d nodes", from+ready, len(nodes)), ready == len(group), nil
+			return fmt.Sprintf("%d of %d nodes", from+ready, len(nodes)), ready == len(group) && time.Since(began) > groupTime, nil
 		})
 		if err != nil {
 			return err

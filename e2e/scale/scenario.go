@@ -30,7 +30,8 @@ type result struct {
 	size    size
 	phases  []phase
 	verdict verdict
-	cost    cost
+	// atRest is what the controller had cost before the restarts, and cost what it cost since.
+	atRest, cost cost
 }
 
 // phase of a run, and how long it took.
@@ -42,7 +43,9 @@ type phase struct {
 // scenario is one run under way.
 type scenario struct {
 	*sandbox.Sandbox
-	size   size
+	size size
+	// args are added to those of the controller.
+	args   []string
 	report *reporter
 	follow *follower
 	phases []phase
@@ -61,7 +64,7 @@ func (s *scenario) phase(what string, do func() error) error {
 	return nil
 }
 
-func runScenario(ctx context.Context, binary string, size size) (r result, err error) {
+func runScenario(ctx context.Context, binary string, size size, args ...string) (r result, err error) {
 	dir, err := os.MkdirTemp("", "fairlead-scale-")
 	if err != nil {
 		return result{}, fmt.Errorf("making a folder: %w", err)
@@ -73,9 +76,9 @@ func runScenario(ctx context.Context, binary string, size size) (r result, err e
 			fmt.Fprintf(os.Stderr, "what was written is left in %s\n", dir)
 		}
 	}()
-	s := &scenario{size: size, report: newReporter(os.Stdout, fmt.Sprintf("%d nodes", size.nodes))}
+	s := &scenario{args: args, size: size, report: newReporter(os.Stdout, fmt.Sprintf("%d nodes", size.nodes))}
 	err = s.phase("starting the control plane and its nodes", func() error {
-		s.Sandbox, err = sandbox.Start(ctx, sandbox.Options{Dir: dir, Nodes: size.nodes, Fairlead: binary, Audit: true, Out: os.Stdout})
+		s.Sandbox, err = sandbox.Start(ctx, sandbox.Options{Dir: dir, Nodes: size.nodes, Fairlead: binary, Audit: true, Out: os.Stdout, ControllerArgs: s.args})
 		return err
 	})
 	if err != nil {
@@ -116,5 +119,5 @@ func (s *scenario) play(ctx context.Context) (result, error) {
 		return result{}, err
 	}
 	s.report.say("%s", judged)
-	return result{size: s.size, phases: s.phases, verdict: judged, cost: total.since(s.atRest)}, nil
+	return result{size: s.size, phases: s.phases, verdict: judged, atRest: s.atRest, cost: total.since(s.atRest)}, nil
 }

@@ -46,7 +46,7 @@ func write(out io.Writer, results []result) error {
 	for _, r := range results {
 		fmt.Fprintf(out, "\n%s: %s", r.size, r.verdict)
 	}
-	_, err := fmt.Fprintf(out, "\n\nrequests are the controller's, from the first restart on; %d CPUs, %s, %s/%s\n",
+	_, err := fmt.Fprintf(out, "\n\nrequests and CPU time are the controller's, from the first restart on; %d CPUs, %s, %s/%s\n",
 		runtime.NumCPU(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	return err
 }
@@ -66,6 +66,10 @@ func rows(results []result) []row {
 		add(results[0].phases[i].what, "%.1f s", func(r result) float64 { return r.phases[i].took.Seconds() })
 	}
 	add("evictions", "%.0f", func(r result) float64 { return float64(r.verdict.evictions) })
+	add("evictions per second, from the first to the last", "%.1f", func(r result) float64 { return float64(r.verdict.evictions) / float64(max(1, r.verdict.seconds)) })
+	add("evictions per second, in the busiest ten seconds", "%.1f", func(r result) float64 { return float64(r.verdict.busiest) / 10 })
+	add("controller: CPU time before the restarts", "%.1f s", func(r result) float64 { return r.atRest.cpu.Seconds() })
+	add("controller: CPU time", "%.1f s", func(r result) float64 { return r.cost.cpu.Seconds() })
 	add("controller: memory before the restarts", "%.1f MiB", func(r result) float64 { return r.cost.before })
 	add("controller: most memory", "%.1f MiB", func(r result) float64 { return r.cost.peak })
 	add("controller: API requests", "%.0f", func(r result) float64 { return float64(r.cost.total()) })
