@@ -6,6 +6,7 @@
 // plugin pod is Ready with another network namespace than before, and evicts.
 //
 // The pods of a node are listed live, once for each namespace of its client and
-// while something is left to do there; nothing of them is cached. Pods that are
-// not on that first list were mounted by the client that is there now.
+// while something is left to do there; they are not cached. Pods that are not on
+// that first list were mounted by the client that is there now. Pods that only wait
+// for their turn are evicted as they were listed, or listed again if they have changed.
 package workloads

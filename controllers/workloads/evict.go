@@ -24,17 +24,17 @@ const (
 	leavingFor = time.Minute
 	// pace is how soon it is tried again where others on the node come first.
 	pace = 5 * time.Second
+	// changedRetry is how soon the pods of a node are listed again when one has changed.
+	changedRetry = time.Second
 	// budgetRetry is how soon it is tried again where a disruption budget is used up.
 	budgetRetry = 10 * time.Second
 )
 
-// evict asks the API server to evict the pod. It returns when to try again where
-// it is not the pod's turn, or its disruption budget is used up.
-func (r *Reconciler) evict(ctx context.Context, n *node, pod *corev1.Pod, w storage.Workload, v storage.Verdict, policy storage.Restarts) (evicted bool, after time.Duration, _ error) {
+// evict asks the API server to evict the pod, whose turn it is. It returns when to
+// list again where restarts are paused, the pod has changed since it was listed, or
+// its disruption budget is used up.
+func (r *Reconciler) evict(ctx context.Context, n *node, pod *corev1.Pod, w storage.Workload, v storage.Verdict, policy storage.Restarts, fresh bool) (evicted bool, after time.Duration, _ error) {
 	owner := types.UID(w.Owner.UID)
-	if wait := r.turns.take(owner, policy.Now); wait > 0 {
-		return false, wait, nil
-	}
 	allowed, err := r.brake.allows(policy.Now, r.MaxPercent, func() (int, error) { return r.workloads(ctx) })
 	if err == nil && !allowed {
 		err = r.pause(ctx)
@@ -43,10 +43,13 @@ func (r *Reconciler) evict(ctx context.Context, n *node, pod *corev1.Pod, w stor
 		r.turns.giveBack(owner)
 		return false, pace, err // that restarts are paused is an event
 	}
-	uid := pod.UID
+	precondition := &metav1.Preconditions{UID: &pod.UID}
+	if !fresh { // the pod was judged a while ago
+		precondition.ResourceVersion = &pod.ResourceVersion
+	}
 	err = r.Client.SubResource("eviction").Create(ctx, pod.DeepCopy(), &policyv1.Eviction{
 		ObjectMeta:    metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name},
-		DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}},
+		DeleteOptions: &metav1.DeleteOptions{Preconditions: precondition},
 	})
 	switch {
 	case err == nil:
@@ -61,6 +64,9 @@ func (r *Reconciler) evict(ctx context.Context, n *node, pod *corev1.Pod, w stor
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
 		r.brake.giveBack()
 		r.turns.giveBack(owner)
+		if !fresh && apierrors.IsConflict(err) {
+			return false, changedRetry, nil
+		}
 		return false, 0, nil // gone, or another pod by now
 	case apierrors.IsTooManyRequests(err):
 		r.brake.giveBack()

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -58,6 +59,13 @@ type node struct {
 	// candidates are the pods of the first list, by UID: only they can have been
 	// mounted by a client before.
 	candidates map[string]bool
+	// listed: the pods were listed, and are again at listDue if that is not zero.
+	listed  bool
+	listDue time.Time
+	// waiting are pods of that list that only wait for their turn.
+	waiting []corev1.Pod
+	// inFlight pods were terminating at that list, or were evicted since.
+	inFlight int
 	// told are the verdicts that an event was written for, by the pod's UID.
 	told map[string]string
 	// settled: nothing is left to do until something changes.
@@ -103,22 +111,40 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if n.settled {
 		return ctrl.Result{}, nil
 	}
-	pods, err := cluster.PodsOn(ctx, r.Live, request.Name)
+	after, err := r.look(ctx, request.Name, n, policy)
 	if err != nil {
-		return ctrl.Result{}, err
-	}
-	if n.candidates == nil {
-		n.candidates = map[string]bool{}
-		for i := range pods {
-			n.candidates[string(pods[i].UID)] = true
-		}
-	}
-	after, err := r.restart(ctx, request.Name, n, policy, pods)
-	if err != nil {
+		n.listed = false
 		return ctrl.Result{}, err
 	}
 	n.settled = after == 0
 	return ctrl.Result{RequeueAfter: after}, nil
+}
+
+// look at the pods that wait for their turn, or at all where a list is due.
+// It returns when to look again.
+func (r *Reconciler) look(ctx context.Context, name string, n *node, policy storage.Restarts) (time.Duration, error) {
+	pods, fresh := n.waiting, !n.listed || !n.listDue.IsZero() && !policy.Now.Before(n.listDue)
+	if fresh {
+		var err error
+		if pods, err = cluster.PodsOn(ctx, r.Live, name); err != nil {
+			return 0, err
+		}
+		if n.candidates == nil {
+			n.candidates = map[string]bool{}
+			for i := range pods {
+				n.candidates[string(pods[i].UID)] = true
+			}
+		}
+		n.listed, n.listDue, n.inFlight = true, time.Time{}, countInFlight(pods, policy.Now)
+	}
+	again, turn, err := r.restart(ctx, name, n, policy, pods, fresh)
+	if due := policy.Now.Add(again.at); again.at > 0 && (n.listDue.IsZero() || due.Before(n.listDue)) {
+		n.listDue = due
+	}
+	if !n.listDue.IsZero() {
+		turn.in(n.listDue.Sub(policy.Now))
+	}
+	return turn.at, err
 }
 
 // node is what is known of the node with this namespace of its client.
@@ -132,7 +158,7 @@ func (r *Reconciler) node(name string, c storage.Client, namespace storage.Netwo
 	}
 	_, requested := r.requested.LoadAndDelete(name)
 	if key := policyKey(policy); n.policy != key || requested {
-		n.policy, n.settled = key, false
+		n.policy, n.settled, n.listed = key, false, false
 	}
 	return n
 }
@@ -146,12 +172,11 @@ func (r *Reconciler) forget(name string) {
 	r.metrics.left(name, nil)
 }
 
-// restart evicts what is dead, as far as it is due, and returns when to look
-// again. What fails for one pod does not keep the others.
-func (r *Reconciler) restart(ctx context.Context, name string, n *node, policy storage.Restarts, pods []corev1.Pod) (time.Duration, error) {
-	var again soonest
+// restart evicts the pods with dead mounts whose turn it is. It returns when to
+// list again, and when the next turn is. An error of one pod does not stop the others.
+func (r *Reconciler) restart(ctx context.Context, name string, n *node, policy storage.Restarts, pods []corev1.Pod, fresh bool) (again, turn soonest, _ error) {
 	var problems []error
-	budget := perNode - countInFlight(pods, policy.Now)
+	var waiting []corev1.Pod
 	left := map[string]int{}
 	for i := range pods {
 		pod := &pods[i]
@@ -171,21 +196,29 @@ func (r *Reconciler) restart(ctx context.Context, name string, n *node, policy s
 			r.tell(n, pod, v)
 			left[v.Reason]++
 			again.in(leftDead)
-		case budget <= 0:
+		case n.inFlight >= perNode:
 			again.in(pace)
 		default:
-			evicted, after, err := r.evict(ctx, n, pod, w, v, policy)
+			if wait := r.turns.take(types.UID(w.Owner.UID), policy.Now); wait > 0 {
+				waiting = append(waiting, *pod)
+				turn.in(wait)
+				continue
+			}
+			evicted, after, err := r.evict(ctx, n, pod, w, v, policy, fresh)
 			if err != nil {
 				problems = append(problems, err)
 			}
 			if evicted {
-				budget--
+				n.inFlight++
 			}
 			again.in(after)
 		}
 	}
-	r.metrics.left(name, left)
-	return again.at, errors.Join(problems...)
+	n.waiting = waiting
+	if fresh {
+		r.metrics.left(name, left)
+	}
+	return again, turn, errors.Join(problems...)
 }
 
 // since is the namespace to judge a pod by: what came after the first list was

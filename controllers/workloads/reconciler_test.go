@@ -204,6 +204,52 @@ func TestPodsOfOneControllerAreRestartedInTurn(t *testing.T) {
 	}
 }
 
+// spread are controllers with a pod on each of two nodes.
+func spread(n int) func(*world) {
+	return func(w *world) {
+		stateful(2 * n)(w)
+		for i, s := range w.slots[n:] {
+			s.owner, s.node = w.slots[i].owner, "node-2"
+		}
+	}
+}
+
+func TestWaitingForATurnCostsNoRequest(t *testing.T) {
+	w := atRest(t, spread(5), using(50))
+	w.newSandbox("node-1")
+	w.newSandbox("node-2")
+	w.look()
+	w.mustLeave("s0-0", "s1-0", "s2-0", "s3-0", "s4-0")
+	before := w.requests
+	w.now = w.now.Add(turn / 2)
+	w.publish(w.clients["node-2"]) // an event of the node
+	w.look()
+	w.now = w.now.Add(turn / 2)
+	w.look()
+	if got := len(w.leavers()); got != 10 || w.requests-before != 5 {
+		t.Fatalf("%d pods are restarted, the last five with %d requests", got, w.requests-before)
+	}
+}
+
+func TestPodThatChangesWhileItWaitsIsJudgedAgain(t *testing.T) {
+	w := atRest(t, spread(2))
+	w.newSandbox("node-1")
+	w.newSandbox("node-2")
+	w.look()
+	w.mustLeave("s0-0", "s1-0")
+	s := w.slot("s2-0")
+	s.pod.optOut = true
+	w.publishWorkload(s.pod)
+	w.now = w.now.Add(turn)
+	w.look() // its eviction would be a failure
+	w.now = w.now.Add(changedRetry)
+	w.look()
+	w.mustLeave("s0-0", "s1-0", "s3-0")
+	if got := w.gauge("fairlead_dead_mounts", storage.ReasonLeftAlone); got != 1 {
+		t.Fatalf("%v dead mounts are known to be left alone", got)
+	}
+}
+
 // A pod that its disruption budget keeps does not take the turn of the others.
 func TestBlockedPodGivesItsTurnBack(t *testing.T) {
 	w := atRest(t, stateful(2), func(w *world) { w.slots[1].owner = w.slots[0].owner })

@@ -89,6 +89,7 @@ type clientPod struct {
 type workloadPod struct {
 	slot    *slot
 	uid     string
+	version string
 	left    time.Time // it terminates since
 	optOut  bool
 	created time.Time
@@ -474,13 +475,17 @@ func (w *world) evict(_ context.Context, _ client.Client, subresource string, o,
 		return apierrors.NewNotFound(corev1.Resource("pods"), o.GetName())
 	}
 	pod := w.slots[i].pod
-	uid := body.(*policyv1.Eviction).DeleteOptions.Preconditions.UID
+	precondition := body.(*policyv1.Eviction).DeleteOptions.Preconditions
+	uid := precondition.UID
 	if uid == nil {
 		w.Fatalf("%s is evicted, whoever it is", pod.slot.name)
 		return nil
 	}
 	if string(*uid) != pod.uid {
 		return apierrors.NewConflict(corev1.Resource("pods"), pod.slot.name, errors.New("the UID is another"))
+	}
+	if version := precondition.ResourceVersion; version != nil && *version != pod.version {
+		return apierrors.NewConflict(corev1.Resource("pods"), pod.slot.name, errors.New("the pod has changed"))
 	}
 	w.mayBeEvicted(pod)
 	switch {
@@ -941,7 +946,11 @@ func (w *world) workloadObject(p *workloadPod) *corev1.Pod {
 	return pod
 }
 
-func (w *world) publishWorkload(p *workloadPod) { w.put(w.workloadObject(p)) }
+func (w *world) publishWorkload(p *workloadPod) {
+	pod := w.workloadObject(p)
+	w.put(pod)
+	p.version = pod.ResourceVersion
+}
 
 func (w *world) vacate(s *slot) {
 	if s.pod != nil {
