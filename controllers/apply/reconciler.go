@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/cluster"
+	"github.com/fairlead-io/fairlead/controllers/gathering"
 	"github.com/fairlead-io/fairlead/settings"
 	"github.com/fairlead-io/fairlead/storage"
 )
@@ -42,8 +42,7 @@ type Reconciler struct {
 	Log    *slog.Logger
 
 	metrics *metrics
-	// lastLook is how long the last Reconcile took, in nanoseconds.
-	lastLook atomic.Int64
+	window  gathering.Window
 	// There is one worker: these need no lock.
 	attempts attempts
 	// wake is when to look again for what was told or not told, as time.Duration from this look; 0 is never.
@@ -63,7 +62,7 @@ type failure struct{ component, text string }
 
 // Reconcile does at most one piece of work.
 func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
-	defer func(started time.Time) { r.lastLook.Store(int64(time.Since(started))) }(time.Now())
+	defer r.window.Looked(time.Now())
 	r.wake = 0
 	if err := r.ensureSettings(ctx); err != nil {
 		return ctrl.Result{}, err

@@ -14,8 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -27,24 +25,12 @@ import (
 	"github.com/fairlead-io/fairlead/controllers/predicates"
 )
 
-// Events are gathered before they are looked at together: a plan looks at
-// everything, and what happens comes in bursts. In a large cluster, where a look takes
-// longer, they are gathered for longer, so that looking is no more than a part of the time.
 const (
-	leastGathering = 50 * time.Millisecond
-	mostGathering  = 400 * time.Millisecond
-	// gatheringShare is how much longer events are gathered than the last look took.
-	gatheringShare = 4
 	// Errors are tried again ever more seldom, up to mostBackoff: one may last, and
 	// what waits for its time beside it must not.
 	leastBackoff = 50 * time.Millisecond
 	mostBackoff  = 30 * time.Second
 )
-
-// gathering is how long events are gathered now.
-func (r *Reconciler) gathering() time.Duration {
-	return min(max(gatheringShare*time.Duration(r.lastLook.Load()), leastGathering), mostGathering)
-}
 
 // SetupWithManager registers the controller. Whatever may open a gate brings an
 // event: nothing waits for a resync.
@@ -54,7 +40,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		return fmt.Errorf("registering the metrics of settings: %w", err)
 	}
 	request := reconcile.Request{NamespacedName: cluster.RolloutKey(r.Profile)}
-	soon := gather(request, r.gathering)
+	soon := r.window.Handler(request)
 	here := predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetNamespace() == r.Profile.Namespace })
 	driver := predicate.NewPredicateFuncs(func(o client.Object) bool {
 		va, ok := o.(*storagev1.VolumeAttachment)
@@ -70,7 +56,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	} {
 		b = b.Watches(kind, soon, builder.WithPredicates(here, predicates.Changed()))
 	}
-	b = b.Watches(&storagev1.VolumeAttachment{}, soon, builder.WithPredicates(driver)).
+	b = b.Watches(&storagev1.VolumeAttachment{}, soon, builder.WithPredicates(driver, predicates.Changed())).
 		Watches(&corev1.Node{}, soon, builder.WithPredicates(predicates.NodeChanged(cluster.NodeChanged))).
 		Watches(&schedulingv1.PriorityClass{}, soon)
 	// Once at the start, also where there is no object yet that could bring an event.
@@ -82,22 +68,4 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		return fmt.Errorf("setting up the controller of settings: %w", err)
 	}
 	return nil
-}
-
-// gather asks for one look at everything after a burst of events has begun.
-func gather(request reconcile.Request, gathering func() time.Duration) handler.EventHandler {
-	soon := func(queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-		queue.AddAfter(request, gathering())
-	}
-	return handler.Funcs{
-		CreateFunc: func(_ context.Context, _ event.CreateEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			soon(queue)
-		},
-		UpdateFunc: func(_ context.Context, _ event.UpdateEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			soon(queue)
-		},
-		DeleteFunc: func(_ context.Context, _ event.DeleteEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			soon(queue)
-		},
-	}
 }

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/cluster"
+	"github.com/fairlead-io/fairlead/controllers/gathering"
 	"github.com/fairlead-io/fairlead/settings"
 	"github.com/fairlead-io/fairlead/storage"
 )
@@ -37,6 +38,7 @@ type Reconciler struct {
 	Log    *slog.Logger
 
 	restarts *prometheus.CounterVec
+	window   gathering.Window
 	// watchNetworks has events of networks wake the controller. The function is called once, when the kind is
 	// known to be installed: the controller would not start without the kind.
 	watchNetworks func() error
@@ -44,6 +46,7 @@ type Reconciler struct {
 
 // Reconcile takes at most one step.
 func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
+	defer r.window.Looked(time.Now())
 	if err := r.ensureRecord(ctx); err != nil {
 		return ctrl.Result{}, err
 	}

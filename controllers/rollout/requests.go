@@ -54,7 +54,7 @@ func (r *Reconciler) requestOf(ctx context.Context, volume string) (storage.Requ
 
 // watchRequests brings an event for whatever may change what volumes ask for. A
 // cluster has many claims and PersistentVolumes; few events of them say anything new.
-func (r *Reconciler) watchRequests(b *builder.Builder, one handler.EventHandler) *builder.Builder {
+func (r *Reconciler) watchRequests(b *builder.Builder, soon handler.EventHandler) *builder.Builder {
 	driver := predicate.NewPredicateFuncs(func(o client.Object) bool {
 		switch o := o.(type) {
 		case *corev1.PersistentVolume:
@@ -67,9 +67,9 @@ func (r *Reconciler) watchRequests(b *builder.Builder, one handler.EventHandler)
 	// In the cache an object has no other annotations.
 	asks := predicates.AnnotationsChanged(storage.AsksForNetwork)
 	return b.
-		WatchesMetadata(&corev1.PersistentVolumeClaim{}, one, builder.WithPredicates(asks)).
-		Watches(&corev1.PersistentVolume{}, one, builder.WithPredicates(driver, predicate.Or[client.Object](asks, bindingChanged()))).
-		Watches(&storagev1.StorageClass{}, one, builder.WithPredicates(driver, asks))
+		WatchesMetadata(&corev1.PersistentVolumeClaim{}, soon, builder.WithPredicates(asks)).
+		Watches(&corev1.PersistentVolume{}, soon, builder.WithPredicates(driver, predicate.Or[client.Object](asks, bindingChanged()))).
+		Watches(&storagev1.StorageClass{}, soon, builder.WithPredicates(driver, asks))
 }
 
 // bindingChanged passes PersistentVolumes that come, go or change their claim:

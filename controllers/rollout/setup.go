@@ -12,7 +12,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -21,6 +20,7 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/cluster"
 	"github.com/fairlead-io/fairlead/cluster/longhorn"
+	"github.com/fairlead-io/fairlead/controllers/predicates"
 	"github.com/fairlead-io/fairlead/controllers/restarts"
 )
 
@@ -32,9 +32,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		return err
 	}
 	request := reconcile.Request{NamespacedName: cluster.RolloutKey(r.Profile)}
-	one := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
-		return []reconcile.Request{request}
-	})
+	soon := r.window.Handler(request)
 	here := predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetNamespace() == r.Profile.Namespace })
 	driver := predicate.NewPredicateFuncs(func(o client.Object) bool {
 		va, ok := o.(*storagev1.VolumeAttachment)
@@ -45,15 +43,15 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		&v1alpha1.NetworkRollout{}, &longhorn.Volume{},
 		&appsv1.DaemonSet{}, &corev1.Pod{}, &corev1.Service{},
 	} {
-		b = b.Watches(kind, one, builder.WithPredicates(here))
+		b = b.Watches(kind, soon, builder.WithPredicates(here, predicates.Changed()))
 	}
 	for _, kind := range []client.Object{&v1alpha1.Setting{}, &longhorn.Setting{}} {
 		// Their values; what is reported in them is not read.
-		b = b.Watches(kind, one, builder.WithPredicates(here, predicate.GenerationChangedPredicate{}))
+		b = b.Watches(kind, soon, builder.WithPredicates(here, predicate.GenerationChangedPredicate{}))
 	}
-	b = b.Watches(&storagev1.VolumeAttachment{}, one, builder.WithPredicates(driver))
+	b = b.Watches(&storagev1.VolumeAttachment{}, soon, builder.WithPredicates(driver, predicates.Changed()))
 	if r.VolumeNetworks {
-		b = r.watchRequests(b, one)
+		b = r.watchRequests(b, soon)
 	}
 	// Once at the start, also where there is no object yet that could bring an event.
 	b = b.WatchesRawSource(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
@@ -67,7 +65,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	r.watchNetworks = func() error {
 		var network metav1.PartialObjectMetadata
 		network.SetGroupVersionKind(cluster.NetworkKind)
-		return c.Watch(source.Kind(mgr.GetCache(), client.Object(&network), one, comesOrGoes()))
+		return c.Watch(source.Kind(mgr.GetCache(), client.Object(&network), soon, comesOrGoes()))
 	}
 	return nil
 }

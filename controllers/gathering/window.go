@@ -1,0 +1,53 @@
+// Package gathering lets a controller that looks at everything do so once for a
+// burst of events.
+package gathering
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// A look takes longer in a large cluster: then events are gathered for longer, so
+// that looking takes at most a tenth of the time.
+const (
+	least = 50 * time.Millisecond
+	most  = time.Second
+	share = 9
+)
+
+// Window is how long events are gathered.
+type Window struct {
+	// lastLook is how long the last look took, in nanoseconds.
+	lastLook atomic.Int64
+}
+
+// Looked notes how long a look took that began then.
+func (w *Window) Looked(began time.Time) { w.lastLook.Store(int64(time.Since(began))) }
+
+func (w *Window) length() time.Duration {
+	return min(max(share*time.Duration(w.lastLook.Load()), least), most)
+}
+
+// Handler asks for one look at the end of the window that the first event begins.
+func (w *Window) Handler(request reconcile.Request) handler.EventHandler {
+	soon := func(queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		queue.AddAfter(request, w.length())
+	}
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, _ event.CreateEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			soon(queue)
+		},
+		UpdateFunc: func(_ context.Context, _ event.UpdateEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			soon(queue)
+		},
+		DeleteFunc: func(_ context.Context, _ event.DeleteEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			soon(queue)
+		},
+	}
+}
