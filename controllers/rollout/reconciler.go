@@ -39,6 +39,8 @@ type Reconciler struct {
 
 	restarts *prometheus.CounterVec
 	window   gathering.Window
+	// reported is when the status was last written.
+	reported time.Time
 	// watchNetworks has events of networks wake the controller. The function is called once, when the kind is
 	// known to be installed: the controller would not start without the kind.
 	watchNetworks func() error
@@ -62,27 +64,29 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	}
 	facts, err := r.gather(ctx, r.Cached, record)
 	if err != nil {
-		return ctrl.Result{}, r.orReportInvalid(ctx, err)
+		return r.orReportInvalid(ctx, err)
 	}
 	if !r.Applies {
-		return ctrl.Result{}, r.follow(ctx, facts)
+		return r.follow(ctx, facts)
 	}
 	step := settings.Next(facts)
 	if step.Action != settings.Nothing {
 		if facts, step, err = r.stepLive(ctx); err != nil {
-			return ctrl.Result{}, r.orReportInvalid(ctx, err)
+			return r.orReportInvalid(ctx, err)
 		}
 	}
 	switch step.Action {
 	case settings.RecordClients, settings.RecordServers, settings.RecordVolumeClients, settings.RecordVolumeServers:
 		return ctrl.Result{}, nil // the new record is an event, and is reported then
 	}
-	if err := r.reportRollout(ctx, facts, step); apierrors.IsConflict(err) {
+	after, err := r.reportRollout(ctx, facts, step)
+	if apierrors.IsConflict(err) {
 		return ctrl.Result{}, nil // the cache is behind; what it has yet to see is an event
-	} else if err != nil {
-		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: step.After}, nil
+	if step.After > 0 && (after == 0 || step.After < after) {
+		after = step.After
+	}
+	return ctrl.Result{RequeueAfter: after}, err
 }
 
 // resumeReplacing ends what was begun with a Service before a crash or a
@@ -142,16 +146,17 @@ func (r *Reconciler) stepLive(ctx context.Context) (settings.Rollout, settings.S
 }
 
 // orReportInvalid reports a value that can't be read as such, and passes any other error on.
-func (r *Reconciler) orReportInvalid(ctx context.Context, err error) error {
+func (r *Reconciler) orReportInvalid(ctx context.Context, err error) (ctrl.Result, error) {
 	if !errors.Is(err, settings.ErrInvalidValue) {
-		return err
+		return ctrl.Result{}, err
 	}
 	record, recordErr := r.Cached.Record(ctx)
 	if recordErr != nil {
-		return recordErr
+		return ctrl.Result{}, recordErr
 	}
 	step := settings.Step{Phase: settings.PhaseInvalid, Message: fmt.Sprintf("nothing is applied until this is corrected: %v", err)}
-	return r.reportRollout(ctx, settings.Rollout{Record: record}, step)
+	after, err := r.reportRollout(ctx, settings.Rollout{Record: record}, step)
+	return ctrl.Result{RequeueAfter: after}, err
 }
 
 // now is the time as the API stores it, to the microsecond.

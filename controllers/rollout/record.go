@@ -7,6 +7,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/cluster"
@@ -51,9 +52,9 @@ func (r *Reconciler) adopt(ctx context.Context) error {
 }
 
 // follow keeps the record in step with what the storage system does by itself.
-func (r *Reconciler) follow(ctx context.Context, facts settings.Rollout) error {
+func (r *Reconciler) follow(ctx context.Context, facts settings.Rollout) (ctrl.Result, error) {
 	if observed := settings.Observe(facts); observed.Clients != facts.Record.Clients || observed.Servers != facts.Record.Servers {
-		return r.writeRecord(ctx, func(status *v1alpha1.NetworkRolloutStatus) error {
+		return ctrl.Result{}, r.writeRecord(ctx, func(status *v1alpha1.NetworkRolloutStatus) error {
 			status.Clients.Network, status.Servers.Network = observed.Clients.String(), observed.Servers.String()
 			since := metav1.NewMicroTime(r.now())
 			status.Servers.Since = &since
@@ -64,7 +65,8 @@ func (r *Reconciler) follow(ctx context.Context, facts settings.Rollout) error {
 	if facts.Record.Clients == facts.Desired && facts.Record.Servers == facts.Desired {
 		step.Applied, step.Phase, step.Message = true, settings.PhaseApplied, "applied by the storage system"
 	}
-	return r.reportRollout(ctx, facts, step)
+	after, err := r.reportRollout(ctx, facts, step)
+	return ctrl.Result{RequeueAfter: after}, err
 }
 
 // recordStep writes one half of the record, if it is still the one decided upon.

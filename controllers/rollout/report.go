@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 
@@ -12,11 +13,16 @@ import (
 	"github.com/fairlead-io/fairlead/settings"
 )
 
+// progressEvery is how often progress within a phase is written: a roll-out has a
+// piece of it for each node.
+const progressEvery = 2 * time.Second
+
 // reportRollout tells the step in the record; package apply tells it in the settings.
-func (r *Reconciler) reportRollout(ctx context.Context, facts settings.Rollout, step settings.Step) error {
+// It returns when to report again what is not written yet.
+func (r *Reconciler) reportRollout(ctx context.Context, facts settings.Rollout, step settings.Step) (after time.Duration, _ error) {
 	rollout, err := r.Cached.RolloutObject(ctx)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	before := rollout.Status.DeepCopy()
 	rollout.Status.Desired = facts.Desired.String()
@@ -31,13 +37,18 @@ func (r *Reconciler) reportRollout(ctx context.Context, facts settings.Rollout, 
 	rollout.Status.Blockers = cluster.Blockers(slices.Concat(step.Blockers, step.Volumes.Blockers))
 	rollout.Status.OutOfLine = apiOutOfLine(settings.FindOutOfLine(facts))
 	if equality.Semantic.DeepEqual(before, &rollout.Status) {
-		return nil
+		return 0, nil
+	}
+	now := r.Clock.Now()
+	if left := r.reported.Add(progressEvery).Sub(now); left > 0 && rollout.Status.Phase == before.Phase && rollout.Status.Desired == before.Desired {
+		return left, nil
 	}
 	// An update, not a patch: written over a record that has moved on it would be a lie.
 	if err := r.Client.Status().Update(ctx, rollout); err != nil {
-		return fmt.Errorf("reporting in NetworkRollout %s: %w", rollout.Name, err)
+		return 0, fmt.Errorf("reporting in NetworkRollout %s: %w", rollout.Name, err)
 	}
-	return nil
+	r.reported = now
+	return 0, nil
 }
 
 func apiOutOfLine(found []settings.OutOfLine) []v1alpha1.OutOfLine {
