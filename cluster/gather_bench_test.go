@@ -42,6 +42,9 @@ func cachedReader(tb testing.TB, size apiserver.Size) *cluster.Reader {
 	if err != nil {
 		tb.Fatal(err)
 	}
+	if err := cluster.IndexNodes(tb.Context(), objects); err != nil {
+		tb.Fatal(err)
+	}
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- objects.Start(ctx) }()
@@ -71,6 +74,10 @@ func BenchmarkGather(b *testing.B) {
 		},
 		"requests": func() error {
 			_, err := reader.Requests(b.Context())
+			return err
+		},
+		"clients of a node": func() error {
+			_, err := reader.ClientsOn(b.Context(), "node-7")
 			return err
 		},
 		"facts": func() error {

@@ -19,37 +19,28 @@ const templateGenerationLabel = "pod-template-generation"
 
 // Clients gathers the client pods.
 func (r *Reader) Clients(ctx context.Context) ([]storage.Client, error) {
-	pods, err := r.clientPods(ctx)
-	if err != nil {
-		return nil, err
+	var clients []storage.Client
+	err := r.eachClientPod(ctx, func(pod *corev1.Pod) { clients = append(clients, r.clients.of(pod, r.clientOf)) })
+	if err == nil {
+		r.clients.keepOnly(len(clients), func(i int) string { return clients[i].UID })
 	}
-	clients := make([]storage.Client, 0, len(pods))
-	for i := range pods {
-		clients = append(clients, r.clients.of(&pods[i], r.clientOf))
-	}
-	r.clients.keepOnly(len(pods), func(i int) string { return string(pods[i].UID) })
-	return clients, nil
+	return clients, err
 }
 
 // ClientsOn gathers the client pods of one node.
 func (r *Reader) ClientsOn(ctx context.Context, node string) ([]storage.Client, error) {
-	pods, err := r.clientPods(ctx)
-	if err != nil {
-		return nil, err
-	}
 	var clients []storage.Client
-	for i := range pods {
-		if pods[i].Spec.NodeName == node {
-			clients = append(clients, r.clients.of(&pods[i], r.clientOf))
-		}
-	}
-	return clients, nil
+	err := r.eachClientPod(ctx, func(pod *corev1.Pod) { clients = append(clients, r.clients.of(pod, r.clientOf)) }, client.MatchingFields{nodeField: node})
+	return clients, err
 }
 
-// clientPods are those that the DaemonSet of the clients made.
-func (r *Reader) clientPods(ctx context.Context) ([]corev1.Pod, error) {
-	pods, err := r.pods(ctx, r.profile.ClientLabels)
-	return slices.DeleteFunc(pods, func(pod corev1.Pod) bool { return !r.profile.OwnsClient(controllerOf(&pod)) }), err
+// eachClientPod visits those that the DaemonSet of the clients made.
+func (r *Reader) eachClientPod(ctx context.Context, take func(*corev1.Pod), options ...client.ListOption) error {
+	return r.eachPod(ctx, r.profile.ClientLabels, func(pod *corev1.Pod) {
+		if r.profile.OwnsClient(controllerOf(pod)) {
+			take(pod)
+		}
+	}, options...)
 }
 
 func (r *Reader) clientOf(pod *corev1.Pod) storage.Client {
@@ -193,13 +184,13 @@ func (r *Reader) pods(ctx context.Context, labels map[string]string) ([]corev1.P
 }
 
 // eachPod visits them, of which there may be as many as volumes.
-func (r *Reader) eachPod(ctx context.Context, labels map[string]string, take func(*corev1.Pod)) error {
+func (r *Reader) eachPod(ctx context.Context, labels map[string]string, take func(*corev1.Pod), options ...client.ListOption) error {
 	running := func(pod *corev1.Pod) {
 		if !Ended(pod) {
 			take(pod)
 		}
 	}
-	if err := forEach(ctx, r.objects, &corev1.PodList{}, running, client.InNamespace(r.profile.Namespace), client.MatchingLabels(labels)); err != nil {
+	if err := forEach(ctx, r.objects, &corev1.PodList{}, running, append(options, client.InNamespace(r.profile.Namespace), client.MatchingLabels(labels))...); err != nil {
 		return fmt.Errorf("listing pods: %w", err)
 	}
 	return nil

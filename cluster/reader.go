@@ -135,7 +135,7 @@ func attachmentsOf(texts []string) ([]storage.Attachment, error) {
 func (r *Reader) Values(ctx context.Context) (own, system map[settings.Name]string, err error) {
 	own, system = map[settings.Name]string{}, map[settings.Name]string{}
 	var ours v1alpha1.SettingList
-	if err := r.objects.List(ctx, &ours, client.InNamespace(r.profile.Namespace)); err != nil && !meta.IsNoMatchError(err) {
+	if err := r.objects.List(ctx, &ours, client.InNamespace(r.profile.Namespace), client.UnsafeDisableDeepCopy); err != nil && !meta.IsNoMatchError(err) {
 		return nil, nil, fmt.Errorf("listing settings.fairlead.io: %w", err)
 	}
 	for i := range ours.Items {
@@ -144,7 +144,7 @@ func (r *Reader) Values(ctx context.Context) (own, system map[settings.Name]stri
 		}
 	}
 	var theirs longhorn.SettingList
-	if err := r.objects.List(ctx, &theirs, client.InNamespace(r.profile.Namespace)); err != nil && !meta.IsNoMatchError(err) {
+	if err := r.objects.List(ctx, &theirs, client.InNamespace(r.profile.Namespace), client.UnsafeDisableDeepCopy); err != nil && !meta.IsNoMatchError(err) {
 		return nil, nil, fmt.Errorf("listing settings.longhorn.io: %w", err)
 	}
 	for i := range theirs.Items {

@@ -8,7 +8,6 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/fairlead-io/fairlead/cluster/longhorn"
 	"github.com/fairlead-io/fairlead/storage"
@@ -16,11 +15,7 @@ import (
 
 func readerOver(t *testing.T, objects ...client.Object) *Reader {
 	t.Helper()
-	scheme, err := NewScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
+	c := indexed(t, objects...).Build()
 	return NewReader(storage.Longhorn(), c, c)
 }
 

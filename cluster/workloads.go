@@ -34,12 +34,30 @@ func IndexClaims(ctx context.Context, indexer client.FieldIndexer) error {
 	return nil
 }
 
+// nodeField finds the pods of a node, by the API server and by the controller's cache.
+const nodeField = "spec.nodeName"
+
+// IndexNodes makes ClientsOn work on a cache.
+func IndexNodes(ctx context.Context, indexer client.FieldIndexer) error {
+	err := indexer.IndexField(ctx, &corev1.Pod{}, nodeField, func(o client.Object) []string {
+		pod, ok := o.(*corev1.Pod)
+		if !ok || pod.Spec.NodeName == "" {
+			return nil
+		}
+		return []string{pod.Spec.NodeName}
+	})
+	if err != nil {
+		return fmt.Errorf("indexing pods by node: %w", err)
+	}
+	return nil
+}
+
 // PodsOn lists the pods of a node, of all namespaces, from the API server: they
 // are needed for a moment when a client restarted, and not worth a cache that
 // grows with the cluster.
 func PodsOn(ctx context.Context, live client.Reader, node string) ([]corev1.Pod, error) {
 	var list corev1.PodList
-	if err := live.List(ctx, &list, client.MatchingFields{"spec.nodeName": node}); err != nil {
+	if err := live.List(ctx, &list, client.MatchingFields{nodeField: node}); err != nil {
 		return nil, fmt.Errorf("listing the pods on %s: %w", node, err)
 	}
 	return slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return Ended(&pod) }), nil

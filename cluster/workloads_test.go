@@ -46,12 +46,10 @@ func indexed(t *testing.T, objects ...client.Object) *fake.ClientBuilder {
 		t.Fatal(err)
 	}
 	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...)
-	if err := IndexClaims(t.Context(), indexes{builder}); err != nil {
+	if err := errors.Join(IndexClaims(t.Context(), indexes{builder}), IndexNodes(t.Context(), indexes{builder})); err != nil {
 		t.Fatal(err)
 	}
-	return builder.WithIndex(&corev1.Pod{}, "spec.nodeName", func(o client.Object) []string {
-		return []string{o.(*corev1.Pod).Spec.NodeName}
-	})
+	return builder
 }
 
 // bound is a PersistentVolume of a claim in namespace default.

@@ -119,6 +119,11 @@ func (o *controllerOptions) run(ctx context.Context, log *slog.Logger) error {
 	if err := cluster.IndexClaims(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
+	if len(configuration.Profiles) > 0 { // else no pods are cached
+		if err := cluster.IndexNodes(ctx, mgr.GetFieldIndexer()); err != nil {
+			return err
+		}
+	}
 	for _, p := range configuration.Profiles {
 		if err := setupProfile(mgr, configuration, p, log.With("profile", p.Name)); err != nil {
 			return err

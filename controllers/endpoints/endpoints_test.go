@@ -29,6 +29,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/cluster"
@@ -649,5 +650,18 @@ func TestARecordIsLookedAtOnlyForServicesThatFollowIt(t *testing.T) {
 	}
 	if got := named("ns", ""); got != nil {
 		t.Fatalf("an object without the label: got %v", got)
+	}
+}
+
+func TestProgressOfTheRolloutLooksAtNoService(t *testing.T) {
+	was := &v1alpha1.NetworkRollout{}
+	was.Status.Recorded, was.Status.Clients.Network = true, "kube-system/one@lhnet1"
+	progress, moved := was.DeepCopy(), was.DeepCopy()
+	progress.Status.Clients.Updated, progress.Status.Message = 7, "7 of 9"
+	moved.Status.Clients.Network = ""
+	for is, want := range map[*v1alpha1.NetworkRollout]bool{progress: false, moved: true} {
+		if got := (clientsMoved{}).Update(event.UpdateEvent{ObjectOld: was, ObjectNew: is}); got != want {
+			t.Errorf("%+v: got %t", is.Status, got)
+		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -33,12 +34,21 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&discoveryv1.EndpointSlice{}, byLabel(discoveryv1.LabelServiceName), here).
 		//lint:ignore SA1019 for the readers of the deprecated API
 		Watches(&corev1.Endpoints{}, &handler.EnqueueRequestForObject{}, here).
-		Watches(&v1alpha1.NetworkRollout{}, handler.EnqueueRequestsFromMapFunc(r.unrecorded), here).
+		Watches(&v1alpha1.NetworkRollout{}, handler.EnqueueRequestsFromMapFunc(r.unrecorded), here, builder.WithPredicates(clientsMoved{})).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("setting up the endpoints controller: %w", err)
 	}
 	return nil
+}
+
+// clientsMoved passes records with another network of the clients.
+type clientsMoved struct{ predicate.Funcs }
+
+func (clientsMoved) Update(e event.UpdateEvent) bool {
+	before, ok := e.ObjectOld.(*v1alpha1.NetworkRollout)
+	after, is := e.ObjectNew.(*v1alpha1.NetworkRollout)
+	return ok && is && (before.Status.Recorded != after.Status.Recorded || before.Status.Clients.Network != after.Status.Clients.Network)
 }
 
 func named(namespace, name string) []reconcile.Request {

@@ -337,9 +337,8 @@ func (w *world) restart() {
 	indexed := func(tracker clienttesting.ObjectTracker) *fake.ClientBuilder {
 		builder := fake.NewClientBuilder().WithScheme(w.scheme).WithObjectTracker(tracker)
 		w.must(cluster.IndexClaims(context.Background(), indexes{builder}))
-		return builder.WithIndex(&corev1.Pod{}, "spec.nodeName", func(o client.Object) []string {
-			return []string{o.(*corev1.Pod).Spec.NodeName}
-		})
+		w.must(cluster.IndexNodes(context.Background(), indexes{builder}))
+		return builder
 	}
 	cache := indexed(w.cached).Build()
 	api := indexed(w.live).WithInterceptorFuncs(interceptor.Funcs{
