@@ -23,7 +23,7 @@ func TestProgressIsWrittenEveryTwoSeconds(t *testing.T) {
 	result, err := f.r.Reconcile(t.Context(), ctrl.Request{})
 	f.must(err)
 	if got := f.rollout().Status.Clients.Total; got != 1 || result.RequeueAfter != progressEvery {
-	t.Fatalf("%d clients are reported at once; the next look is in %s", got, result.RequeueAfter)
+		t.Fatalf("%d clients are reported at once; the next look is in %s", got, result.RequeueAfter)
 	}
 	f.r.Clock.(*clocktesting.FakePassiveClock).SetTime(noon.Add(progressEvery))
 	f.must(f.reconcile())
