@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -40,19 +41,23 @@ func NewLive(api client.Reader) *Live {
 	return &Live{Reader: api, turns: semaphore.NewWeighted(heavyAtOnce)}
 }
 
-// Streaming decodes Longhorn's objects, PersistentVolumes, claims and pods while they arrive.
+// Streaming decodes Longhorn's objects, and Kubernetes' own that are many, while they arrive.
 func (l *Live) Streaming(config *rest.Config, connection *http.Client, mapper meta.RESTMapper, scheme *runtime.Scheme) (*Live, error) {
 	codecs, parameters := serializer.NewCodecFactory(scheme), runtime.NewParameterCodec(scheme)
 	core, err := apiutil.RESTClientForGVK(corev1.SchemeGroupVersion.WithKind(storage.VolumeKind), false, false, config, codecs, connection)
 	if err != nil {
 		return nil, fmt.Errorf("building the client of Kubernetes' own kinds: %w", err)
 	}
+	attachments, err := apiutil.RESTClientForGVK(storagev1.SchemeGroupVersion.WithKind("VolumeAttachment"), false, false, config, codecs, connection)
+	if err != nil {
+		return nil, fmt.Errorf("building the client of storage.k8s.io: %w", err)
+	}
 	custom, err := apiutil.RESTClientForGVK(longhorn.GroupVersion.WithKind("Volume"), true, false, config, codecs, connection)
 	if err != nil {
 		return nil, fmt.Errorf("building the client of Longhorn's kinds: %w", err)
 	}
 	streaming := *l
-	streaming.streams = []streamed{&protoLists{core, parameters}, &jsonLists{custom, mapper, scheme, parameters}}
+	streaming.streams = []streamed{&protoLists{core, attachments, parameters}, &jsonLists{custom, mapper, scheme, parameters}}
 	return &streaming, nil
 }
 

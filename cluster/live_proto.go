@@ -11,6 +11,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
@@ -58,6 +59,18 @@ var (
 		}},
 		3: nil,
 	}}
+	// metadata without what nobody reads: generateName, grace period, owners, finalizers, managed fields
+	plainMetadata  = &fieldMask{dropped: []protowire.Number{2, 10, 13, 14, 17}}
+	keptAttachment = &fieldMask{fields: map[protowire.Number]*fieldMask{1: keptMetadata, 2: nil}}
+	keptService    = &fieldMask{fields: map[protowire.Number]*fieldMask{
+		1: plainMetadata,
+		2: {fields: map[protowire.Number]*fieldMask{2: nil, 3: nil, 4: nil}}, // spec: selector, clusterIP, type
+	}}
+	keptNode = &fieldMask{fields: map[protowire.Number]*fieldMask{
+		1: {fields: map[protowire.Number]*fieldMask{1: nil, 5: nil, 11: nil}}, // name, uid, labels
+		2: {fields: map[protowire.Number]*fieldMask{4: nil, 5: nil}},          // spec: unschedulable, taints
+		3: {fields: map[protowire.Number]*fieldMask{2: nil, 4: nil}},          // status: allocatable, conditions
+	}}
 	keptCSI = &fieldMask{fields: map[protowire.Number]*fieldMask{
 		1: nil, 2: nil, // driver, volumeHandle
 		5: {keys: []string{migratableAttribute, engineAttribute}},
@@ -69,12 +82,12 @@ const (
 	protobufMetadata = protobuf + ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 )
 
-// protoLists lists PersistentVolumes, pods, and the metadata of claims, of which a
-// cluster may have very many. Each object is cut down to the fields that are read
-// before anything is allocated for it.
+// protoLists lists Kubernetes' own kinds of which a cluster may have very many, of
+// claims the metadata. Each object is cut down to the fields that are read before
+// anything is allocated for it.
 type protoLists struct {
-	api        rest.Interface
-	parameters runtime.ParameterCodec
+	core, storage rest.Interface
+	parameters    runtime.ParameterCodec
 }
 
 // protoKind is how one kind is listed.
@@ -82,6 +95,8 @@ type protoKind struct {
 	resource, accept string
 	mask             *fieldMask
 	object           unmarshaler
+	// storage: the kind is of group storage.k8s.io.
+	storage bool
 }
 
 // unmarshaler is what is generated for every type of Kubernetes itself.
@@ -94,12 +109,18 @@ type unmarshaler interface {
 func protoKindOf(list client.ObjectList) (protoKind, bool) {
 	switch list := list.(type) {
 	case *corev1.PersistentVolumeList:
-		return protoKind{"persistentvolumes", protobuf, keptVolume, &corev1.PersistentVolume{}}, true
+		return protoKind{"persistentvolumes", protobuf, keptVolume, &corev1.PersistentVolume{}, false}, true
 	case *corev1.PodList:
-		return protoKind{"pods", protobuf, keptPod, &corev1.Pod{}}, true
+		return protoKind{"pods", protobuf, keptPod, &corev1.Pod{}, false}, true
+	case *corev1.ServiceList:
+		return protoKind{"services", protobuf, keptService, &corev1.Service{}, false}, true
+	case *corev1.NodeList:
+		return protoKind{"nodes", protobuf, keptNode, &corev1.Node{}, false}, true
+	case *storagev1.VolumeAttachmentList:
+		return protoKind{"volumeattachments", protobuf, keptAttachment, &storagev1.VolumeAttachment{}, true}, true
 	case *metav1.PartialObjectMetadataList:
 		gvk := list.GroupVersionKind()
-		return protoKind{"persistentvolumeclaims", protobufMetadata, keptClaim, &metav1.PartialObjectMetadata{}},
+		return protoKind{"persistentvolumeclaims", protobufMetadata, keptClaim, &metav1.PartialObjectMetadata{}, false},
 			gvk.Group == "" && gvk.Kind == storage.ClaimKind+"List"
 	}
 	return protoKind{}, false
@@ -124,7 +145,11 @@ func (p *protoLists) each(ctx context.Context, list client.ObjectList, visit fun
 		}
 		return visit(kind.object)
 	}
-	return eachStreamed(ctx, p.api, p.parameters, kind.resource, options, func(request *rest.Request) *rest.Request { return request.SetHeader("Accept", kind.accept) },
+	api := p.core
+	if kind.storage {
+		api = p.storage
+	}
+	return eachStreamed(ctx, api, p.parameters, kind.resource, options, func(request *rest.Request) *rest.Request { return request.SetHeader("Accept", kind.accept) },
 		func(body io.Reader) (string, error) { return decodeProtoList(body, take) })
 }
 
