@@ -33,7 +33,7 @@ type fieldMask struct {
 
 var (
 	keptMetadata = &fieldMask{fields: map[protowire.Number]*fieldMask{
-		1: nil, 3: nil, 5: nil, // name, namespace, uid
+		1: nil, 3: nil, 5: nil, 8: nil, // name, namespace, uid, creationTimestamp
 		12: {keys: storage.VolumeAnnotations()},
 	}}
 	keptClaim  = &fieldMask{fields: map[protowire.Number]*fieldMask{1: keptMetadata}}

@@ -54,8 +54,16 @@ func TestListedObjectsKeepWhatIsRead(t *testing.T) {
 				Status: storagev1.VolumeAttachmentStatus{Attached: true, AttachmentMetadata: map[string]string{"m": "4"}},
 			},
 			&storagev1.VolumeAttachment{
-				ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "a", UID: "u"},
+				ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "a", UID: "u", CreationTimestamp: read.CreationTimestamp},
 				Spec:       storagev1.VolumeAttachmentSpec{Attacher: "d", NodeName: "node-1", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: ptr.To("pv")}},
+			},
+		},
+		{ // which of two volumes came first with an address
+			&corev1.PersistentVolumeList{},
+			&corev1.PersistentVolume{ObjectMeta: whole, Spec: corev1.PersistentVolumeSpec{StorageClassName: "c", MountOptions: []string{"o"}}},
+			&corev1.PersistentVolume{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "a", UID: "u", CreationTimestamp: read.CreationTimestamp},
+				Spec:       corev1.PersistentVolumeSpec{StorageClassName: "c"},
 			},
 		},
 	} {
