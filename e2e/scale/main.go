@@ -18,15 +18,11 @@ import (
 
 func main() {
 	sizes := flag.String("nodes", "50,500", "how many `nodes` there are, in each run; two volumes and ten workload pods for each")
-	pprof := flag.String("pprof", "", "`address` at which the controller serves /debug/pprof")
+	added := flag.String("controller", "", "more `flags` of the controller, such as --pprof-listen=127.0.0.1:6060")
 	flag.Parse()
-	var args []string
-	if *pprof != "" {
-		args = append(args, "--pprof-listen="+*pprof)
-	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	err := run(ctx, *sizes, args)
+	err := run(ctx, *sizes, strings.Fields(*added))
 	if ctx.Err() != nil {
 		fmt.Fprintln(os.Stderr, "\ninterrupted; everything that was started has ended")
 		os.Exit(130)
