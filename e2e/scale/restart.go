@@ -13,10 +13,9 @@ import (
 	"github.com/fairlead-io/fairlead/storage"
 )
 
-// groupTime is how long a group of CSI plugin pods takes at least, as real ones do
-// that end, are created and register with the kubelet. Faster, a small cluster
-// would have more workloads restarted in a minute than the controller's brake lets pass.
-const groupTime = 4 * time.Second
+// restartTime is how long the restart of all CSI plugin pods takes at least. Faster,
+// more workloads would be restarted in a minute than the controller's brake lets pass.
+const restartTime = 90 * time.Second
 
 // restartClients deletes all CSI plugin pods, a few at a time, and goes on when
 // those nodes have another that is Ready. It does not wait for the workloads:
@@ -44,6 +43,7 @@ func (s *scenario) restartClients(ctx context.Context) (err error) {
 	}
 	batch := max(1, s.size.nodes*maxUnavailable/100)
 	nodes := s.State.Nodes
+	groupTime := restartTime * time.Duration(batch) / time.Duration(s.size.nodes)
 	for from := 0; from < len(nodes); from += batch {
 		group, began := nodes[from:min(from+batch, len(nodes))], time.Now()
 		var problems []error
