@@ -15,7 +15,7 @@ import (
 
 // progressEvery is how often progress within a phase is written: a roll-out has a
 // piece of it for each node.
-const progressEvery = 2 * time.Second
+const progressEvery = 5 * time.Second
 
 // reportRollout tells the step in the record; package apply tells it in the settings.
 // It returns when to report again what is not written yet.

@@ -10,7 +10,7 @@ import (
 	"github.com/fairlead-io/fairlead/cluster"
 )
 
-func TestProgressIsWrittenEveryTwoSeconds(t *testing.T) {
+func TestProgressIsWrittenEveryFiveSeconds(t *testing.T) {
 	f := newFixture(t, netOne)
 	f.comeToRest()
 	nodes := func(n int32) {
