@@ -62,7 +62,6 @@ type failure struct{ component, text string }
 
 // Reconcile does at most one piece of work.
 func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
-	defer r.window.Looked(time.Now())
 	r.wake = 0
 	if err := r.ensureSettings(ctx); err != nil {
 		return ctrl.Result{}, err
@@ -70,7 +69,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	if err := r.adviseDuties(ctx); err != nil {
 		return ctrl.Result{}, err
 	}
+	began := time.Now()
 	facts, plan, err := r.plan(ctx, r.Cached)
+	r.window.Looked(began)
 	if err == nil && newlyApplied(facts, plan) {
 		// A cache may be behind in one kind and not in another: that all is in line is told on a live read.
 		facts, plan, err = r.plan(ctx, r.Live)

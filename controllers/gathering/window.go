@@ -13,8 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// A look takes longer in a large cluster: then events are gathered for longer, so
-// that looking takes at most a tenth of the time.
+// A look at the cache takes longer in a large cluster: then events are gathered for
+// longer, so that looking takes at most a tenth of the time. Live looks do not count:
+// each is for a step that is due.
 const (
 	least = 50 * time.Millisecond
 	most  = time.Second

@@ -48,7 +48,6 @@ type Reconciler struct {
 
 // Reconcile takes at most one step.
 func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
-	defer r.window.Looked(time.Now())
 	if err := r.ensureRecord(ctx); err != nil {
 		return ctrl.Result{}, err
 	}
@@ -62,7 +61,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	if resumed, err := r.resumeReplacing(ctx); resumed || err != nil {
 		return ctrl.Result{}, err
 	}
+	began := time.Now()
 	facts, err := r.gather(ctx, r.Cached, record)
+	r.window.Looked(began)
 	if err != nil {
 		return r.orReportInvalid(ctx, err)
 	}
