@@ -30,6 +30,7 @@ func (v *Verdict) checkEffect(d settings.Definition, before, after SettingFacts)
 	if !d.DangerZone {
 		return
 	}
+	v.warnOfMounts(before, after)
 	v.checkCombination(d, before, after)
 	if before.Values[d.Name] == inForce && before.Overridden[d.Name] == after.Overridden[d.Name] {
 		return

@@ -99,9 +99,10 @@ type KubernetesStatus struct {
 	WorkloadsStatus []WorkloadStatus `json:"workloadsStatus,omitempty"`
 }
 
-// WorkloadStatus names one pod.
+// WorkloadStatus is one pod, with its phase.
 type WorkloadStatus struct {
-	PodName string `json:"podName,omitempty"`
+	PodName   string `json:"podName,omitempty"`
+	PodStatus string `json:"podStatus,omitempty"`
 }
 
 // VolumeList is a list of volumes.

@@ -47,8 +47,11 @@ func (r *Reconciler) repairServer(ctx context.Context, sm *longhorn.ShareManager
 	if err != nil || server == nil {
 		return 0, err
 	}
-	if service.Unpublished(record.Clients) && !service.OptOut {
-		return r.repairService(ctx, sm, service, server, record)
+	if wrong, err := r.unusable(ctx, service, record); wrong != "" || err != nil {
+		if err != nil {
+			return 0, err
+		}
+		return r.repairService(ctx, sm, service, server, record, wrong)
 	}
 	want := service.Network(record.Clients)
 	// A server on a network is reached by the cluster IP of its Service as well.

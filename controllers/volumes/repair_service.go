@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,13 +19,38 @@ import (
 	"github.com/fairlead-io/fairlead/storage"
 )
 
-// repairService deletes a headless Service that nothing is published for, with
-// its server pod. The storage system creates both, and the webhooks give the
-// Service a cluster IP. No workload can have found the server by that Service
-// unless its node reaches the storage network some other way: one that was started
-// stays. After a crash between the two deletions, repairMissingService goes on.
-func (r *Reconciler) repairService(ctx context.Context, sm *longhorn.ShareManager, service *storage.Service, server *storage.Server, record settings.Record) (time.Duration, error) {
-	wrong := fmt.Sprintf("Service %s is headless, and CSI plugin pods are on no network: nothing is published for it", service.Name)
+// unusable says why no new mount finds a server by its headless Service; empty if one does.
+func (r *Reconciler) unusable(ctx context.Context, service *storage.Service, record settings.Record) (string, error) {
+	network := service.Network(record.Clients)
+	switch {
+	case service.OptOut:
+		return "", nil
+	case service.Unpublished(record.Clients):
+		return fmt.Sprintf("Service %s is headless, and CSI plugin pods are on no network: nothing is published for it", service.Name), nil
+	case network.IsZero() || network != record.Clients || !record.Servers.IsZero():
+		return "", nil
+	}
+	// RWX volumes leave the network. By its values, applied or not, the storage system no longer mounts in CSI plugin pods.
+	_, system, err := r.Live.Values(ctx)
+	if err != nil || settings.MountPlace(system, r.Profile) != storage.InHost {
+		return "", err
+	}
+	// Most volumes are in use meanwhile: that costs no look at all volumes.
+	var volume longhorn.Volume
+	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: service.Namespace, Name: service.Volume}, &volume); err != nil {
+		return "", client.IgnoreNotFound(err)
+	}
+	if slices.ContainsFunc(volume.Status.KubernetesStatus.WorkloadsStatus, func(w longhorn.WorkloadStatus) bool { return w.PodStatus == string(corev1.PodRunning) }) {
+		return "", nil
+	}
+	return fmt.Sprintf("Service %s is for %s, and volumes are mounted from the node's network", service.Name, network), nil
+}
+
+// repairService deletes a headless Service that new mounts do not find the server by,
+// with its server pod. The storage system creates both, and the webhooks give the
+// Service a cluster IP. A workload that was started may have the volume mounted: the
+// Service stays. After a crash between the two deletions, repairMissingService goes on.
+func (r *Reconciler) repairService(ctx context.Context, sm *longhorn.ShareManager, service *storage.Service, server *storage.Server, record settings.Record, wrong string) (time.Duration, error) {
 	if wait, err := r.waitForWorkload(ctx, sm, record, wrong+"; it is replaced"); wait > 0 || err != nil {
 		return wait, err
 	}

@@ -10,6 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/cluster/longhorn"
+	"github.com/fairlead-io/fairlead/settings"
 	"github.com/fairlead-io/fairlead/storage"
 )
 
@@ -48,6 +50,56 @@ func TestUnpublishedServiceIsReplaced(t *testing.T) {
 			f.must(f.Update(t.Context(), &service))
 			f.reconcile()
 			gone := apierrors.IsNotFound(f.Get(t.Context(), key, &service))
+			if gone == test.stays || (f.serverUID() == "") == test.stays {
+				t.Errorf("Service gone: %v, server pod %q", gone, f.serverUID())
+			}
+			if !slices.Equal(f.notes, test.want) {
+				t.Errorf("said %q, want %q", f.notes, test.want)
+			}
+		})
+	}
+}
+
+// While RWX volumes leave the network, a volume that was attached again too soon for its
+// Service to be replaced is on the network, and Longhorn mounts from the node's network.
+func TestServiceLeftOnNetworkIsReplaced(t *testing.T) {
+	const wrong = "Service v is for kube-system/one@lhnet1, and volumes are mounted from the node's network"
+	for name, test := range map[string]struct {
+		user    *corev1.Pod
+		enabled string
+		servers storage.Attachment
+		phase   string // of the workload, as Longhorn has it
+		stays   bool
+		want    []string
+	}{
+		"a workload runs, as Longhorn says": {user: user(sandbox("True"), ran), enabled: "false", phase: "Running", stays: true},
+		"no workload has started": {
+			phase: "Pending",
+			user:  user(), enabled: "false", want: []string{"Normal Repaired: restarted: " + wrong + ", and no started workload uses the volume"},
+		},
+		"a workload has started": {
+			user: user(sandbox("True"), ran), enabled: "false", stays: true,
+			want: []string{"Warning OutOfLine: " + wrong + "; it is replaced when no started workload uses the volume: pod default/web-0 does"},
+		},
+		"volumes are mounted in CSI plugin pods": {user: user(), enabled: "true", stays: true},
+		"servers have not left the network":      {user: user(), enabled: "false", servers: netOne, stays: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, server(asksFor(netOne.String())), test.user)
+			for setting, value := range map[settings.Name]string{settings.StorageNetwork: "kube-system/one", settings.StorageNetworkForRWX: test.enabled} {
+				f.must(f.Create(t.Context(), &longhorn.Setting{ObjectMeta: metav1.ObjectMeta{Namespace: profile.Namespace, Name: string(setting)}, Value: value}))
+			}
+			var volume longhorn.Volume
+			f.must(f.Get(t.Context(), client.ObjectKey{Namespace: profile.Namespace, Name: "v"}, &volume))
+			volume.Status.KubernetesStatus.WorkloadsStatus = []longhorn.WorkloadStatus{{PodName: "web-0", PodStatus: test.phase}}
+			f.must(f.Update(t.Context(), &volume))
+			var rollout v1alpha1.NetworkRollout
+			f.must(f.Get(t.Context(), client.ObjectKey{Namespace: profile.Namespace, Name: profile.Name}, &rollout))
+			rollout.Status.Servers.Network = test.servers.String()
+			f.must(f.Update(t.Context(), &rollout))
+			f.reconcile()
+			var service corev1.Service
+			gone := apierrors.IsNotFound(f.Get(t.Context(), client.ObjectKey{Namespace: profile.Namespace, Name: "v"}, &service))
 			if gone == test.stays || (f.serverUID() == "") == test.stays {
 				t.Errorf("Service gone: %v, server pod %q", gone, f.serverUID())
 			}

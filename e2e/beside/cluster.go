@@ -78,6 +78,9 @@ func (c *Cluster) startLonghorn(ctx context.Context) error {
 	if err := c.startManager(ctx); err != nil {
 		return err
 	}
+	if err := c.startPeer(ctx, c.Managed()[1]); err != nil {
+		return err
+	}
 	if err := c.DeployDriver(ctx); err != nil {
 		return err
 	}
@@ -105,7 +108,8 @@ func (c *Cluster) applySettings(ctx context.Context) error {
 }
 
 // install applies the CRDs of this version, with their conversion webhook, and the
-// manifests. Nodes without a manager are cordoned: Longhorn takes them for lost.
+// manifests. Only node-1 is schedulable, so that servers and replicas are there: Longhorn
+// takes node-3, which has no manager, for lost.
 func (c *Cluster) install(ctx context.Context) error {
 	if out, err := c.Kubectl(ctx, "", "apply", "--server-side", "--force-conflicts", "-f", c.program("crds.yaml")); err != nil {
 		return fmt.Errorf("installing Longhorn's CRDs: %w\n%s", err, out)
@@ -123,6 +127,9 @@ func (c *Cluster) install(ctx context.Context) error {
 	}
 	return nil
 }
+
+// Managed are the two nodes that have a manager: volumes can be attached to these.
+func (c *Cluster) Managed() []string { return c.State.Nodes[:2] }
 
 func (c *Cluster) program(name string) string { return filepath.Join(c.binaries, name) }
 

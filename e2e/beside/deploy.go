@@ -20,7 +20,7 @@ func (c *Cluster) DeployDriver(ctx context.Context) error {
 	return c.WaitClients(ctx)
 }
 
-// waitUsable waits until Longhorn could attach a volume on the manager's node.
+// waitUsable waits until Longhorn could attach a volume on both nodes that have a manager.
 func (c *Cluster) waitUsable(ctx context.Context) error {
 	const template = `jsonpath={range .items[*]}{.kind}={.status.currentState}{.status.state}` +
 		`{.status.conditions[?(@.type=="Ready")].status}{.status.diskStatus.*.conditions[?(@.type=="Schedulable")].status} {end}`
@@ -29,7 +29,7 @@ func (c *Cluster) waitUsable(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		for _, want := range []string{"Node=TrueTrue", "InstanceManager=running", "EngineImage=deployed"} {
+		for _, want := range []string{"Node=TrueTrue Node=True", "InstanceManager=running", "EngineImage=deployed"} {
 			if !strings.Contains(out, want) {
 				return fmt.Errorf("%s is missing in: %s", want, out)
 			}

@@ -40,10 +40,10 @@ func (c *Cluster) startDriver(ctx context.Context) error {
 		return err
 	}
 	// The first argument of the driver's container names its program.
-	if _, err := c.keep(ctx, plugin.Name, driver[0], driver[1:], nil); err != nil {
+	if _, err := c.keep(ctx, plugin.Name, c.program(driver[0]), driver[1:], nil); err != nil {
 		return err
 	}
-	_, err = c.keep(ctx, attacherName, attacherName, append(attacher, "--kubeconfig="+c.kubeconfig), nil)
+	_, err = c.keep(ctx, attacherName, c.program(attacherName), append(attacher, "--kubeconfig="+c.kubeconfig), nil)
 	return err
 }
 

@@ -28,7 +28,7 @@ func (c *Cluster) keep(ctx context.Context, name, program string, args, env []st
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	k := &kept{cluster: c, cancel: cancel, done: make(chan struct{})}
 	k.start = func() (*sandbox.Replica, error) {
-		return c.StartProcess(name, c.Log(name), c.program(program), args, env)
+		return c.StartProcess(name, c.Log(name), program, args, env)
 	}
 	process, err := k.start()
 	if err != nil {

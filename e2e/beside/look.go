@@ -98,10 +98,15 @@ func (c *Cluster) Published(ctx context.Context, volume string) ([]string, error
 	return slices.Compact(addresses), nil
 }
 
-// Mountable says what keeps the node of the workloads from mounting a volume: that its
-// endpoint leads to one address, and that this is the server's on a network that the
-// node's CSI plugin is on, too.
+// Mountable is MountableOn the node of the workloads.
 func (c *Cluster) Mountable(ctx context.Context, volume string) error {
+	return c.MountableOn(ctx, volume, c.Manager.pod.Spec.NodeName)
+}
+
+// MountableOn says what keeps a node from mounting a volume: that its endpoint leads to
+// one address, and that this is the server's on a network that the node's CSI plugin is
+// on, too.
+func (c *Cluster) MountableOn(ctx context.Context, volume, node string) error {
 	endpoint, err := c.Text(ctx, "ShareManager", volume, "status", "endpoint")
 	if err != nil {
 		return err
@@ -128,32 +133,43 @@ func (c *Cluster) Mountable(ctx context.Context, volume string) error {
 	if len(addresses) != 1 {
 		return fmt.Errorf("published addresses of %s: %v, want one", volume, addresses)
 	}
-	return c.reachable(ctx, volume, addresses[0])
-}
-
-func (c *Cluster) reachable(ctx context.Context, volume, address string) error {
 	server, err := c.Server(ctx, volume)
 	if err != nil {
 		return err
 	}
-	if address == server.Status.PodIP {
+	if addresses[0] == server.Status.PodIP {
 		return nil // every pod reaches the cluster network
 	}
-	plugin, err := c.PluginPod(ctx, c.Manager.pod.Spec.NodeName)
+	// By this value, applied or not, the plugin mounts in its own network or the host's.
+	if value, err := c.Text(ctx, "Setting", StorageNetworkForRWX, "value"); err != nil || value != "true" {
+		return fmt.Errorf("%s is served at %s, and mounted from the host's network (%v)", volume, addresses[0], err)
+	}
+	return c.ReachedOn(ctx, volume, node)
+}
+
+// ReachedOn says what keeps the CSI plugin pod of a node, and mounts that were made in its
+// network, from the published address of a volume on a storage network.
+func (c *Cluster) ReachedOn(ctx context.Context, volume, node string) error {
+	server, err := c.Server(ctx, volume)
+	if err != nil {
+		return err
+	}
+	plugin, err := c.PluginPod(ctx, node)
+	if err != nil {
+		return err
+	}
+	published, err := c.Published(ctx, volume)
 	if err != nil {
 		return err
 	}
 	for name, addresses := range Interfaces(*server) {
-		if slices.Contains(addresses, address) {
-			// By this value, applied or not, the plugin mounts in its own network or the host's.
-			if value, err := c.Text(ctx, "Setting", StorageNetworkForRWX, "value"); err != nil || value != "true" {
-				return fmt.Errorf("%s is served at %s, and mounted from the host's network (%v)", volume, address, err)
-			}
-			if len(Interfaces(*plugin)[name]) > 0 && Requested(server.Annotations) == Requested(plugin.Annotations) {
-				return nil
-			}
-			return fmt.Errorf("%s is served at %s on %s, and the CSI plugin pod %s is on %v", volume, address, Requested(server.Annotations), plugin.Name, Interfaces(*plugin))
+		if len(published) != 1 || !slices.Contains(addresses, published[0]) {
+			continue
 		}
+		if len(Interfaces(*plugin)[name]) > 0 && Requested(server.Annotations) == Requested(plugin.Annotations) {
+			return nil
+		}
+		return fmt.Errorf("%s is served at %s on %s, and the CSI plugin pod %s is on %v", volume, published[0], Requested(server.Annotations), plugin.Name, Interfaces(*plugin))
 	}
-	return fmt.Errorf("address %s of %s is not its server's", address, volume)
+	return fmt.Errorf("the addresses %v of %s are not its server's on a network", published, volume)
 }

@@ -34,6 +34,7 @@ func Machine() machine.Spec {
 		Folders: []string{"/var/lib"}, // the manager stores in /var/lib/longhorn
 		Files: []machine.File{
 			{Path: "/var/lib/longhorn/README", Text: "the default disk of a simulated Longhorn\n"},
+			{Path: peerDisk + "/README", Text: "the disk of another simulated node\n"},
 			{Path: socketFolder + "/README", Text: "where the CSI driver listens\n"},
 			{Path: engineFolder + "/longhorn", Program: true, Text: engineProgram},
 			{Path: nodeEngineFolder + "/longhorn", Program: true, Text: engineProgram},

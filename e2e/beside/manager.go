@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,38 +22,49 @@ type Manager struct {
 
 // startManager runs the manager as the pod of its DaemonSet, and waits for its API.
 func (c *Cluster) startManager(ctx context.Context) error {
-	m := &Manager{}
-	err := c.Eventually(ctx, "a pod of longhorn-manager", startTimeout, func() error {
-		pods, err := c.Pods(ctx, "app", "longhorn-manager")
-		if err != nil {
-			return err
-		}
-		if len(pods) != 1 || pods[0].Status.PodIP == "" {
-			return fmt.Errorf("%d pods", len(pods))
-		}
-		m.pod = &pods[0]
-		return nil
-	})
+	pod, err := c.managerPod(ctx, c.State.Nodes[0])
 	if err != nil {
 		return err
 	}
+	m := &Manager{pod: pod}
 	listener, err := net.Listen("tcp", net.JoinHostPort(serviceAddresses["longhorn-backend"], restPort))
 	if err != nil {
 		return fmt.Errorf("listening for Service longhorn-backend: %w", err)
 	}
 	m.backend = StartRelay(listener, net.JoinHostPort(m.pod.Status.PodIP, restPort))
-	m.kept, err = c.keep(ctx, "longhorn-manager", "longhorn-manager", []string{
+	if m.kept, err = c.keep(ctx, "longhorn-manager", c.program("longhorn-manager"), c.daemonArguments(), c.podEnvironment(m.pod)); err != nil {
+		return err
+	}
+	c.Manager = m
+	return m.WaitReady(ctx)
+}
+
+func (c *Cluster) daemonArguments() []string {
+	return []string{
 		"-d", "daemon", "--engine-image", engineImage, "--instance-manager-image", "longhornio/longhorn-instance-manager:" + Version,
 		"--share-manager-image", "longhornio/longhorn-share-manager:" + Version,
 		"--backing-image-manager-image", "longhornio/backing-image-manager:" + Version,
 		"--support-bundle-manager-image", "longhornio/support-bundle-kit:v0.0.45", "--manager-image", managerImage,
 		"--service-account", serviceAccount, "--kube-config", c.kubeconfig,
-	}, c.podEnvironment(m.pod))
-	if err != nil {
-		return err
 	}
-	c.Manager = m
-	return m.WaitReady(ctx)
+}
+
+// managerPod is the pod of longhorn-manager's DaemonSet on a node.
+func (c *Cluster) managerPod(ctx context.Context, node string) (*corev1.Pod, error) {
+	var pod corev1.Pod
+	err := c.Eventually(ctx, "a pod of longhorn-manager on "+node, startTimeout, func() error {
+		pods, err := c.Pods(ctx, "app", "longhorn-manager")
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(pods, func(p corev1.Pod) bool { return p.Spec.NodeName == node && p.Status.PodIP != "" })
+		if i < 0 {
+			return fmt.Errorf("none of %d is there", len(pods))
+		}
+		pod = pods[i]
+		return nil
+	})
+	return &pod, err
 }
 
 const managerImage = "longhornio/longhorn-manager:" + Version

@@ -9,14 +9,23 @@ import (
 // Relay passes connections on to another address.
 type Relay struct {
 	listener net.Listener
-	to       string
+	dial     func(called string) (net.Conn, error)
 }
 
 // StartRelay passes on what the listener accepts.
 func StartRelay(listener net.Listener, to string) *Relay {
-	r := &Relay{listener: listener, to: to}
+	return startRelay(listener, func(string) (net.Conn, error) { return dial(to) })
+}
+
+// startRelay has dial make the other connection, by the address that was called.
+func startRelay(listener net.Listener, dial func(called string) (net.Conn, error)) *Relay {
+	r := &Relay{listener: listener, dial: dial}
 	go r.accept()
 	return r
+}
+
+func dial(address string) (net.Conn, error) {
+	return (&net.Dialer{}).DialContext(context.Background(), "tcp", address)
 }
 
 func (r *Relay) accept() {
@@ -32,7 +41,7 @@ func (r *Relay) accept() {
 // pass ends both connections when one side ends: HTTP asks for no half of one.
 func (r *Relay) pass(in net.Conn) {
 	defer in.Close()
-	out, err := (&net.Dialer{}).DialContext(context.Background(), "tcp", r.to)
+	out, err := r.dial(in.LocalAddr().String())
 	if err != nil {
 		return
 	}

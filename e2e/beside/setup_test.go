@@ -53,6 +53,7 @@ func prepare(t *testing.T, installed bool) scene {
 	}
 	s := scene{Cluster: one.cluster, T: t, ctx: ctx}
 	s.clear()
+	s.configure("", "")
 	if one.installed != installed {
 		s.must(s.waitSettled(one.installed)) // Fairlead is not removed in the midst of a roll-out
 		s.change(installed)
@@ -66,6 +67,15 @@ func prepare(t *testing.T, installed bool) scene {
 		}
 	})
 	return s
+}
+
+// configure runs Fairlead, where it is installed, with other networks and maintenance
+// windows, until the next test begins.
+func (s scene) configure(networks, windows string) {
+	s.Helper()
+	if one.installed && (s.Networks != networks || s.Windows != windows) {
+		s.must(s.Reconfigure(s.ctx, networks, windows))
+	}
 }
 
 func (s scene) change(installed bool) {

@@ -11,14 +11,19 @@ func (s scene) mountable(volume string) error {
 	return s.Eventually(s.ctx, volume+" to be mountable", attachTimeout, func() error { return s.Mountable(s.ctx, volume) })
 }
 
-// expectMountable wants a volume to be mountable. Longhorn alone is only looked at.
+// expectMountable wants a volume to be mountable on the workloads' node. Longhorn alone is only looked at.
 func (s scene) expectMountable(volume string) {
+	s.Helper()
+	s.expectMountableOn(volume, s.Manager.pod.Spec.NodeName)
+}
+
+func (s scene) expectMountableOn(volume, node string) {
 	s.Helper()
 	within := attachTimeout
 	if !one.installed {
 		within = lookTimeout
 	}
-	err := s.Eventually(s.ctx, volume+" to be mountable", within, func() error { return s.Mountable(s.ctx, volume) })
+	err := s.Eventually(s.ctx, volume+" to be mountable on "+node, within, func() error { return s.MountableOn(s.ctx, volume, node) })
 	if err != nil {
 		s.report(err)
 	}

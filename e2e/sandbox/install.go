@@ -55,8 +55,13 @@ func (s *Sandbox) Install(ctx context.Context, overlay string) error {
 			return err
 		}
 	}
+	return s.apply(ctx)
+}
+
+// apply installs the overlay as the options are now.
+func (s *Sandbox) apply(ctx context.Context) error {
 	dir := filepath.Join(s.Dir, "overlay")
-	if err := s.writeOverlay(dir, overlay); err != nil {
+	if err := s.writeOverlay(dir, s.overlay); err != nil {
 		return err
 	}
 	if out, err := s.Kubectl(ctx, "", "apply", "--server-side", "-k", dir); err != nil {
@@ -138,10 +143,11 @@ func (s *Sandbox) configurationPatch() string {
           apiVersion: config.fairlead.io/v1alpha1
           kind: Configuration
           clusterDomain: %s
-          networks: {settle: 8s}
+          networks: {settle: 8s, %s}
+          maintenanceWindows: [%s]
           profiles: [%s]
           fencing: %s
-`, domain, profiles, fencing)
+`, domain, s.Networks, s.Windows, profiles, fencing)
 }
 
 // urlPatches are by name: components put their webhooks where they like.

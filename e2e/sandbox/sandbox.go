@@ -29,6 +29,9 @@ type Options struct {
 	Fairlead string
 	// Duties of the profile, as in the configuration, in one line; empty for the defaults.
 	Duties string
+	// Networks and Windows are networks and maintenanceWindows of the configuration,
+	// in one line without their brackets, like gate: node; empty for the defaults.
+	Networks, Windows string
 	// Fencing as in the configuration, in one line, like {profiles: [{name: rook-ceph}]}:
 	// then its component is installed too. Empty for none.
 	Fencing string

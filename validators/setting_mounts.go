@@ -1,0 +1,33 @@
+package validators
+
+import (
+	"github.com/fairlead-io/fairlead/settings"
+	"github.com/fairlead-io/fairlead/storage"
+)
+
+// warnOfMounts: Longhorn mounts in the CSI plugin pod or on the node by the values of its settings, before they are
+// applied. A volume that is served on a storage network is out of reach of new mounts on nodes until it has left the network.
+//
+// Objects: settings.longhorn.io that choose the network for RWX volumes.
+// Condition: the place becomes the node, and attached RWX volumes are served on the network.
+// Source: longhorn-manager v1.7.2 csi/node_server.go, requireHostNamespaceMounter; seen beside v1.7.2.
+func (v *Verdict) warnOfMounts(before, after SettingFacts) {
+	was, is := settings.MountPlace(before.SystemValues, before.Profile), settings.MountPlace(after.SystemValues, after.Profile)
+	if before.Own || was == is || is != storage.InHost {
+		return
+	}
+	served := map[string]bool{}
+	for _, service := range before.Rollout.Services {
+		served[service.Volume] = !service.Network(before.Rollout.Record.Clients).IsZero()
+	}
+	var volumes []string
+	for _, volume := range before.Volumes {
+		if volume.Shared && volume.Attached && served[volume.Name] {
+			volumes = append(volumes, volume.Name)
+		}
+	}
+	if len(volumes) > 0 {
+		v.warn("%s mounts from the node's network from now on. Pods that start cannot mount %s until all workloads of the volume have been stopped and the volume was detached; mounts that are there stay",
+			before.Profile.Name, settings.FirstOf(volumes))
+	}
+}
