@@ -98,10 +98,15 @@ func (c *Cluster) Published(ctx context.Context, volume string) ([]string, error
 	return slices.Compact(addresses), nil
 }
 
-// Mountable says what keeps the node of the workloads from mounting a volume: that its
-// endpoint leads to one address, and that this is the server's on a network that the
-// node's CSI plugin is on, too.
+// Mountable is MountableOn of the manager's node, where most workloads are.
 func (c *Cluster) Mountable(ctx context.Context, volume string) error {
+	return c.MountableOn(ctx, volume, c.Manager.pod.Spec.NodeName)
+}
+
+// MountableOn says what keeps a node from mounting a volume: that the volume's endpoint
+// leads to one address, and that this is the server's on a network that the node's CSI
+// plugin is on, too.
+func (c *Cluster) MountableOn(ctx context.Context, volume, node string) error {
 	endpoint, err := c.Text(ctx, "ShareManager", volume, "status", "endpoint")
 	if err != nil {
 		return err
@@ -128,10 +133,10 @@ func (c *Cluster) Mountable(ctx context.Context, volume string) error {
 	if len(addresses) != 1 {
 		return fmt.Errorf("published addresses of %s: %v, want one", volume, addresses)
 	}
-	return c.reachable(ctx, volume, addresses[0])
+	return c.reachable(ctx, volume, addresses[0], node)
 }
 
-func (c *Cluster) reachable(ctx context.Context, volume, address string) error {
+func (c *Cluster) reachable(ctx context.Context, volume, address, node string) error {
 	server, err := c.Server(ctx, volume)
 	if err != nil {
 		return err
@@ -139,7 +144,7 @@ func (c *Cluster) reachable(ctx context.Context, volume, address string) error {
 	if address == server.Status.PodIP {
 		return nil // every pod reaches the cluster network
 	}
-	plugin, err := c.PluginPod(ctx, c.Manager.pod.Spec.NodeName)
+	plugin, err := c.PluginPod(ctx, node)
 	if err != nil {
 		return err
 	}

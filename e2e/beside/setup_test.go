@@ -9,11 +9,13 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/cluster/longhorn"
+	"github.com/fairlead-io/fairlead/e2e/invariants"
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
 )
 
@@ -52,6 +54,7 @@ func prepare(t *testing.T, installed bool) scene {
 		one.cluster = c
 	}
 	s := scene{Cluster: one.cluster, T: t, ctx: ctx}
+	began := time.Now()
 	s.clear()
 	if one.installed != installed {
 		s.must(s.waitSettled(one.installed)) // Fairlead is not removed in the midst of a roll-out
@@ -60,12 +63,25 @@ func prepare(t *testing.T, installed bool) scene {
 	s.must(s.waitSettled(installed))
 	t.Cleanup(func() {
 		s := scene{Cluster: s.Cluster, T: t, ctx: context.WithoutCancel(ctx)}
+		s.checkInvariants(began)
 		if t.Failed() {
 			hold(t, s.Cluster)
 			s.Log(s.Describe(s.ctx))
 		}
 	})
 	return s
+}
+
+// checkInvariants looks at all writes since a time, as far as Fairlead was installed.
+func (s scene) checkInvariants(since time.Time) {
+	s.Helper()
+	writes, err := s.ReadWrites()
+	if err != nil {
+		s.Error(err)
+	}
+	for _, violation := range invariants.Check(writes, since) {
+		s.Error(violation)
+	}
 }
 
 func (s scene) change(installed bool) {
@@ -100,6 +116,7 @@ func (s scene) must(err error) {
 // clear takes away what an earlier test has left: workloads, volumes, values.
 func (s scene) clear() {
 	s.Helper()
+	s.must(s.Client.DeleteAllOf(s.ctx, &appsv1.Deployment{}, client.InNamespace("default")))
 	s.must(s.Client.DeleteAllOf(s.ctx, &corev1.Pod{}, client.InNamespace("default"), client.GracePeriodSeconds(0)))
 	var volumes longhorn.VolumeList
 	s.must(s.Client.List(s.ctx, &volumes, client.InNamespace(Namespace)))
