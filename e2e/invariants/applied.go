@@ -15,6 +15,9 @@ import (
 // appliedEarly: `applied` turns true only once the roll-out is complete, whoever writes
 // it. What was read before a value changed may be written a moment after.
 func appliedEarly(s *state, e event) []string {
+	if rollout, ok := e.after.(*v1alpha1.NetworkRollout); ok && rollout.Status.Phase == phaseApplied {
+		return s.rolloutIncomplete(rollout.Status)
+	}
 	if s.now.Sub(s.changed) < inFlight {
 		return nil
 	}
@@ -26,10 +29,6 @@ func appliedEarly(s *state, e event) []string {
 	case *v1alpha1.Setting:
 		if before, ok := e.before.(*v1alpha1.Setting); o.Status.Applied && ok && (!before.Status.Applied || ptr.Deref(before.Status.AppliedValue, "") != ptr.Deref(o.Status.AppliedValue, "")) {
 			return s.incomplete(o.Name, ptr.Deref(o.Status.AppliedValue, ""))
-		}
-	case *v1alpha1.NetworkRollout:
-		if before, ok := e.before.(*v1alpha1.NetworkRollout); o.Status.Phase == phaseApplied && ok && before.Status.Phase != phaseApplied {
-			return s.rolloutIncomplete(o.Status)
 		}
 	}
 	return nil
