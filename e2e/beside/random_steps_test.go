@@ -87,6 +87,7 @@ func (r *interleaving) trySet(setting, value string) error {
 		r.Logf("refused: %v", err)
 		return nil
 	}
+	r.values[setting] = value
 	return err
 }
 

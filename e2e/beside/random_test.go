@@ -20,20 +20,25 @@ var (
 func TestInvariantsHoldBesideLonghorn(t *testing.T) {
 	s := with(t)
 	s.Logf("-seed %d", *randomSeed)
-	r := &interleaving{scene: s, random: rand.New(rand.NewPCG(*randomSeed, 0)), users: map[user]bool{}}
+	r := &interleaving{scene: s, random: rand.New(rand.NewPCG(*randomSeed, 0)), users: map[user]bool{}, values: map[string]string{
+		StorageNetwork: "", StorageNetworkForRWX: "false", priorityClass: priorityClasses[0],
+	}}
 	for n := range 3 {
 		name := fmt.Sprintf("pvc-random-%d", n)
 		s.must(s.CreateVolume(s.ctx, name, "rwx"))
 		r.volumes = append(r.volumes, name)
 	}
 	s.must(s.CreateVolume(s.ctx, ownVolume, "rwo"))
+	if r.random.IntN(2) == 0 { // the longer way to servers on a network
+		s.must(r.trySet(StorageNetwork, NetworkA))
+		s.must(r.trySet(StorageNetworkForRWX, "true"))
+		s.must(s.waitNetworks(NetworkA+"@lhnet1", NetworkA+"@lhnet1", true))
+	}
+	s.must(r.use(user{r.volumes[0], s.State.Nodes[0]})) // Longhorn's first attachment takes a while
+	r.mountable()
 	for began := time.Now(); time.Since(began) < *randomFor; {
 		r.step()
-		for u := range r.users {
-			s.must(s.Eventually(s.ctx, u.volume+" to be mountable on "+u.node, attachTimeout, func() error {
-				return s.MountableOn(s.ctx, u.volume, u.node)
-			}))
-		}
+		r.mountable()
 	}
 	s.clear()
 	s.set(priorityClass, priorityClasses[0])
@@ -48,8 +53,19 @@ type interleaving struct {
 	random  *rand.Rand
 	volumes []string
 	// users of RWX volumes; own tells whether the RWO volume is used.
-	users map[user]bool
-	own   bool
+	users  map[user]bool
+	own    bool
+	values map[string]string
+}
+
+// mountable waits until each volume can be mounted wherever it is used.
+func (r *interleaving) mountable() {
+	r.Helper()
+	for u := range r.users {
+		r.must(r.Eventually(r.ctx, u.volume+" to be mountable on "+u.node, attachTimeout, func() error {
+			return r.MountableOn(r.ctx, u.volume, u.node)
+		}))
+	}
 }
 
 // user is a workload of a volume on a node.
@@ -80,9 +96,9 @@ func (r *interleaving) step() {
 		{"use " + ownVolume, func() error { r.own = true; return r.Use(r.ctx, ownVolume) }, !r.own},
 		{"end " + ownVolume, func() error { r.own = false; return r.Unuse(r.ctx, ownVolume) }, r.own},
 		{"end all", r.endAll, rarely && len(r.users) > 0},
-		{StorageNetwork + "=" + network, func() error { return r.trySet(StorageNetwork, network) }, true},
-		{StorageNetworkForRWX + "=" + shared, func() error { return r.trySet(StorageNetworkForRWX, shared) }, true},
-		{priorityClass + "=" + class, func() error { return r.trySet(priorityClass, class) }, true},
+		{StorageNetwork + "=" + network, func() error { return r.trySet(StorageNetwork, network) }, r.values[StorageNetwork] != network},
+		{StorageNetworkForRWX + "=" + shared, func() error { return r.trySet(StorageNetworkForRWX, shared) }, r.values[StorageNetworkForRWX] != shared},
+		{priorityClass + "=" + class, func() error { return r.trySet(priorityClass, class) }, r.values[priorityClass] != class},
 		{"move " + u.volume, func() error { r.failOver(u.volume); return nil }, inUse},
 		{"crash the client on " + u.node, func() error { return r.crashClient(u.node) }, true},
 		{"restart the manager", func() error { return r.Manager.Restart(r.ctx) }, rarely}, // it takes a minute to go on

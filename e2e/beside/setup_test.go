@@ -79,7 +79,7 @@ func (s scene) checkInvariants(since time.Time) {
 	if err != nil {
 		s.Error(err)
 	}
-	for _, violation := range invariants.Check(writes, since) {
+	for _, violation := range invariants.Check(writes, invariants.Options{From: since}) {
 		s.Error(violation)
 	}
 }

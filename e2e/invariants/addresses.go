@@ -74,7 +74,8 @@ func published(s *state, o client.Object) []string {
 				addresses = append(addresses, endpoint.Addresses...)
 			}
 		}
-	case *corev1.Endpoints: //nolint:staticcheck // readers of the old API
+	//lint:ignore SA1019 for the readers of the deprecated API
+	case *corev1.Endpoints:
 		for _, subset := range o.Subsets {
 			for _, a := range subset.Addresses {
 				addresses = append(addresses, a.IP)

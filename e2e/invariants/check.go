@@ -46,14 +46,22 @@ var rules = []rule{
 	{invariant: 9, each: mutatedWrongly},
 }
 
-// Check replays the writes since the API server's start, and returns the violations
-// by those that the API server answered at or after a time.
-func Check(writes []sandbox.Write, from time.Time) []Violation {
+// Options of Check.
+type Options struct {
+	// From leaves out what was broken before.
+	From time.Time
+	// NodeGate: Fairlead runs with networks.gate: node.
+	NodeGate bool
+}
+
+// Check replays all writes since the API server's start, and returns the violations.
+func Check(writes []sandbox.Write, o Options) []Violation {
 	c := checker{state: newState(), since: map[string]time.Time{}}
+	c.state.nodeGate = o.NodeGate
 	var found []Violation
 	for _, e := range inOrder(writes) {
 		for _, v := range c.next(e) {
-			if !v.At.Before(from) {
+			if !v.At.Before(o.From) {
 				found = append(found, v)
 			}
 		}

@@ -245,7 +245,7 @@ func TestViolationsAreFound(t *testing.T) {
 			began := w.at.Add(time.Millisecond)
 			test.do(w)
 			var found []string
-			for _, v := range Check(w.writes, began) {
+			for _, v := range Check(w.writes, Options{From: began}) {
 				if v.Invariant == test.invariant {
 					found = append(found, v.String())
 				}
@@ -261,8 +261,20 @@ func TestNothingIsCheckedWithoutFairlead(t *testing.T) {
 	w := newWorld(t, "")
 	w.write("admin", "delete", &v1alpha1.NetworkRollout{ObjectMeta: metav1.ObjectMeta{Name: "networkrollouts.fairlead.io"}})
 	w.server(onA)
-	if found := Check(w.writes, time.Time{}); len(found) > 0 {
+	if found := Check(w.writes, Options{}); len(found) > 0 {
 		t.Errorf("found %v", found)
+	}
+}
+
+func TestNodeGateLetsClientsMoveUnderVolumes(t *testing.T) {
+	w := newWorld(t, "")
+	w.attach()
+	w.setting("admin", storageNetworkForRWX, "true", false)
+	w.rollout(onA, "", "RollingClients")
+	for gate, want := range map[bool]int{false: 1, true: 0} {
+		if found := Check(w.writes, Options{NodeGate: gate}); len(found) != want {
+			t.Errorf("node gate %v: found %v", gate, found)
+		}
 	}
 }
 
@@ -281,7 +293,7 @@ func TestWritesAreReplayedInOrderOfVersions(t *testing.T) {
 	w.server(onA)
 	last := w.writes[len(w.writes)-1]
 	w.writes = append(w.writes[:n:n], append([]sandbox.Write{last}, w.writes[n:len(w.writes)-1]...)...)
-	if found := Check(w.writes, time.Time{}); len(found) > 0 {
+	if found := Check(w.writes, Options{}); len(found) > 0 {
 		t.Errorf("found %v", found)
 	}
 }

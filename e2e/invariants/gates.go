@@ -39,7 +39,8 @@ func notAuthorised(s *state, e event) []string {
 	return nil
 }
 
-// clientsMove: clients move to a network that settings name, while no RWX volume is attached.
+// clientsMove: clients move to a network that settings name, while no RWX volume is
+// attached. With the gate of nodes, each pod waits for its own node: see restartedInUse.
 func (s *state) clientsMove(before, after v1alpha1.NetworkRolloutStatus) []string {
 	to := after.Clients.Network
 	if before.Clients.Network == to || to == "" {
@@ -49,7 +50,7 @@ func (s *state) clientsMove(before, after v1alpha1.NetworkRolloutStatus) []strin
 	if want := s.wanted(); to != want {
 		found = append(found, fmt.Sprintf("clients are to move to %s, and the settings say %q", to, want))
 	}
-	if volumes := s.attachedFor(inFlight, s.shared); len(volumes) > 0 {
+	if volumes := s.attachedFor(inFlight, s.shared); len(volumes) > 0 && !s.nodeGate {
 		found = append(found, fmt.Sprintf("clients are to move to %s while %v are attached", to, volumes))
 	}
 	return found

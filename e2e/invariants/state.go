@@ -26,9 +26,10 @@ var profile = storage.Longhorn()
 
 // kinds that the checks need, by group and resource.
 var kinds = map[string]func() client.Object{
-	"/pods":                                          func() client.Object { return &corev1.Pod{} },
-	"/services":                                      func() client.Object { return &corev1.Service{} },
-	"/endpoints":                                     func() client.Object { return &corev1.Endpoints{} }, //nolint:staticcheck // readers of the old API
+	"/pods":     func() client.Object { return &corev1.Pod{} },
+	"/services": func() client.Object { return &corev1.Service{} },
+	//lint:ignore SA1019 for the readers of the deprecated API
+	"/endpoints":                                     func() client.Object { return &corev1.Endpoints{} },
 	"discovery.k8s.io/endpointslices":                func() client.Object { return &discoveryv1.EndpointSlice{} },
 	"apps/daemonsets":                                func() client.Object { return &appsv1.DaemonSet{} },
 	"storage.k8s.io/volumeattachments":               func() client.Object { return &storagev1.VolumeAttachment{} },
@@ -100,6 +101,7 @@ func decode(w sandbox.Write) []event {
 
 // state is what is there, as far as the checks need it.
 type state struct {
+	nodeGate bool
 	// now is when the present write was answered, last the one before.
 	now, last time.Time
 	// active: Fairlead is installed, and has recorded where components are.
