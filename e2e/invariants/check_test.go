@@ -112,8 +112,16 @@ func TestViolationsAreFound(t *testing.T) {
 			w.remove("", attachment())
 			w.remove(lhuser, p)
 		}, ""},
-		"an instance manager in use":        {4, onA, func(w *world) { p := manager(w); w.write(lhuser, "create", p); w.attach(); w.remove(lhuser, p) }, "instance-manager-1 is deleted under [v]"},
-		"an idle instance manager":          {4, onA, func(w *world) { p := manager(w); w.write(lhuser, "create", p); w.remove(lhuser, p) }, ""},
+		"an instance manager in use":    {4, onA, func(w *world) { p := manager(w); w.write(lhuser, "create", p); w.attach(); w.remove(lhuser, p) }, "instance-manager-1 is deleted under [v]"},
+		"an idle instance manager":      {4, onA, func(w *world) { p := manager(w); w.write(lhuser, "create", p); w.remove(lhuser, p) }, ""},
+		"a server that did not come up": {4, onA, func(w *world) { w.attach(); w.remove(lhuser, w.server(onA)) }, ""},
+		"a volume that has just been attached": {4, onA, func(w *world) {
+			p := w.server(onA)
+			w.attach()
+			w.remove("", attachment())
+			w.write("", "create", attachment())
+			w.remove(lhuser, p)
+		}, ""},
 		"the server of an attached volume":  {4, onA, func(w *world) { p := w.server(onA); w.attach(); w.remove(lhuser, p) }, "share-manager-v is deleted under [v]"},
 		"the Service of an attached volume": {4, onA, func(w *world) { w.attach(); w.remove(lhuser, service(onA)) }, "the Service of attached volume v is deleted"},
 		"clients move while nothing is attached": {5, "", func(w *world) {
@@ -261,6 +269,25 @@ func TestNothingIsCheckedWithoutFairlead(t *testing.T) {
 	w := newWorld(t, "")
 	w.write("admin", "delete", &v1alpha1.NetworkRollout{ObjectMeta: metav1.ObjectMeta{Name: "networkrollouts.fairlead.io"}})
 	w.server(onA)
+	if found := Check(w.writes, Options{}); len(found) > 0 {
+		t.Errorf("found %v", found)
+	}
+}
+
+// The answer to the deletion of many has the objects of before.
+func TestDeletionOfManyIsReplayedWhenItWasAnswered(t *testing.T) {
+	w := newWorld(t, onA)
+	pod := w.client("csi-late", "node-3", onA)
+	w.pass(time.Minute)
+	w.setting("admin", storageNetwork, netA, true)
+	many := w.write("admin", "deletecollection", pod)
+	many.Response = []byte(`{"items":[` + string(many.Response) + `]}`)
+	at := many.At
+	w.server(onA)
+	events := inOrder(w.writes)
+	if last := events[len(events)-2]; last.Verb != "delete" || last.Name != "csi-late" || last.At != at {
+		t.Errorf("before the last is %s", last)
+	}
 	if found := Check(w.writes, Options{}); len(found) > 0 {
 		t.Errorf("found %v", found)
 	}

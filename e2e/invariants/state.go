@@ -87,6 +87,9 @@ func decode(w sandbox.Write) []event {
 			one.Verb, one.Response = "delete", item
 			events = append(events, decode(one)...)
 		}
+		for i := range events {
+			events[i].version = 0 // the answer has the objects as they were before
+		}
 		return events
 	}
 	o := kind()

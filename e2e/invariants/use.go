@@ -33,13 +33,13 @@ func (s *state) podInUse(pod *corev1.Pod, e event) []string {
 	switch {
 	case isInstanceManager(pod):
 		users = s.runsIn(pod.Name)
-	case isServer(pod) && ready(pod):
+	case isServer(pod) && ready(pod) && s.now.Sub(pod.CreationTimestamp.Time) > inFlight: // Longhorn replaces one that does not come up
 		if v := pod.Labels[profile.VolumeLabel]; s.inUse(v) {
 			users = []string{v}
 		}
 	case isClient(pod) && !collected:
 		for v := range s.attached {
-			if s.shared(v) && slices.Contains(s.nodesOf(v), pod.Spec.NodeName) {
+			if s.inUse(v) && s.shared(v) && slices.Contains(s.nodesOf(v), pod.Spec.NodeName) {
 				users = append(users, v)
 			}
 		}
@@ -51,8 +51,11 @@ func (s *state) podInUse(pod *corev1.Pod, e event) []string {
 	return []string{fmt.Sprintf("pod %s is deleted under %v", pod.Name, users)}
 }
 
-// inUse: attached by Kubernetes and by Longhorn.
-func (s *state) inUse(volume string) bool { return !s.attached[volume].IsZero() }
+// inUse: attached by Kubernetes and by Longhorn, for so long that whoever deletes knows.
+func (s *state) inUse(volume string) bool {
+	since, attached := s.attached[volume]
+	return attached && s.now.Sub(since) > inFlight
+}
 
 // served: a server runs that Longhorn has told workloads the address of.
 func (s *state) served(volume string) bool {
