@@ -278,10 +278,11 @@ func TestNothingIsCheckedWithoutFairlead(t *testing.T) {
 func TestDeletionOfManyIsReplayedWhenItWasAnswered(t *testing.T) {
 	w := newWorld(t, onA)
 	pod := w.client("csi-late", "node-3", onA)
+	before := w.writes[len(w.writes)-1].Response
 	w.pass(time.Minute)
 	w.setting("admin", storageNetwork, netA, true)
 	many := w.write("admin", "deletecollection", pod)
-	many.Response = []byte(`{"items":[` + string(many.Response) + `]}`)
+	many.Response = []byte(`{"items":[` + string(before) + `]}`)
 	at := many.At
 	w.server(onA)
 	events := inOrder(w.writes)
