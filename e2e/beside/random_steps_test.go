@@ -91,6 +91,17 @@ func (r *interleaving) trySet(setting, value string) error {
 	return err
 }
 
+// servedOnNetwork: a volume in use is on a network. With the value false the CSI plugin
+// mounts in the host's network at once, where that volume is not reached any more.
+func (r *interleaving) servedOnNetwork() bool {
+	for u := range r.users {
+		if r.servedOn(u.volume, "") != nil {
+			return true
+		}
+	}
+	return false
+}
+
 // crashClient force-deletes the CSI plugin's pod of a node, and waits for its successor:
 // the mounts that were made in its network are dead.
 func (r *interleaving) crashClient(node string) error {

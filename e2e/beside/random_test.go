@@ -97,7 +97,7 @@ func (r *interleaving) step() {
 		{"end " + ownVolume, func() error { r.own = false; return r.Unuse(r.ctx, ownVolume) }, r.own},
 		{"end all", r.endAll, rarely && len(r.users) > 0},
 		{StorageNetwork + "=" + network, func() error { return r.trySet(StorageNetwork, network) }, r.values[StorageNetwork] != network},
-		{StorageNetworkForRWX + "=" + shared, func() error { return r.trySet(StorageNetworkForRWX, shared) }, r.values[StorageNetworkForRWX] != shared},
+		{StorageNetworkForRWX + "=" + shared, func() error { return r.trySet(StorageNetworkForRWX, shared) }, r.values[StorageNetworkForRWX] != shared && (shared == "true" || !r.servedOnNetwork())},
 		{priorityClass + "=" + class, func() error { return r.trySet(priorityClass, class) }, r.values[priorityClass] != class},
 		{"move " + u.volume, func() error { r.failOver(u.volume); return nil }, inUse},
 		{"crash the client on " + u.node, func() error { return r.crashClient(u.node) }, true},
