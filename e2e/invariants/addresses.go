@@ -51,10 +51,12 @@ func neverReported(s *state, e event) []string {
 func notReported(s *state) []string {
 	valid := s.reported()
 	var found []string
-	for _, o := range s.objects {
-		for _, key := range published(s, o) {
-			if !valid[key] {
-				found = append(found, fmt.Sprintf("%T %s has an address that no Ready server of the volume has: %s", o, o.GetName(), key))
+	for _, kind := range []string{"/endpoints", "discovery.k8s.io/endpointslices"} {
+		for _, o := range s.objects[kind] {
+			for _, key := range published(s, o) {
+				if !valid[key] {
+					found = append(found, fmt.Sprintf("%T %s has an address that no Ready server of the volume has: %s", o, o.GetName(), key))
+				}
 			}
 		}
 	}

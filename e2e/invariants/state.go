@@ -2,7 +2,6 @@ package invariants
 
 import (
 	"encoding/json"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -108,8 +107,9 @@ type state struct {
 	// now is when the present write was answered, last the one before.
 	now, last time.Time
 	// active: Fairlead is installed, and has recorded where components are.
-	active  bool
-	objects map[string]client.Object
+	active bool
+	// objects by kind (group and resource), namespace and name.
+	objects map[string]map[string]client.Object
 	// attached is since when each volume is attached, by Kubernetes and by Longhorn.
 	attached map[string]time.Time
 	// changed is when a value of Longhorn's settings was changed last.
@@ -121,7 +121,11 @@ type state struct {
 }
 
 func newState() *state {
-	return &state{objects: map[string]client.Object{}, attached: map[string]time.Time{}, valid: map[string]time.Time{}, evicted: map[string]bool{}}
+	objects := map[string]map[string]client.Object{}
+	for kind := range kinds {
+		objects[kind] = map[string]client.Object{}
+	}
+	return &state{objects: objects, attached: map[string]time.Time{}, valid: map[string]time.Time{}, evicted: map[string]bool{}}
 }
 
 // apply brings the state to what it is after the write, and adds the object before it.
@@ -137,20 +141,20 @@ func (s *state) apply(e event) event {
 		s.last = s.now
 	}()
 	resource, _, _ := strings.Cut(e.Resource, "/")
-	key := e.Group + "/" + resource + " " + e.Namespace + "/" + e.Name
-	e.before = s.objects[key]
+	objects, key := s.objects[e.Group+"/"+resource], e.Namespace+"/"+e.Name
+	e.before = objects[key]
 	switch {
 	case !e.done():
 		e.after = e.before
 	case e.Resource == "pods/eviction" && e.before != nil:
 		pod := e.before.DeepCopyObject().(*corev1.Pod)
 		pod.DeletionTimestamp = ptr.To(metav1.NewTime(s.now))
-		e.after, s.objects[key] = pod, pod
+		e.after, objects[key] = pod, pod
 	case e.Verb == "delete" && (e.after == nil || e.after.GetDeletionTimestamp() == nil) || e.after != nil && ended(e.after):
 		e.after = nil
-		delete(s.objects, key)
+		delete(objects, key)
 	case e.after != nil:
-		s.objects[key] = e.after
+		objects[key] = e.after
 	default:
 		e.after = e.before // a Status, or a kind that no check needs
 	}
@@ -174,7 +178,8 @@ func (s *state) follow(e event) {
 	}
 	if removesFairlead(e) {
 		s.active = false
-		maps.DeleteFunc(s.objects, func(key string, _ client.Object) bool { return strings.HasPrefix(key, v1alpha1.GroupVersion.Group+"/") })
+		clear(s.objects[v1alpha1.GroupVersion.Group+"/settings"])
+		clear(s.objects[v1alpha1.GroupVersion.Group+"/networkrollouts"])
 	}
 	for volume := range all[*longhorn.Volume](s) {
 		name := volume.Name
@@ -202,9 +207,15 @@ func removesFairlead(e event) bool {
 // all yields the objects of a kind.
 func all[T client.Object](s *state) func(func(T) bool) {
 	return func(yield func(T) bool) {
-		for _, o := range s.objects {
-			if t, ok := o.(T); ok && !yield(t) {
-				return
+		for _, objects := range s.objects {
+			for _, o := range objects {
+				t, ok := o.(T)
+				if !ok {
+					break // all are of one kind
+				}
+				if !yield(t) {
+					return
+				}
 			}
 		}
 	}
@@ -212,7 +223,7 @@ func all[T client.Object](s *state) func(func(T) bool) {
 
 // get finds an object in Longhorn's namespace; nil is none.
 func get[T client.Object](s *state, resource, name string) T {
-	o, _ := s.objects[resource+" "+profile.Namespace+"/"+name].(T)
+	o, _ := s.objects[resource][profile.Namespace+"/"+name].(T)
 	return o
 }
 
