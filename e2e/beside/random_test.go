@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/fairlead-io/fairlead/cluster/longhorn"
 )
 
 var (
@@ -20,9 +22,14 @@ var (
 func TestInvariantsHoldBesideLonghorn(t *testing.T) {
 	s := with(t)
 	s.Logf("-seed %d", *randomSeed)
+	var nodes longhorn.NodeList
+	s.must(s.Client.List(s.ctx, &nodes))
 	r := &interleaving{scene: s, random: rand.New(rand.NewPCG(*randomSeed, 0)), users: map[user]bool{}, values: map[string]string{
 		StorageNetwork: "", StorageNetworkForRWX: "false", priorityClass: priorityClasses[0],
 	}}
+	for i := range nodes.Items { // Longhorn attaches where it has a manager
+		r.nodes = append(r.nodes, nodes.Items[i].Name)
+	}
 	for n := range 3 {
 		name := fmt.Sprintf("pvc-random-%d", n)
 		s.must(s.CreateVolume(s.ctx, name, "rwx"))
@@ -34,7 +41,7 @@ func TestInvariantsHoldBesideLonghorn(t *testing.T) {
 		s.must(r.trySet(StorageNetworkForRWX, "true"))
 		s.must(s.waitNetworks(NetworkA+"@lhnet1", NetworkA+"@lhnet1", true))
 	}
-	s.must(r.use(user{r.volumes[0], s.State.Nodes[0]})) // Longhorn's first attachment takes a while
+	s.must(r.use(user{r.volumes[0], r.nodes[0]})) // Longhorn's first attachment takes a while
 	r.mountable()
 	for began := time.Now(); time.Since(began) < *randomFor; {
 		r.step()
@@ -52,6 +59,7 @@ type interleaving struct {
 	scene
 	random  *rand.Rand
 	volumes []string
+	nodes   []string
 	// users of RWX volumes; own tells whether the RWO volume is used.
 	users  map[user]bool
 	own    bool
@@ -78,8 +86,8 @@ func pick[T any](r *interleaving, from []T) T { return from[r.random.IntN(len(fr
 // step does one thing of those that are possible now.
 func (r *interleaving) step() {
 	r.Helper()
-	u, other := user{pick(r, r.volumes), pick(r, r.State.Nodes)}, user{pick(r, r.volumes), pick(r, r.State.Nodes)}
-	inUse := slices.ContainsFunc(r.State.Nodes, func(node string) bool { return r.users[user{u.volume, node}] })
+	u, other := user{pick(r, r.volumes), pick(r, r.nodes)}, user{pick(r, r.volumes), pick(r, r.nodes)}
+	inUse := slices.ContainsFunc(r.nodes, func(node string) bool { return r.users[user{u.volume, node}] })
 	type step struct {
 		what string
 		do   func() error
@@ -87,6 +95,7 @@ func (r *interleaving) step() {
 	}
 	network := pick(r, []string{"", NetworkA, NetworkB})
 	shared, class := pick(r, []string{"true", "false"}), pick(r, priorityClasses)
+	node := pick(r, r.State.Nodes)
 	rarely := r.random.IntN(4) == 0
 	steps := slices.DeleteFunc([]step{
 		{"use " + u.String(), func() error { return r.use(u) }, !r.users[u]},
@@ -100,7 +109,7 @@ func (r *interleaving) step() {
 		{StorageNetworkForRWX + "=" + shared, func() error { return r.trySet(StorageNetworkForRWX, shared) }, r.values[StorageNetworkForRWX] != shared && (shared == "true" || !r.servedOnNetwork())},
 		{priorityClass + "=" + class, func() error { return r.trySet(priorityClass, class) }, r.values[priorityClass] != class},
 		{"move " + u.volume, func() error { r.failOver(u.volume); return nil }, inUse},
-		{"crash the client on " + u.node, func() error { return r.crashClient(u.node) }, true},
+		{"crash the client on " + node, func() error { return r.crashClient(node) }, true},
 		{"restart the manager", func() error { return r.Manager.Restart(r.ctx) }, rarely}, // it takes a minute to go on
 		{"kill the controller", r.killController, true},
 		{"upgrade the driver", func() error { return r.DeployDriver(r.ctx) }, rarely},
