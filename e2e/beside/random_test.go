@@ -27,6 +27,7 @@ func TestInvariantsHoldBesideLonghorn(t *testing.T) {
 	r := &interleaving{scene: s, random: rand.New(rand.NewPCG(*randomSeed, 0)), users: map[user]bool{}, values: map[string]string{
 		StorageNetwork: "", StorageNetworkForRWX: "false", priorityClass: priorityClasses[0],
 	}}
+	defer func() { _ = s.Set(s.ctx, priorityClass, priorityClasses[0]) }() // also where it fails
 	for i := range nodes.Items { // Longhorn attaches where it has a manager
 		r.nodes = append(r.nodes, nodes.Items[i].Name)
 	}
