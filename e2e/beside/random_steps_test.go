@@ -88,18 +88,39 @@ func (r *interleaving) trySet(setting, value string) error {
 		return nil
 	}
 	r.values[setting] = value
+	if err == nil && setting == StorageNetworkForRWX && value == "false" {
+		return r.waitServicesLeft()
+	}
 	return err
 }
 
-// servedOnNetwork: a volume in use is on a network. With the value false the CSI plugin
-// mounts in the host's network at once, where that volume is not reached any more.
-func (r *interleaving) servedOnNetwork() bool {
+// strands tells whether a value of the RWX setting would strand a volume in use that is on
+// a network: with false the CSI plugin mounts in the host's network at once.
+func (r *interleaving) strands(value string) bool {
 	for u := range r.users {
-		if r.servedOn(u.volume, "") != nil {
+		if value == "false" && r.servedOn(u.volume, "") != nil {
 			return true
 		}
 	}
 	return false
+}
+
+// waitServicesLeft waits until no idle volume has a Service on a network: one that is
+// attached before Fairlead has replaced its Service is stranded until it is detached.
+func (r *interleaving) waitServicesLeft() error {
+	return r.Eventually(r.ctx, "Services of idle volumes to leave the network", settleTimeout, func() error {
+		for _, volume := range r.volumes {
+			var service corev1.Service
+			err := r.Client.Get(r.ctx, key(volume), &service)
+			if client.IgnoreNotFound(err) != nil {
+				return err
+			}
+			if err == nil && service.Spec.ClusterIP == corev1.ClusterIPNone {
+				return fmt.Errorf("service %s is headless", volume)
+			}
+		}
+		return nil
+	})
 }
 
 // crashClient force-deletes the CSI plugin's pod of a node, and waits for its successor:

@@ -28,7 +28,7 @@ func TestInvariantsHoldBesideLonghorn(t *testing.T) {
 		StorageNetwork: "", StorageNetworkForRWX: "false", priorityClass: priorityClasses[0],
 	}}
 	defer func() { _ = s.Set(s.ctx, priorityClass, priorityClasses[0]) }() // also where it fails
-	for i := range nodes.Items { // Longhorn attaches where it has a manager
+	for i := range nodes.Items {                                           // Longhorn attaches where it has a manager
 		r.nodes = append(r.nodes, nodes.Items[i].Name)
 	}
 	for n := range 3 {
@@ -107,7 +107,7 @@ func (r *interleaving) step() {
 		{"end " + ownVolume, func() error { r.own = false; return r.Unuse(r.ctx, ownVolume) }, r.own},
 		{"end all", r.endAll, rarely && len(r.users) > 0},
 		{StorageNetwork + "=" + network, func() error { return r.trySet(StorageNetwork, network) }, r.values[StorageNetwork] != network},
-		{StorageNetworkForRWX + "=" + shared, func() error { return r.trySet(StorageNetworkForRWX, shared) }, r.values[StorageNetworkForRWX] != shared && (shared == "true" || !r.servedOnNetwork())},
+		{StorageNetworkForRWX + "=" + shared, func() error { return r.trySet(StorageNetworkForRWX, shared) }, r.values[StorageNetworkForRWX] != shared && !r.strands(shared)},
 		{priorityClass + "=" + class, func() error { return r.trySet(priorityClass, class) }, r.values[priorityClass] != class},
 		{"move " + u.volume, func() error { r.failOver(u.volume); return nil }, inUse},
 		{"crash the client on " + node, func() error { return r.crashClient(node) }, true},
