@@ -36,6 +36,12 @@ func TestViolationsAreFound(t *testing.T) {
 		w.write("replicaset-controller", "create", pod)
 		return pod
 	}
+	mounted := func(w *world) {
+		pod := w.pod("web", "node-1", nil, "ReplicaSet", "", "")
+		pod.Namespace, pod.Status.Phase = "default", corev1.PodRunning
+		pod.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "v"}}}}
+		w.write("kwok", "update", pod)
+	}
 	evict := func(w *world, pod *corev1.Pod) {
 		w.writes = append(w.writes, sandbox.Write{At: w.at.Add(time.Second), User: fairlead, Verb: "create", Resource: "pods/eviction", Namespace: pod.Namespace, Name: pod.Name, Code: 201, Changed: true})
 	}
@@ -122,8 +128,10 @@ func TestViolationsAreFound(t *testing.T) {
 			w.write("", "create", attachment())
 			w.remove(lhuser, p)
 		}, ""},
-		"the server of an attached volume":  {4, onA, func(w *world) { p := w.server(onA); w.attach(); w.remove(lhuser, p) }, "share-manager-v is deleted under [v]"},
-		"the Service of an attached volume": {4, onA, func(w *world) { w.attach(); w.remove(lhuser, service(onA)) }, "the Service of attached volume v is deleted"},
+		"the server of an attached volume":     {4, onA, func(w *world) { p := w.server(onA); w.attach(); w.remove(lhuser, p) }, "share-manager-v is deleted under [v]"},
+		"a server that Fairlead repairs":       {4, onA, func(w *world) { p := w.server(onA); w.attach(); w.remove(fairlead, p) }, ""},
+		"a server that a workload has mounted": {4, onA, func(w *world) { p := w.server(onA); mounted(w); w.attach(); w.remove(fairlead, p) }, "share-manager-v is deleted under [v]"},
+		"the Service of an attached volume":    {4, onA, func(w *world) { w.attach(); w.remove(lhuser, service(onA)) }, "the Service of attached volume v is deleted"},
 		"clients move while nothing is attached": {5, "", func(w *world) {
 			w.setting("admin", storageNetworkForRWX, "true", false)
 			w.rollout(onA, "", "RollingClients")

@@ -33,7 +33,8 @@ func notAuthorised(s *state, e event) []string {
 			return s.templateChanges(before.Spec.Template, o.Spec.Template)
 		}
 	}
-	if pod, ok := e.before.(*corev1.Pod); ok && e.removed() && pod.Namespace == profile.Namespace {
+	// What Fairlead repairs is restarted for no setting: see restartedInUse.
+	if pod, ok := e.before.(*corev1.Pod); ok && e.removed() && pod.Namespace == profile.Namespace && !isServer(pod) {
 		return s.unasked(pod)
 	}
 	return nil

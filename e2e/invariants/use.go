@@ -20,7 +20,7 @@ func restartedInUse(s *state, e event) []string {
 	case *corev1.Pod:
 		return s.podInUse(o, e)
 	case *corev1.Service:
-		if v := o.Labels[profile.VolumeLabel]; o.Namespace == profile.Namespace && s.inUse(v) && s.served(v) {
+		if v := o.Labels[profile.VolumeLabel]; o.Namespace == profile.Namespace && s.inUse(v) && s.served(v) && !s.repairs(e, v) {
 			return []string{fmt.Sprintf("the Service of attached volume %s is deleted", v)}
 		}
 	}
@@ -34,7 +34,7 @@ func (s *state) podInUse(pod *corev1.Pod, e event) []string {
 	case isInstanceManager(pod):
 		users = s.runsIn(pod.Name)
 	case isServer(pod) && ready(pod) && s.now.Sub(pod.CreationTimestamp.Time) > inFlight: // Longhorn replaces one that does not come up
-		if v := pod.Labels[profile.VolumeLabel]; s.inUse(v) {
+		if v := pod.Labels[profile.VolumeLabel]; s.inUse(v) && !s.repairs(e, v) {
 			users = []string{v}
 		}
 	case isClient(pod) && !collected:
@@ -55,6 +55,22 @@ func (s *state) podInUse(pod *corev1.Pod, e event) []string {
 func (s *state) inUse(volume string) bool {
 	since, attached := s.attached[volume]
 	return attached && s.now.Sub(since) > inFlight
+}
+
+// repairs: Fairlead replaces what serves a volume that no workload has mounted yet. The
+// claims of volumes have the names of their volumes here.
+func (s *state) repairs(e event, volume string) bool {
+	if !e.byFairlead() {
+		return false
+	}
+	for pod := range all[*corev1.Pod](s) {
+		for _, v := range pod.Spec.Volumes {
+			if v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == volume && pod.Status.Phase == corev1.PodRunning {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // served: a server runs that Longhorn has told workloads the address of.
