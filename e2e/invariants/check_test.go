@@ -99,6 +99,21 @@ func TestViolationsAreFound(t *testing.T) {
 			w.rollout(onA, onA, "Applied")
 			w.rollout(onA, onA, "Applied")
 		}, "v-1 has an address that no Ready server of the volume has: v " + address + " for longer than"},
+		"an address of the cluster network stays with a network's Service": {3, "", func(w *world) {
+			w.write(lhuser, "create", classic("10.244.1.9"))
+			w.write(fairlead, "update", service(onA))
+			w.pass(time.Minute)
+			w.rollout("", "", "Applied")
+			w.rollout("", "", "Applied")
+		}, "Endpoints v has an address that no Ready server"},
+		"an address goes with its Service": {3, "", func(w *world) {
+			w.write(lhuser, "create", classic("10.244.1.9"))
+			w.remove(fairlead, service(""))
+			w.write(fairlead, "create", service(onA))
+			w.pass(time.Minute)
+			w.rollout("", "", "Applied")
+			w.rollout("", "", "Applied")
+		}, ""},
 		"an address of the cluster network is Kubernetes'": {3, "", func(w *world) {
 			w.write("endpointslice-controller", "create", slice("10.244.1.9"))
 			w.pass(time.Minute)

@@ -153,6 +153,9 @@ func (s *state) apply(e event) event {
 	case e.Verb == "delete" && (e.after == nil || e.after.GetDeletionTimestamp() == nil) || e.after != nil && ended(e.after):
 		e.after = nil
 		delete(objects, key)
+		if resource == "services" { // the API server deletes them too, without a record: its afterDelete of Services
+			delete(s.objects["/endpoints"], key)
+		}
 	case e.after != nil:
 		objects[key] = e.after
 	default:

@@ -1,3 +1,5 @@
+//lint:file-ignore SA1019 the readers of the deprecated API are served too
+
 package invariants
 
 import (
@@ -59,7 +61,7 @@ func at(name string) metav1.ObjectMeta {
 }
 
 var resources = map[string][2]string{
-	"*v1.Pod": {"", "pods"}, "*v1.Service": {"", "services"}, "*v1.EndpointSlice": {"discovery.k8s.io", "endpointslices"}, "*v1.DaemonSet": {"apps", "daemonsets"},
+	"*v1.Pod": {"", "pods"}, "*v1.Service": {"", "services"}, "*v1.Endpoints": {"", "endpoints"}, "*v1.EndpointSlice": {"discovery.k8s.io", "endpointslices"}, "*v1.DaemonSet": {"apps", "daemonsets"},
 	"*v1.VolumeAttachment": {"storage.k8s.io", "volumeattachments"}, "*longhorn.Setting": {"longhorn.io", "settings"}, "*longhorn.Volume": {"longhorn.io", "volumes"},
 	"*longhorn.Engine": {"longhorn.io", "engines"}, "*longhorn.ShareManager": {"longhorn.io", "sharemanagers"},
 	"*v1alpha1.NetworkRollout": {"fairlead.io", "networkrollouts"}, "*v1alpha1.Setting": {"fairlead.io", "settings"},
@@ -178,6 +180,10 @@ func slice(ip string) *discoveryv1.EndpointSlice {
 	s := &discoveryv1.EndpointSlice{ObjectMeta: at("v-1"), Endpoints: []discoveryv1.Endpoint{{Addresses: []string{ip}}}}
 	s.Labels = map[string]string{discoveryv1.LabelServiceName: "v"}
 	return s
+}
+
+func classic(ip string) *corev1.Endpoints {
+	return &corev1.Endpoints{ObjectMeta: at("v"), Subsets: []corev1.EndpointSubset{{Addresses: []corev1.EndpointAddress{{IP: ip}}}}}
 }
 
 func terminating(pod *corev1.Pod) *corev1.Pod {
