@@ -42,7 +42,9 @@ func TestInvariantsHoldBesideLonghorn(t *testing.T) {
 		s.must(r.trySet(StorageNetworkForRWX, "true"))
 		s.must(s.waitNetworks(NetworkA+"@lhnet1", NetworkA+"@lhnet1", true))
 	}
-	s.must(r.use(user{r.volumes[0], r.nodes[0]})) // Longhorn's first attachment takes a while
+	for _, volume := range r.volumes { // Longhorn takes half a minute to attach one for the first time
+		s.must(r.use(user{volume, r.nodes[0]}))
+	}
 	r.mountable()
 	for began := time.Now(); time.Since(began) < *randomFor; {
 		r.step()
