@@ -23,7 +23,7 @@ var errUnknownAction = errors.New("unknown action")
 func (r *Reconciler) do(ctx context.Context, facts settings.Rollout, step settings.Step) error {
 	switch step.Action {
 	case settings.RecordServers, settings.RecordClients, settings.RecordVolumeServers, settings.RecordVolumeClients:
-		return r.recordStep(ctx, facts.Record, step)
+		return r.recordStep(ctx, facts, step)
 	case settings.UpdateTemplate:
 		return r.updateTemplate(ctx, append([]storage.Attachment{facts.Record.Clients}, facts.Record.VolumeClients...))
 	case settings.RestartClients:

@@ -134,14 +134,14 @@ func TestMovedRecordIsNotWrittenOver(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, netOne)
-			err := f.r.recordStep(t.Context(), decidedOn, settings.Step{Action: settings.RecordServers})
+			err := f.r.recordStep(t.Context(), settings.Rollout{Record: decidedOn}, settings.Step{Action: settings.RecordServers})
 			if !apierrors.IsConflict(err) || f.writes != 0 {
 				t.Fatalf("got %v, %d writes", err, f.writes)
 			}
 		})
 	}
 	f := newFixture(t, netOne)
-	if err := f.r.recordStep(t.Context(), settings.Record{Clients: netOne, Servers: netOne}, settings.Step{Action: settings.RecordServers}); err != nil || f.writes != 1 {
+	if err := f.r.recordStep(t.Context(), settings.Rollout{Record: settings.Record{Clients: netOne, Servers: netOne}}, settings.Step{Action: settings.RecordServers}); err != nil || f.writes != 1 {
 		t.Fatalf("the record that was decided on: got %v, %d writes", err, f.writes)
 	}
 }

@@ -69,13 +69,16 @@ func (r *Reconciler) follow(ctx context.Context, facts settings.Rollout) (ctrl.R
 	return ctrl.Result{RequeueAfter: after}, err
 }
 
-// recordStep writes one half of the record, if it is still the one decided upon.
-func (r *Reconciler) recordStep(ctx context.Context, decidedOn settings.Record, step settings.Step) error {
+// recordStep writes one half of the record, if it is still the one decided upon, and
+// that the roll-out is under way: a crash after it must not leave it Applied.
+func (r *Reconciler) recordStep(ctx context.Context, facts settings.Rollout, step settings.Step) error {
+	decidedOn := facts.Record
 	return r.writeRecord(ctx, func(status *v1alpha1.NetworkRolloutStatus) error {
 		if status.Clients.Network != decidedOn.Clients.String() || status.Servers.Network != decidedOn.Servers.String() ||
 			!slices.Equal(status.Clients.VolumeNetworks, texts(decidedOn.VolumeClients)) || !slices.Equal(status.Servers.VolumeNetworks, texts(decidedOn.VolumeServers)) {
 			return apierrors.NewConflict(v1alpha1.GroupVersion.WithResource("networkrollouts").GroupResource(), r.Profile.Name, errRecordMoved)
 		}
+		tell(status, facts, step)
 		since := metav1.NewMicroTime(r.now())
 		switch step.Action {
 		case settings.RecordClients:

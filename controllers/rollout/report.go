@@ -25,17 +25,7 @@ func (r *Reconciler) reportRollout(ctx context.Context, facts settings.Rollout, 
 		return 0, err
 	}
 	before := rollout.Status.DeepCopy()
-	rollout.Status.Desired = facts.Desired.String()
-	rollout.Status.Clients.Updated, rollout.Status.Clients.Total = int32(step.Updated), int32(step.Total)
-	rollout.Status.Phase, rollout.Status.Message = string(step.Phase), step.Message
-	if step.Applied && step.Volumes.Phase != "" {
-		rollout.Status.Phase = string(step.Volumes.Phase)
-	}
-	if step.Volumes.Message != "" {
-		rollout.Status.Message += "; " + step.Volumes.Message
-	}
-	rollout.Status.Blockers = cluster.Blockers(slices.Concat(step.Blockers, step.Volumes.Blockers))
-	rollout.Status.OutOfLine = apiOutOfLine(settings.FindOutOfLine(facts))
+	tell(&rollout.Status, facts, step)
 	if equality.Semantic.DeepEqual(before, &rollout.Status) {
 		return 0, nil
 	}
@@ -49,6 +39,21 @@ func (r *Reconciler) reportRollout(ctx context.Context, facts settings.Rollout, 
 	}
 	r.reported = now
 	return 0, nil
+}
+
+// tell writes where a roll-out is, and what it waits for.
+func tell(status *v1alpha1.NetworkRolloutStatus, facts settings.Rollout, step settings.Step) {
+	status.Desired = facts.Desired.String()
+	status.Clients.Updated, status.Clients.Total = int32(step.Updated), int32(step.Total)
+	status.Phase, status.Message = string(step.Phase), step.Message
+	if step.Applied && step.Volumes.Phase != "" {
+		status.Phase = string(step.Volumes.Phase)
+	}
+	if step.Volumes.Message != "" {
+		status.Message += "; " + step.Volumes.Message
+	}
+	status.Blockers = cluster.Blockers(slices.Concat(step.Blockers, step.Volumes.Blockers))
+	status.OutOfLine = apiOutOfLine(settings.FindOutOfLine(facts))
 }
 
 func apiOutOfLine(found []settings.OutOfLine) []v1alpha1.OutOfLine {

@@ -34,7 +34,7 @@ func (r *Reconciler) replaceService(ctx context.Context, seen storage.Service, r
 	if string(old.UID) != seen.UID || old.ResourceVersion != seen.ResourceVersion {
 		return apierrors.NewConflict(corev1.Resource("services"), seen.Name, errServiceMoved)
 	}
-	fresh, err := renewed(old, record, request)
+	fresh, err := renewed(r.Profile, old, record, request)
 	if err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func (r *Reconciler) finishReplacing(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		fresh, err := renewed(&old, record, request)
+		fresh, err := renewed(r.Profile, &old, record, request)
 		if err != nil {
 			return err
 		}
@@ -129,7 +129,7 @@ func (r *Reconciler) mustStay(ctx context.Context, name string) error {
 
 // kept is what of a Service outlives its replacement: what is allocated does not.
 func kept(old *corev1.Service) *corev1.Service {
-	return &corev1.Service{
+	service := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: old.Namespace, Name: old.Name, Labels: old.Labels,
 			Annotations: maps.Clone(old.Annotations), OwnerReferences: old.OwnerReferences,
@@ -139,13 +139,19 @@ func kept(old *corev1.Service) *corev1.Service {
 			SessionAffinity: old.Spec.SessionAffinity, PublishNotReadyAddresses: old.Spec.PublishNotReadyAddresses,
 		},
 	}
+	if old.Spec.ClusterIP == corev1.ClusterIPNone {
+		service.Spec.ClusterIP = corev1.ClusterIPNone
+	}
+	return service
 }
 
 // renewed is the Service as the storage system would create it today: what was
 // recorded and allocated is gone, and the same rule as in the webhook has
 // shaped it, so that a webhook that is away does not matter.
-func renewed(old *corev1.Service, record settings.Record, request storage.Request) (*corev1.Service, error) {
+func renewed(profile storage.Profile, old *corev1.Service, record settings.Record, request storage.Request) (*corev1.Service, error) {
 	fresh := kept(old)
+	headless := fresh.Spec.ClusterIP == corev1.ClusterIPNone
+	fresh.Spec.ClusterIP = ""
 	if fresh.Annotations == nil {
 		fresh.Annotations = map[string]string{}
 	}
@@ -157,7 +163,23 @@ func renewed(old *corev1.Service, record settings.Record, request storage.Reques
 	for _, key := range []string{storage.SelectorAnnotation, storage.NetworkAnnotation, storage.AddressesAnnotation, storage.MACAnnotation} {
 		delete(fresh.Annotations, key)
 	}
-	return shaped(fresh, record, request)
+	fresh, err := shaped(fresh, record, request)
+	if err == nil && headless && fresh.Spec.ClusterIP != corev1.ClusterIPNone && len(fresh.Spec.Selector) == 0 {
+		fresh.Spec.Selector = selector(profile, fresh.Labels)
+	}
+	return fresh, err
+}
+
+// selector is the one of a Service that the storage system has made headless by its
+// settings' values, and so without a selector: its own labels, without those of users.
+func selector(profile storage.Profile, labels map[string]string) map[string]string {
+	own := map[string]string{}
+	for key, value := range labels {
+		if _, managed := profile.ManagedLabels[key]; managed || key == profile.VolumeLabel {
+			own[key] = value
+		}
+	}
+	return own
 }
 
 func shaped(service *corev1.Service, record settings.Record, request storage.Request) (*corev1.Service, error) {

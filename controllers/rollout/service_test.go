@@ -321,6 +321,10 @@ var replacements = map[string]struct {
 		before: []func(*corev1.Service){func(s *corev1.Service) { s.Annotations = map[string]string{} }, headlessOn(netOne)},
 		after:  []func(*corev1.Service){func(s *corev1.Service) { s.Annotations = nil }},
 	},
+	"from the network, where Longhorn made it headless": { // by the settings' values, without a selector to record
+		before: []func(*corev1.Service){headlessOn(netOne), func(s *corev1.Service) { delete(s.Annotations, storage.SelectorAnnotation) }},
+		after:  []func(*corev1.Service){func(s *corev1.Service) { s.Spec.Selector["longhorn.io/managed-by"] = "longhorn-manager" }},
+	},
 	"to the network, without a selector": {
 		on:     netOne,
 		before: []func(*corev1.Service){func(s *corev1.Service) { s.Spec.Selector = nil }},

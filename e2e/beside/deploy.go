@@ -2,13 +2,29 @@ package beside
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // DeployDriver runs Longhorn's driver deployer, as its Deployment does at each
-// installation, upgrade and restart of the deployer's pod, and waits for the CSI plugin.
+// installation and upgrade, and waits for the CSI plugin. A plugin that is there is
+// replaced: it is made to say that it is of another version.
 func (c *Cluster) DeployDriver(ctx context.Context) error {
+	before, err := c.Plugin(ctx)
+	if client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	var replaced types.UID
+	if err == nil {
+		replaced = before.UID
+		if out, err := c.Kubectl(ctx, "", "-n", Namespace, "annotate", "--overwrite", "daemonset", before.Name, "driver.longhorn.io/version=v1.7.1"); err != nil {
+			return fmt.Errorf("having the CSI plugin say that it is old: %w\n%s", err, out)
+		}
+	}
 	process, err := c.StartProcess("longhorn-driver-deployer", c.Log("driver-deployer"), c.program("longhorn-manager"), []string{
 		"-d", "deploy-driver", "--manager-image", managerImage, "--kubelet-root-dir", "/var/lib/kubelet",
 		"--manager-url", "http://longhorn-backend:" + restPort + "/v1", "--kube-config", c.kubeconfig,
@@ -17,7 +33,14 @@ func (c *Cluster) DeployDriver(ctx context.Context) error {
 		return err
 	}
 	defer process.Kill()
-	return c.WaitClients(ctx)
+	err = c.Eventually(ctx, "another CSI plugin", startTimeout, func() error {
+		ds, err := c.Plugin(ctx)
+		if err == nil && ds.UID == replaced {
+			err = errors.New("it is the one of before")
+		}
+		return err
+	})
+	return errors.Join(err, c.WaitClients(ctx))
 }
 
 // waitUsable waits until Longhorn could attach a volume on both nodes that have a manager.

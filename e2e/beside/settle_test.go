@@ -37,25 +37,25 @@ func TestNothingIsWrittenBackAndForth(t *testing.T) {
 			values := AppliedValues(enabling, setting)
 			s.Logf("status.applied of %s: %s", setting, strings.Join(values, ", "))
 			if len(values) > 3 { // applied as before, not applied, applied
-				s.Errorf("status.applied of %s was written back and forth: %s", setting, strings.Join(values, ", "))
+				s.report(fmt.Errorf("status.applied of %s was written back and forth: %s", setting, strings.Join(values, ", ")))
 			}
 		}
 		created := s.since(start, func(w sandbox.Write) bool {
 			return w.Verb == "create" && w.Resource == "pods" && strings.HasPrefix(w.Name, "instance-manager-") && w.Code < 300
 		})
 		if len(created) > 1 {
-			s.Errorf("the idle instance manager was restarted %d times, once is needed: %v", len(created), created)
+			s.report(fmt.Errorf("the idle instance manager was restarted %d times, once is needed: %v", len(created), created))
 		}
 		for _, fight := range Fights(enabling) {
-			s.Errorf("while enabling: %s", fight)
+			s.report(fmt.Errorf("while enabling: %s", fight))
 		}
 		settled := s.waitSilent()
 		time.Sleep(quiet) // that nothing happens cannot be waited for otherwise
 		for _, line := range Count(s.since(settled, ByFairlead)) {
-			s.Errorf("written by Fairlead though nothing changed: %s", line)
+			s.report(fmt.Errorf("written by Fairlead though nothing changed: %s", line))
 		}
 		for _, fight := range Fights(s.since(settled, func(sandbox.Write) bool { return true })) {
-			s.Errorf("while nothing changed: %s", fight)
+			s.report(fmt.Errorf("while nothing changed: %s", fight))
 		}
 	})
 }

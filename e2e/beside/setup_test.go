@@ -9,11 +9,13 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/cluster/longhorn"
+	"github.com/fairlead-io/fairlead/e2e/invariants"
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
 )
 
@@ -52,6 +54,7 @@ func prepare(t *testing.T, installed bool) scene {
 		one.cluster = c
 	}
 	s := scene{Cluster: one.cluster, T: t, ctx: ctx}
+	began := time.Now()
 	s.clear()
 	s.configure("", "")
 	if one.installed != installed {
@@ -61,6 +64,7 @@ func prepare(t *testing.T, installed bool) scene {
 	s.must(s.waitSettled(installed))
 	t.Cleanup(func() {
 		s := scene{Cluster: s.Cluster, T: t, ctx: context.WithoutCancel(ctx)}
+		s.checkInvariants(began)
 		if t.Failed() {
 			hold(t, s.Cluster)
 			s.Log(s.Describe(s.ctx))
@@ -75,6 +79,18 @@ func (s scene) configure(networks, windows string) {
 	s.Helper()
 	if one.installed && (s.Networks != networks || s.Windows != windows) {
 		s.must(s.Reconfigure(s.ctx, networks, windows))
+	}
+}
+
+// checkInvariants looks at all writes since a time, as far as Fairlead was installed.
+func (s scene) checkInvariants(since time.Time) {
+	s.Helper()
+	writes, err := s.ReadWrites()
+	if err != nil {
+		s.Error(err)
+	}
+	for _, violation := range invariants.Check(writes, invariants.Options{From: since}) {
+		s.Error(violation)
 	}
 }
 
@@ -110,6 +126,7 @@ func (s scene) must(err error) {
 // clear takes away what an earlier test has left: workloads, volumes, values.
 func (s scene) clear() {
 	s.Helper()
+	s.must(s.Client.DeleteAllOf(s.ctx, &appsv1.Deployment{}, client.InNamespace("default")))
 	s.must(s.Client.DeleteAllOf(s.ctx, &corev1.Pod{}, client.InNamespace("default"), client.GracePeriodSeconds(0)))
 	var volumes longhorn.VolumeList
 	s.must(s.Client.List(s.ctx, &volumes, client.InNamespace(Namespace)))

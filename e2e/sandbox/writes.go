@@ -30,6 +30,8 @@ type Write struct {
 	Message string
 	// Changed tells whether the object became another by it.
 	Changed bool
+	// Annotations are the API server's, such as what each webhook has changed.
+	Annotations map[string]string
 }
 
 // String is short, for messages.
@@ -76,6 +78,7 @@ type auditEvent struct {
 	}
 	RequestObject, ResponseObject json.RawMessage
 	RequestURI                    string
+	Annotations                   map[string]string
 }
 
 func parseWrites(in io.Reader) ([]Write, error) {
@@ -102,7 +105,7 @@ func (e auditEvent) write(versions map[string]string) Write {
 	w := Write{
 		At: e.StageTimestamp, User: cmp.Or(e.ImpersonatedUser.Username, e.User.Username), Agent: e.UserAgent, Verb: e.Verb, Code: e.ResponseStatus.Code,
 		Group: e.ObjectRef.APIGroup, Resource: e.ObjectRef.Resource, Namespace: e.ObjectRef.Namespace, Name: e.ObjectRef.Name,
-		Request: e.RequestObject, Response: e.ResponseObject, Message: e.ResponseStatus.Message,
+		Request: e.RequestObject, Response: e.ResponseObject, Message: e.ResponseStatus.Message, Annotations: e.Annotations,
 	}
 	if e.ObjectRef.Subresource != "" {
 		w.Resource += "/" + e.ObjectRef.Subresource

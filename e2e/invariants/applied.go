@@ -1,0 +1,92 @@
+package invariants
+
+import (
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/cluster/longhorn"
+)
+
+// appliedEarly: `applied` turns true only once the roll-out is complete, whoever writes
+// it. What was read before a value changed may be written a moment after.
+func appliedEarly(s *state, e event) []string {
+	if rollout, ok := e.after.(*v1alpha1.NetworkRollout); ok && rollout.Status.Phase == phaseApplied {
+		return s.rolloutIncomplete(rollout.Status)
+	}
+	if s.now.Sub(s.changed) < inFlight {
+		return nil
+	}
+	switch o := e.after.(type) {
+	case *longhorn.Setting:
+		if before, ok := e.before.(*longhorn.Setting); o.Status.Applied && ok && (!before.Status.Applied || before.Value != o.Value && o.Status.Applied && e.byFairlead()) {
+			return s.incomplete(o.Name, o.Value)
+		}
+	case *v1alpha1.Setting:
+		if before, ok := e.before.(*v1alpha1.Setting); o.Status.Applied && ok && (!before.Status.Applied || ptr.Deref(before.Status.AppliedValue, "") != ptr.Deref(o.Status.AppliedValue, "")) {
+			return s.incomplete(o.Name, ptr.Deref(o.Status.AppliedValue, ""))
+		}
+	}
+	return nil
+}
+
+// stillApplied: nothing says for long that it is applied while it is not.
+func stillApplied(s *state) []string {
+	var found []string
+	for setting := range all[*v1alpha1.Setting](s) {
+		if setting.Status.Applied {
+			found = append(found, s.incomplete(setting.Name, setting.Status.EffectiveValue)...)
+		}
+	}
+	if rollout := s.rollout(); rollout != nil && rollout.Status.Phase == phaseApplied {
+		found = append(found, s.rolloutIncomplete(rollout.Status)...)
+	}
+	return found
+}
+
+const phaseApplied = "Applied"
+
+// incomplete says what is not as the value of a setting wants it. Settings that no
+// test changes are not known here.
+func (s *state) incomplete(name, value string) []string {
+	switch name {
+	case storageNetwork:
+		return s.others(isInstanceManager, func(pod *corev1.Pod) string { return common(pod.Annotations) }, name, s.storageNetwork())
+	case storageNetworkForRWX:
+		// Without an applied network to be on, there is nothing to wait for.
+		if _, applied := s.value(storageNetwork); !applied && value == "true" {
+			return nil
+		}
+		return s.others(isClient, func(pod *corev1.Pod) string { return common(pod.Annotations) }, name, s.wanted())
+	case "priority-class":
+		class := func(pod *corev1.Pod) string { return pod.Spec.PriorityClassName }
+		return slices.Concat(s.others(isInstanceManager, class, name, value), s.others(isClient, class, name, value))
+	}
+	return nil
+}
+
+// others are the pods whose trait is another than wanted.
+func (s *state) others(is func(*corev1.Pod) bool, trait func(*corev1.Pod) string, setting, want string) []string {
+	var found []string
+	for _, pod := range s.staying(is) {
+		if got := trait(pod); got != want {
+			found = append(found, fmt.Sprintf("%s is applied with %q, and pod %s has %q", setting, want, pod.Name, got))
+		}
+	}
+	return found
+}
+
+func (s *state) rolloutIncomplete(status v1alpha1.NetworkRolloutStatus) []string {
+	var found []string
+	if status.Clients.Network != status.Desired || status.Servers.Network != status.Desired {
+		found = append(found, fmt.Sprintf("Applied with %q, and the record says clients %q, servers %q", status.Desired, status.Clients.Network, status.Servers.Network))
+	}
+	if ds := get[*appsv1.DaemonSet](s, "apps/daemonsets", profile.ClientDaemonSet); ds != nil && common(ds.Spec.Template.Annotations) != status.Desired {
+		found = append(found, fmt.Sprintf("Applied with %q, and the CSI plugin's template is on %q", status.Desired, common(ds.Spec.Template.Annotations)))
+	}
+	return append(found, s.others(isClient, func(pod *corev1.Pod) string { return common(pod.Annotations) }, "the roll-out", status.Desired)...)
+}

@@ -1,0 +1,70 @@
+package invariants
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fairlead-io/fairlead/storage"
+)
+
+// isClient: a pod of the CSI plugin's DaemonSet.
+func isClient(pod *corev1.Pod) bool {
+	owner := metav1.GetControllerOf(pod)
+	return pod.Namespace == profile.Namespace && owner != nil && owner.Kind == "DaemonSet" && owner.Name == profile.ClientDaemonSet
+}
+
+// isServer: a share manager's pod.
+func isServer(pod *corev1.Pod) bool { return hasLabels(pod, profile.ServerLabels) }
+
+func isInstanceManager(pod *corev1.Pod) bool { return hasLabels(pod, profile.InstanceManagerLabels) }
+
+func hasLabels(pod *corev1.Pod, labels map[string]string) bool {
+	for key, value := range labels {
+		if pod.Labels[key] != value {
+			return false
+		}
+	}
+	return pod.Namespace == profile.Namespace
+}
+
+func ready(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// staying are the pods that are to stay, by name.
+func (s *state) staying(is func(*corev1.Pod) bool) []*corev1.Pod {
+	var pods []*corev1.Pod
+	for pod := range all[*corev1.Pod](s) {
+		if is(pod) && pod.DeletionTimestamp == nil {
+			pods = append(pods, pod)
+		}
+	}
+	slices.SortFunc(pods, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+	return pods
+}
+
+// requests are the attachments on Longhorn's interfaces, and on those of volumes, that annotations ask for.
+func requests(annotations map[string]string) []storage.Attachment {
+	selections, err := storage.ParseSelections(annotations[storage.NetworksAnnotation], profile.Namespace)
+	if err != nil {
+		return nil
+	}
+	return slices.DeleteFunc(selections, func(a storage.Attachment) bool {
+		return !slices.Contains(profile.Interfaces(), a.Interface) && !a.ForVolumes()
+	})
+}
+
+// common is the network for all volumes that annotations ask for, as in NetworkRollout; "" is none.
+func common(annotations map[string]string) string {
+	for _, a := range requests(annotations) {
+		if !a.ForVolumes() {
+			return a.String()
+		}
+	}
+	return ""
+}
