@@ -1,14 +1,10 @@
 package beside
 
 import (
-	"encoding/json"
 	"fmt"
-	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-
-	"github.com/fairlead-io/fairlead/e2e/sandbox"
 )
 
 // TestNetworkChangesNodeByNode moves to a network and back again, by gate: node, while
@@ -21,7 +17,6 @@ func TestNetworkChangesNodeByNode(t *testing.T) {
 	for _, volume := range []string{"pvc-early", "pvc-late"} {
 		s.must(s.CreateVolume(s.ctx, volume, "rwx"))
 	}
-	start := s.mark()
 	s.use("pvc-early")
 
 	s.set(StorageNetwork, NetworkA)
@@ -60,10 +55,6 @@ func TestNetworkChangesNodeByNode(t *testing.T) {
 		s.mountableEverywhere("pvc-early")
 	}
 	s.waitPhase("Applied")
-
-	for _, violation := range restartsOnNodesInUse(s.since(0, func(sandbox.Write) bool { return true }), start) {
-		s.Errorf("restarted in use: %s", violation)
-	}
 }
 
 // nodeByNode has workloads of each volume on several nodes.
@@ -130,32 +121,4 @@ func (s scene) waitClient(node, network string) {
 		}
 		return err
 	}))
-}
-
-// restartsOnNodesInUse are the deletions, after a point in the record, of CSI plugin pods
-// on nodes that Kubernetes had attached a volume to.
-func restartsOnNodesInUse(writes []sandbox.Write, from Mark) []string {
-	var found []string
-	attachments, pods := map[string]string{}, map[string]string{} // their nodes
-	for i, w := range writes {
-		var o struct{ Spec struct{ NodeName string } }
-		_ = json.Unmarshal(w.Response, &o) // an answer without a node names none
-		switch {
-		case w.Code >= 300:
-		case w.Resource == "volumeattachments" && w.Verb == "delete":
-			delete(attachments, w.Name)
-		case w.Resource == "volumeattachments" && w.Verb == "create":
-			attachments[w.Name] = o.Spec.NodeName
-		case w.Object() == "pods/"+w.Name && w.Verb != "delete" && o.Spec.NodeName != "":
-			pods[w.Name] = o.Spec.NodeName
-		case pluginRestarts(w) && i >= int(from):
-			for attachment, node := range attachments {
-				if node == pods[w.Name] {
-					found = append(found, fmt.Sprintf("%s on %s, with attachment %s", w, node, attachment))
-				}
-			}
-		}
-	}
-	slices.Sort(found)
-	return found
 }

@@ -89,7 +89,7 @@ func (s scene) checkInvariants(since time.Time) {
 	if err != nil {
 		s.Error(err)
 	}
-	for _, violation := range invariants.Check(writes, invariants.Options{From: since}) {
+	for _, violation := range invariants.Check(writes, invariants.Options{From: since, NodeGate: s.Networks == "gate: node"}) {
 		s.Error(violation)
 	}
 }
