@@ -188,6 +188,16 @@ func TestViolationsAreFound(t *testing.T) {
 			w.pass(time.Minute)
 			w.setting(lhuser, storageNetworkForRWX, "true", true)
 		}, ""},
+		"Longhorn says applied while clients leave": {6, onA, func(w *world) {
+			w.setting("admin", storageNetworkForRWX, "false", false)
+			w.pass(time.Minute)
+			w.setting(lhuser, storageNetworkForRWX, "false", true)
+		}, ""},
+		"Fairlead says applied while clients leave": {6, onA, func(w *world) {
+			w.setting("admin", storageNetworkForRWX, "false", false)
+			w.pass(time.Minute)
+			w.setting(fairlead, storageNetworkForRWX, "false", true)
+		}, `pod csi-node-1 has "` + onA},
 		"applied while an instance manager is": {6, onA, func(w *world) {
 			w.write(lhuser, "create", manager(w))
 			w.setting("admin", storageNetwork, "", false)
