@@ -20,15 +20,16 @@ type Progress struct {
 // chooseNetworkFirst is why no volume has a network of its own where all are on the cluster network.
 const chooseNetworkFirst = "the settings choose no network for RWX volumes, so CSI plugin pods mount from the host's network, where no other is reached: choose one first"
 
-// missingNetworkRetry is when to look again whether a network exists: the kind
-// itself may be missing, so there is nothing to watch.
+// missingNetworkRetry is when to look again whether a network exists that a step
+// waits for: the kind itself may be missing, so there is nothing to watch.
 const missingNetworkRetry = 30 * time.Second
 
 // nextVolumes goes on with the networks of single volumes where the network of
 // all is at rest. What the settings are told stays: they are applied.
 func (r Rollout) nextVolumes(s Step) Step {
 	s.Volumes = r.waiting()
-	if common := r.Record.Clients.Network; !r.exists(common) {
+	common := r.Record.Clients.Network
+	if !r.exists(common) {
 		deleted := deletedNetwork(common, ", and the server pods of RWX volumes,")
 		s = s.withProgress(PhaseWaiting, deleted.Message, []Blocker{deleted})
 	}
@@ -48,17 +49,17 @@ func (r Rollout) nextVolumes(s Step) Step {
 	if !slices.Equal(due, r.Record.VolumeClients) {
 		return s.record(RecordVolumeClients, due, PhaseRolling, "CSI plugin pods are built with volume networks "+named(due))
 	}
-	if len(r.deletedNetworks()) > 0 {
+	if len(r.deletedNetworks()) > 0 || !r.exists(common) {
 		// No client that restarts would start again: waiting has said so.
 	} else if done, rolled := r.rollClients(Step{Updated: s.Updated, Total: s.Total}, r.outdated()); !done {
-		s.Action, s.Clients = rolled.Action, rolled.Clients
+		s.Action, s.Clients, s.After = rolled.Action, rolled.Clients, rolled.After
 		s = s.withProgress(rolled.Phase, rolled.Message, rolled.Blockers)
 	} else if unready := r.notReaching(); len(unready) > 0 {
 		s = s.withProgress(PhaseRolling, Short(unready), unready)
 	}
 	if settling > 0 && s.Action == Nothing {
 		s = s.withProgress(PhaseWaiting, "letting Services settle that were just admitted", nil)
-		s.After = settling
+		s.After = sooner(s.After, settling)
 	}
 	return s
 }

@@ -40,3 +40,12 @@ func TestClientsOnlyRestartInWindowAndBrokenOnesAnyTime(t *testing.T) {
 		t.Errorf("%+v: the client on node-2 is not Ready, so nothing is disturbed", s)
 	}
 }
+
+// Nothing but the window's opening wakes the controller for a client that another writer outdated.
+func TestClientsOutdatedAtRestAreLookedAtWhenWindowOpens(t *testing.T) {
+	r := atRest(netOne)
+	r.Windows, r.DaemonSet.Paused, r.Clients[1].Revision = night, true, "6"
+	if s := Next(r); s.Action != Nothing || s.After != 11*time.Hour {
+		t.Errorf("%s, looked at again after %v: node-2 restarts when the window opens", s.Action, s.After)
+	}
+}

@@ -84,10 +84,20 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	if apierrors.IsConflict(err) {
 		return ctrl.Result{}, nil // the cache is behind; what it has yet to see is an event
 	}
-	if step.After > 0 && (after == 0 || step.After < after) {
-		after = step.After
+	for _, next := range []time.Duration{step.After, r.untilKindIsLookedFor(facts)} {
+		if next > 0 && (after == 0 || next < after) {
+			after = next
+		}
 	}
 	return ctrl.Result{RequeueAfter: after}, err
+}
+
+// untilKindIsLookedFor: without Multus no network can be watched, and its installation is no event.
+func (r *Reconciler) untilKindIsLookedFor(facts settings.Rollout) time.Duration {
+	if r.watchNetworks == nil || !facts.UsesNetworks() {
+		return 0
+	}
+	return 30 * time.Second
 }
 
 // resumeReplacing ends what was begun with a Service before a crash or a

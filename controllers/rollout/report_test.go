@@ -1,11 +1,16 @@
 package rollout
 
 import (
+	"context"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/fairlead-io/fairlead/cluster"
 )
@@ -36,5 +41,33 @@ func TestProgressIsWrittenEveryFiveSeconds(t *testing.T) {
 	f.must(f.reconcile())
 	if got := f.rollout().Status.Desired; got != netTwo.String() {
 		t.Fatalf("the network that is wanted is %q", got)
+	}
+}
+
+// Multus that is installed later is no event: there is no kind to watch before.
+func TestNetworksAreLookedForUntilTheirKindIsInstalled(t *testing.T) {
+	f := newFixture(t, netOne)
+	f.comeToRest()
+	watched, installed := 0, false
+	f.r.watchNetworks = func() error { watched++; return nil }
+	multus := interceptor.NewClient(f.store, interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+		if !installed && list.GetObjectKind().GroupVersionKind().Group == cluster.NetworkKind.Group {
+			return &meta.NoKindMatchError{GroupKind: cluster.NetworkKind.GroupKind()}
+		}
+		return c.List(ctx, list, opts...)
+	}})
+	reader := cluster.NewReader(profile, multus, multus)
+	f.r.Cached, f.r.Live = reader, reader
+	result, err := f.r.Reconcile(t.Context(), ctrl.Request{})
+	f.must(err)
+	if watched != 0 || result.RequeueAfter != 30*time.Second {
+		t.Fatalf("watched %d times, next look in %s", watched, result.RequeueAfter)
+	}
+	installed = true
+	for range 2 {
+		f.must(f.reconcile())
+	}
+	if watched != 1 {
+		t.Fatalf("watched %d times", watched)
 	}
 }

@@ -23,6 +23,7 @@ type Cluster struct {
 	Manager *Manager
 
 	ends       []func() // what Stop does first
+	second     bool     // the second manager was started
 	binaries   string
 	kubeconfig string
 	logs       string
@@ -78,9 +79,6 @@ func (c *Cluster) startLonghorn(ctx context.Context) error {
 	if err := c.startManager(ctx); err != nil {
 		return err
 	}
-	if err := c.startPeer(ctx, c.Managed()[1]); err != nil {
-		return err
-	}
 	if err := c.DeployDriver(ctx); err != nil {
 		return err
 	}
@@ -128,7 +126,8 @@ func (c *Cluster) install(ctx context.Context) error {
 	return nil
 }
 
-// Managed are the two nodes that have a manager: volumes can be attached to these.
+// Managed are the two nodes that have a manager, once the second one was started: volumes
+// can be attached to these.
 func (c *Cluster) Managed() []string { return c.State.Nodes[:2] }
 
 func (c *Cluster) program(name string) string { return filepath.Join(c.binaries, name) }

@@ -43,8 +43,12 @@ func (c *Cluster) DeployDriver(ctx context.Context) error {
 	return errors.Join(err, c.WaitClients(ctx))
 }
 
-// waitUsable waits until Longhorn could attach a volume on both nodes that have a manager.
+// waitUsable waits until Longhorn could attach a volume on each node that has a manager.
 func (c *Cluster) waitUsable(ctx context.Context) error {
+	nodes := "Node=TrueTrue"
+	if c.second {
+		nodes += " Node=True"
+	}
 	const template = `jsonpath={range .items[*]}{.kind}={.status.currentState}{.status.state}` +
 		`{.status.conditions[?(@.type=="Ready")].status}{.status.diskStatus.*.conditions[?(@.type=="Schedulable")].status} {end}`
 	return c.Eventually(ctx, "Longhorn to be usable", startTimeout, func() error {
@@ -52,7 +56,7 @@ func (c *Cluster) waitUsable(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		for _, want := range []string{"Node=TrueTrue Node=True", "InstanceManager=running", "EngineImage=deployed"} {
+		for _, want := range []string{nodes, "InstanceManager=running", "EngineImage=deployed"} {
 			if !strings.Contains(out, want) {
 				return fmt.Errorf("%s is missing in: %s", want, out)
 			}

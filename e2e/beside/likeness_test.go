@@ -21,6 +21,9 @@ const recordVariable = "FAIRLEAD_RECORD_LONGHORN"
 // that the real manager no longer agrees with is noticed.
 func TestLonghornIsAsRecorded(t *testing.T) {
 	s := without(t)
+	if s.second {
+		t.Fatal("the record is of one manager, and a test before has started the second one")
+	}
 	run, err := compare.Run(s.ctx, s.Sandbox, real{s.Cluster})
 	s.must(err)
 	s.set("taint-toleration", "") // as the scenario has found it

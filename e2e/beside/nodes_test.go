@@ -15,6 +15,7 @@ import (
 func TestServerOnAnotherNodeIsReached(t *testing.T) {
 	const a = NetworkA + "@lhnet1"
 	eachWay(t, func(s scene) {
+		s.must(s.StartSecondManager(s.ctx))
 		nodes := s.Managed()
 		s.Cleanup(func() {
 			ctx := context.WithoutCancel(s.ctx)

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"testing"
 	"time"
-
-	"github.com/fairlead-io/fairlead/cluster/longhorn"
 )
 
 var (
@@ -22,15 +20,11 @@ var (
 func TestInvariantsHoldBesideLonghorn(t *testing.T) {
 	s := with(t)
 	s.Logf("-seed %d", *randomSeed)
-	var nodes longhorn.NodeList
-	s.must(s.Client.List(s.ctx, &nodes))
-	r := &interleaving{scene: s, random: rand.New(rand.NewPCG(*randomSeed, 0)), users: map[user]bool{}, values: map[string]string{
+	s.must(s.StartSecondManager(s.ctx))
+	r := &interleaving{scene: s, random: rand.New(rand.NewPCG(*randomSeed, 0)), nodes: s.Managed(), users: map[user]bool{}, values: map[string]string{
 		StorageNetwork: "", StorageNetworkForRWX: "false", priorityClass: priorityClasses[0],
 	}}
 	defer func() { _ = s.Set(s.ctx, priorityClass, priorityClasses[0]) }() // also where it fails
-	for i := range nodes.Items {                                           // Longhorn attaches where it has a manager
-		r.nodes = append(r.nodes, nodes.Items[i].Name)
-	}
 	for n := range 3 {
 		name := fmt.Sprintf("pvc-random-%d", n)
 		s.must(s.CreateVolume(s.ctx, name, "rwx"))

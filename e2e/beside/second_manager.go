@@ -9,9 +9,16 @@ import (
 	"github.com/fairlead-io/fairlead/e2e/machine"
 )
 
-// startPeer runs the manager of another node. It listens on the ports that the first one
-// has, so it gets a network apart, with its own webhooks; what else it calls is passed on.
-func (c *Cluster) startPeer(ctx context.Context, node string) error {
+// StartSecondManager runs the manager of node-2 from now on. It listens on the ports that
+// the first one has, so it gets a network apart, with its own webhooks; what else it calls
+// is passed on. Both managers write settings, so how often depends on who is first:
+// TestLonghornIsAsRecorded has to come before.
+func (c *Cluster) StartSecondManager(ctx context.Context) error {
+	if c.second {
+		return nil
+	}
+	c.second = true
+	node := c.Managed()[1]
 	pod, err := c.managerPod(ctx, node)
 	if err != nil {
 		return err
@@ -41,8 +48,10 @@ func (c *Cluster) startPeer(ctx context.Context, node string) error {
 		return fmt.Errorf("adding Longhorn's node %s: %w\n%s", node, err, out)
 	}
 	arguments := append([]string{"--net=" + apart.Path(), c.program("longhorn-manager")}, c.daemonArguments()...)
-	_, err = c.keep(ctx, "longhorn-manager-"+node, "nsenter", arguments, c.podEnvironment(pod))
-	return err
+	if _, err = c.keep(ctx, "longhorn-manager-"+node, "nsenter", arguments, c.podEnvironment(pod)); err != nil {
+		return err
+	}
+	return c.waitUsable(ctx)
 }
 
 // instancePorts are where e2e/longhorn/instances listens.

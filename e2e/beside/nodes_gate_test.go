@@ -11,7 +11,9 @@ import (
 // RWX volumes are attached all the time. It takes two and a half minutes.
 func TestNetworkChangesNodeByNode(t *testing.T) {
 	const a = NetworkA + "@lhnet1"
-	s := nodeByNode{scene: with(t), nodes: one.cluster.Managed()}
+	s := nodeByNode{scene: with(t)}
+	s.must(s.StartSecondManager(s.ctx))
+	s.nodes = s.Managed()
 	s.configure("gate: node", "")
 	free := s.State.Nodes[2]
 	for _, volume := range []string{"pvc-early", "pvc-late"} {
