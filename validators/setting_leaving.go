@@ -2,7 +2,6 @@ package validators
 
 import (
 	"fmt"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -17,7 +16,8 @@ import (
 //
 // Objects: settings.longhorn.io storage-network.
 // Condition: a volume is attached, and an instance manager in use is on the network
-// that the value leaves. A waiting change can therefore be taken back.
+// that the value leaves. So a waiting change can be taken back until an instance manager
+// that was idle has joined the new network and is in use there.
 // Source: longhorn-manager datastore/kubernetes.go, GetStorageIPFromPod (v1.7.2, v1.8.1,
 // v1.10.0) and GetIPFromPodByCNISetting (v1.12.0); seen beside v1.7.2.
 func (v *Verdict) refuseLeaving(before SettingFacts) {
@@ -26,17 +26,20 @@ func (v *Verdict) refuseLeaving(before SettingFacts) {
 		return
 	}
 	left := storage.Attachment{Network: network, Interface: before.Profile.StorageInterface}.String()
-	inUse := slices.ContainsFunc(before.Components, func(c settings.Component) bool {
-		return c.Kind == settings.InstanceManager && len(c.Uses) > 0 && c.Built[settings.StorageAttachment] == left
-	})
+	var inUse []string
+	for _, c := range before.Components {
+		if c.Kind == settings.InstanceManager && len(c.Uses) > 0 && c.Built[settings.StorageAttachment] == left {
+			inUse = append(inUse, c.Name)
+		}
+	}
 	var attached []settings.Blocker
 	for _, b := range settings.AttachedVolumes(before.Volumes) {
 		attached = append(attached, b.Blocker)
 	}
-	if !inUse || len(attached) == 0 {
+	if len(inUse) == 0 || len(attached) == 0 {
 		return
 	}
 	v.refuse(ReasonReplicasOnNetwork, field.Forbidden(field.NewPath("value"), fmt.Sprintf(
-		"%s can't leave %s while volumes are attached: %s would lose their replicas there at once, before the value is applied. Attached: %s; stop the workloads that use them, then try again",
-		settings.StorageNetwork, network, before.Profile.Name, settings.Detail(attached))))
+		"%s can't leave %s while volumes are attached: %s would lose their replicas there (in %s) at once, before the value is applied. Attached: %s; stop the workloads that use them, then try again",
+		settings.StorageNetwork, network, before.Profile.Name, settings.FirstOf(inUse), settings.Detail(attached))))
 }

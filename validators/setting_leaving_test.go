@@ -50,7 +50,7 @@ func TestStorageNetworkIsNotLeftUnderReplicas(t *testing.T) {
 			if refused := verdict.Reason == ReasonReplicasOnNetwork; refused != test.refused || refused != (len(verdict.Problems) > 0) {
 				t.Fatalf("%s: %v", verdict.Reason, verdict.Problems)
 			}
-			if test.refused && !strings.Contains(verdict.Problems[0].Detail, "Attached: pvc-117d3553 (node-2, pod default/web-0); stop the workloads") {
+			if test.refused && !strings.Contains(verdict.Problems[0].Detail, "(in instance-manager-1) at once, before the value is applied. Attached: pvc-117d3553 (node-2, pod default/web-0); stop the workloads") {
 				t.Fatal(verdict.Problems)
 			}
 		})
