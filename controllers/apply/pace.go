@@ -10,7 +10,7 @@ const (
 	// was refused: each wakes every manager of it.
 	tellEvery = 30 * time.Second
 	// statusEvery is for the status of Fairlead's own.
-	statusEvery = 5 * time.Second
+	statusEvery = 2 * time.Second
 )
 
 // paces are when what was last written, in memory: a new leader writes at once.
