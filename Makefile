@@ -90,24 +90,24 @@ test-e2e: control-plane coredns csiaddons $(BIN)/fairlead ## End to end, on the 
 
 # Run as a program, since go test would hide why it cannot run.
 .PHONY: test-longhorn
-test-longhorn: control-plane longhorn $(BIN)/fairlead ## Beside Longhorn's own manager; root and Linux. One: LONGHORN="-test.v -test.run TestNetworkMatrix"
+test-longhorn: control-plane longhorn $(BIN)/fairlead ## Beside Longhorn's own manager; root and Linux. One: BESIDE="-test.v -test.run TestNetworkMatrix"
 	@mkdir -p $(BIN)
 	$(WITH_RACE) go build $(RACE) -ldflags "$(LDFLAGS)" -o $(BIN)/fairlead-test ./cmd/fairlead
 	go test -c -o $(BIN)/beside.test ./e2e/beside
 	@echo "testing beside longhorn-manager, in namespaces of their own"
-	cd e2e/beside && FAIRLEAD_BINARY=$(BIN)/fairlead-test $(BIN)/beside.test -test.timeout 60m $(LONGHORN)
+	cd e2e/beside && FAIRLEAD_BINARY=$(BIN)/fairlead-test $(BIN)/beside.test -test.timeout 60m $(BESIDE)
 
 # What make test runs of it: it all takes 20 minutes, alone.
 .PHONY: test-longhorn-core
 test-longhorn-core: ## The scenarios beside Longhorn's own manager that make test runs (six minutes)
-	@$(MAKE) --no-print-directory test-longhorn LONGHORN="-test.run 'TestSharedVolumeIsServed|TestVolumeCreatedWhileClientsRoll|TestFairleadInstalled|TestInstanceManager'"
+	@$(MAKE) --no-print-directory test-longhorn BESIDE="-test.run 'TestSharedVolumeIsServed|TestVolumeCreatedWhileClientsRoll|TestFairleadInstalled|TestInstanceManager'"
 
 .PHONY: test-long
 test-long: control-plane csiaddons longhorn $(BIN)/fairlead ## What takes long: Kubernetes' own timeouts (ten minutes), 20 random minutes beside Longhorn
 	@mkdir -p $(BIN)
 	$(WITH_RACE) go build $(RACE) -ldflags "$(LDFLAGS)" -o $(BIN)/fairlead-test ./cmd/fairlead
 	$(WITH_RACE) FAIRLEAD_BINARY=$(BIN)/fairlead-test FAIRLEAD_RELEASE_BINARY=$(BIN)/fairlead go test $(RACE) -tags long -timeout 60m ./e2e -v -run 'TestRefusingTheDetachAttachesTwice|TestForcedDetachGivesTwoWriters'
-	$(MAKE) --no-print-directory test-longhorn LONGHORN="-test.v -test.run TestInvariantsHoldBesideLonghorn -for 20m"
+	$(MAKE) --no-print-directory test-longhorn BESIDE="-test.v -test.run TestInvariantsHoldBesideLonghorn -for 20m"
 
 .PHONY: e2e-ceph
 e2e-ceph: ## Fencing on a real Ceph of this machine; root and Debian's ceph packages, CEPH="-6 -slow"

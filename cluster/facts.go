@@ -70,8 +70,8 @@ func (r *Reader) Facts(ctx context.Context, o FactsOptions) (settings.Facts, err
 	return f, err
 }
 
-// AddNetworks adds which networks there are. The reader is a live one: to watch a
-// kind that may not be installed would keep the controller from starting.
+// AddNetworks adds which networks there are. The reader is a live one: the kind may not be
+// installed. controllers/rollout watches networks, for wake-ups only, once the kind exists.
 func (r *Reader) AddNetworks(ctx context.Context, f *settings.Facts) error {
 	networks, err := r.Networks(ctx)
 	if err != nil && !NotInstalled(err) {

@@ -41,7 +41,7 @@ func NewLive(api client.Reader) *Live {
 	return &Live{Reader: api, turns: semaphore.NewWeighted(heavyAtOnce)}
 }
 
-// Streaming decodes Longhorn's objects, and Kubernetes' own that are many, while they arrive.
+// Streaming decodes Longhorn's objects, and the Kubernetes kinds with many objects, while they arrive.
 func (l *Live) Streaming(config *rest.Config, connection *http.Client, mapper meta.RESTMapper, scheme *runtime.Scheme) (*Live, error) {
 	codecs, parameters := serializer.NewCodecFactory(scheme), runtime.NewParameterCodec(scheme)
 	core, err := apiutil.RESTClientForGVK(corev1.SchemeGroupVersion.WithKind(storage.VolumeKind), false, false, config, codecs, connection)

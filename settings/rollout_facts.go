@@ -1,7 +1,6 @@
 package settings
 
 import (
-	"slices"
 	"time"
 
 	"github.com/fairlead-io/fairlead/storage"
@@ -112,7 +111,7 @@ type DaemonSet struct {
 	MaxUnavailable int
 }
 
-// IsOn is storage.Client.IsOn of the template.
+// IsOn tells whether the template asks for the attachment.
 func (d DaemonSet) IsOn(a storage.Attachment) bool {
-	return d.Network == a || slices.Contains(d.Networks, a)
+	return storage.IsOn(d.Network, d.Networks, a)
 }

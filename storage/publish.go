@@ -54,8 +54,13 @@ func Publish(service Service, servers []Server, fallback Attachment) []Published
 // interfaceOn is by which interface the server asks for the network. Running servers
 // keep theirs when an upgrade of the storage system names another.
 func (s Server) interfaceOn(network Attachment) Attachment {
-	if !s.IsOn(network) && s.Network.Network == network.Network {
-		return s.Network
+	if s.IsOn(network) {
+		return network
+	}
+	for _, a := range append([]Attachment{s.Network}, s.Networks...) {
+		if a.Network == network.Network {
+			return a
+		}
 	}
 	return network
 }

@@ -181,3 +181,15 @@ func TestServerIsPublishedOnItsOwnInterface(t *testing.T) {
 		t.Errorf("with both interfaces, published %v", published)
 	}
 }
+
+func TestServerIsPublishedOnItsSecondNetworksInterface(t *testing.T) {
+	own, older := Attachment{netB.Network, "lhvol0"}, Attachment{netA.Network, "lhnet1"}
+	server := with(serving("a", on(own, "192.168.1.3"), on(older, "192.168.0.3")), func(s *Server) {
+		s.Network, s.Networks = own, []Attachment{own, older}
+	})
+	service := Service{Name: "v", Volume: "v", ClusterIP: ClusterIPNone}
+	got := Publish(service, []Server{server}, Attachment{netA.Network, "lhnet2"})
+	if want := published("a", "192.168.0.3"); !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %v\nwant %v", got, want)
+	}
+}

@@ -131,12 +131,18 @@ type Client struct {
 	Recorded NetworkNamespace
 }
 
-// IsOn tells whether the client asks for the attachment; the zero Attachment is
-// the cluster network alone. Other networks beside it do no harm.
-func (c Client) IsOn(a Attachment) bool { return c.Network == a || slices.Contains(c.Networks, a) }
+// IsOn tells whether a pod with these networks, the first and all, is on the attachment.
+// It may be on others as well. It is on the zero Attachment, the cluster network, only
+// if it asks for no network.
+func IsOn(first Attachment, all []Attachment, a Attachment) bool {
+	return first == a || slices.Contains(all, a)
+}
 
-// IsOn is Client.IsOn of a server.
-func (s Server) IsOn(a Attachment) bool { return s.Network == a || slices.Contains(s.Networks, a) }
+// IsOn tells whether the client asks for the attachment.
+func (c Client) IsOn(a Attachment) bool { return IsOn(c.Network, c.Networks, a) }
+
+// IsOn tells whether the server asks for the attachment.
+func (s Server) IsOn(a Attachment) bool { return IsOn(s.Network, s.Networks, a) }
 
 // Reaches tells whether Multus reports an address of the client on the network.
 // By which interface does not matter: servers are reached by their addresses.

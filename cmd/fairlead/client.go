@@ -34,7 +34,7 @@ const (
 
 func (o *clientOptions) setup(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&o.configFile, "config", "", "configuration file of Fairlead; by default what Fairlead reads in the cluster")
+	flags.StringVar(&o.configFile, "config", "", "configuration file of Fairlead; by default ConfigMap fairlead in namespace fairlead-system")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file; by default $KUBECONFIG, then ~/.kube/config")
 	flags.StringVar(&o.profile, "profile", "", "profile to look at; by default the first of the configuration")
 	flags.StringVarP(&o.namespace, "namespace", "n", "", "namespace of the storage system; by default as the configuration says")
@@ -50,11 +50,15 @@ type place struct {
 	reader *cluster.Reader
 }
 
-// noteDefaults says which configuration the plan goes by, where that may be the wrong one.
+// noteDefaults says that the default configuration is used, where Fairlead may use another.
 func (p place) noteDefaults(out io.Writer) {
 	if p.unread != "" {
-		fmt.Fprintf(out, "The plan goes by the default configuration: %s; give another one by --config.\n", p.unread)
+		fmt.Fprintf(out, "The %s.\n", defaultsUsed(p.unread))
 	}
+}
+
+func defaultsUsed(unread string) string {
+	return "default configuration is used: " + unread + "; pass the file with --config"
 }
 
 var (
@@ -85,14 +89,14 @@ func (o *clientOptions) open(ctx context.Context) (place, error) {
 	if err != nil {
 		return place{}, err
 	}
-	p, err := o.pick(c)
+	p, err := o.pick(c, unread)
 	if err != nil {
 		return place{}, err
 	}
 	return place{p, c, unread, cluster.NewReader(p.Storage(), live, live)}, nil
 }
 
-func (o *clientOptions) pick(c *config.Configuration) (config.Profile, error) {
+func (o *clientOptions) pick(c *config.Configuration, unread string) (config.Profile, error) {
 	if len(c.Profiles) == 0 {
 		return config.Profile{}, errNoProfile
 	}
@@ -105,7 +109,11 @@ func (o *clientOptions) pick(c *config.Configuration) (config.Profile, error) {
 		for _, p := range c.Profiles {
 			names = append(names, p.Name)
 		}
-		return config.Profile{}, fmt.Errorf("--profile %q %w: it has %s", o.profile, errProfile, strings.Join(names, ", "))
+		err := fmt.Errorf("--profile %q %w: it has %s", o.profile, errProfile, strings.Join(names, ", "))
+		if unread != "" {
+			err = fmt.Errorf("%w; the %s", err, defaultsUsed(unread))
+		}
+		return config.Profile{}, err
 	}
 	p := c.Profiles[i]
 	if o.namespace != "" {

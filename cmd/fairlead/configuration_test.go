@@ -3,11 +3,14 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,7 +42,7 @@ func TestConfigurationOfTheCluster(t *testing.T) {
 		"given as a file":       {file: file, kept: kept(head + byNode), gate: settings.GateCluster},
 		"not allowed to be read": {
 			kept: kept(head + byNode), forbidden: true, gate: settings.GateCluster,
-			unread: "you may not get ConfigMap fairlead-system/fairlead, which ClusterRole fairlead-planner allows",
+			unread: "you may not get ConfigMap fairlead-system/fairlead, which ClusterRoles fairlead-planner and fairlead-settings-viewer allow there",
 		},
 		"not there":   {gate: settings.GateCluster, unread: "there is no ConfigMap fairlead-system/fairlead"},
 		"not correct": {kept: kept(head + "gate: node"), gate: settings.GateCluster, unread: "configuration.yaml of ConfigMap fairlead-system/fairlead: "},
@@ -65,20 +68,55 @@ func TestConfigurationOfTheCluster(t *testing.T) {
 	}
 }
 
-func TestPlanSaysThatItGoesByTheDefaults(t *testing.T) {
+func TestDefaultConfigurationIsNoted(t *testing.T) {
 	var out strings.Builder
 	place{}.noteDefaults(&out)
 	if out.String() != "" {
 		t.Errorf("the configuration is known, and yet: %s", out.String())
 	}
 	place{unread: "there is none"}.noteDefaults(&out)
-	if got := out.String(); got != "The plan goes by the default configuration: there is none; give another one by --config.\n" {
+	if got := out.String(); got != "The default configuration is used: there is none; pass the file with --config.\n" {
 		t.Errorf("got %s", got)
 	}
 }
 
 func TestConfigurationWithoutProfiles(t *testing.T) {
-	if _, err := (&clientOptions{}).pick(&config.Configuration{}); !errors.Is(err, errNoProfile) {
+	if _, err := (&clientOptions{}).pick(&config.Configuration{}, ""); !errors.Is(err, errNoProfile) {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestCommandsNoteTheDefaultConfiguration(t *testing.T) {
+	gone := httptest.NewServer(nil)
+	gone.Close()
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	text := `{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c}}], clusters: [{name: c, cluster: {server: "` + gone.URL + `"}}]}`
+	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, cmd := range []*cobra.Command{settingsCommand(), planCommand()} {
+		var out strings.Builder
+		cmd.SetErr(&out)
+		cmd.SetOut(io.Discard)
+		cmd.SetArgs([]string{"--kubeconfig", kubeconfig})
+		if err := cmd.Execute(); err == nil || !strings.Contains(out.String(), "The default configuration is used: ") {
+			t.Errorf("%s: got %v and %q", cmd.Name(), err, out.String())
+		}
+	}
+}
+
+func TestUnknownProfileOfTheDefaultConfiguration(t *testing.T) {
+	c, err := config.Load("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := clientOptions{profile: "other"}
+	for unread, want := range map[string]string{
+		"":              `--profile "other" is not in the configuration: it has longhorn`,
+		"there is none": `--profile "other" is not in the configuration: it has longhorn; the default configuration is used: there is none; pass the file with --config`,
+	} {
+		if _, err := o.pick(c, unread); !errors.Is(err, errProfile) || err.Error() != want {
+			t.Errorf("got %v", err)
+		}
 	}
 }

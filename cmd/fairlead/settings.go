@@ -24,8 +24,10 @@ func settingsCommand() *cobra.Command {
 		Short: "Show the settings of the danger zone: what is in force, what is applied, what waits",
 		Long: `Show the settings of the danger zone: what is in force, what is applied, what waits.
 
-With a name, show all of one setting. Only settings.fairlead.io and settings.longhorn.io
-are read: ClusterRole fairlead-settings-viewer allows it.`,
+With a name, show all of one setting. The command reads settings.fairlead.io and
+settings.longhorn.io, and Fairlead's configuration: ConfigMap fairlead in namespace
+fairlead-system, or the file of --config. ClusterRole fairlead-settings-viewer allows
+this, if it is bound in the storage system's namespace and in fairlead-system.`,
 		Example: "  fairlead settings\n  fairlead settings storage-network\n  fairlead settings -o json",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -33,6 +35,7 @@ are read: ClusterRole fairlead-settings-viewer allows it.`,
 			if err != nil {
 				return err
 			}
+			p.noteDefaults(cmd.ErrOrStderr())
 			return explain(showSettings(cmd.Context(), cmd.OutOrStdout(), p, o.output, args))
 		},
 	}

@@ -203,10 +203,7 @@ func TestProfilesAndNamespacesArePicked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p, err := (&clientOptions{namespace: "storage"}).pick(c); err != nil || p.Name != "longhorn" || p.Storage().Namespace != "storage" {
+	if p, err := (&clientOptions{namespace: "storage"}).pick(c, ""); err != nil || p.Name != "longhorn" || p.Storage().Namespace != "storage" {
 		t.Errorf("got %+v, %v", p, err)
-	}
-	if _, err := (&clientOptions{profile: "ceph"}).pick(c); !errors.Is(err, errProfile) {
-		t.Errorf("got %v", err)
 	}
 }

@@ -18,9 +18,9 @@ type keptNetworks struct {
 	at    time.Time
 }
 
-// addNetworks adds which networks there are. They can't be watched, and a change may
-// wait for days while volumes come and go: they are listed anew every so often, and
-// always where something is decided on what the live reader sees.
+// addNetworks adds which networks there are. They are listed live, since their kind may
+// not be installed. A change may wait for days: the list is kept for a while, except
+// where something is decided on what the live reader sees.
 func (r *Reconciler) addNetworks(ctx context.Context, reader *cluster.Reader, facts *settings.Facts) error {
 	if reader == r.Cached && r.networks.there != nil && facts.Now.Sub(r.networks.at) < networksKeptFor {
 		facts.Existing.Networks = r.networks.there

@@ -13,9 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// A look at the cache takes longer in a large cluster: then events are gathered for
-// longer, so that looking takes at most a tenth of the time. Live looks do not count:
-// each is for a step that is due.
+// Events are gathered for nine times as long as the last look at the cache took. Looks of
+// up to 110 ms thus take about a tenth of the time; longer ones take more, since the window
+// is at most a second. Live looks do not count: each is for a step that is due.
 const (
 	least = 50 * time.Millisecond
 	most  = time.Second

@@ -5,7 +5,7 @@
 // What the real manager left is kept in testdata, a file per step. Fast tests hold the
 // stand-in against these files; where the real manager can run, they are held against it.
 // After a change of the scenario, FAIRLEAD_RECORD_LONGHORN=1 make test-longhorn
-// LONGHORN="-test.run LonghornIsAsRecorded" records them again.
+// BESIDE="-test.run LonghornIsAsRecorded" records them again.
 package compare
 
 // Version of Longhorn that is recorded.
