@@ -30,3 +30,9 @@ func MountPlace(system map[Name]string, p storage.Profile) storage.MountPlace {
 	}
 	return storage.InClient
 }
+
+// MountsMiss tells whether new mounts do not reach the server of a headless
+// Service: the server is on a network, and mounts are made from the node's network.
+func MountsMiss(service *storage.Service, clients storage.Attachment, place storage.MountPlace) bool {
+	return place == storage.InHost && !service.Network(clients).IsZero()
+}

@@ -37,3 +37,26 @@ func TestMountPlace(t *testing.T) {
 		t.Errorf("a profile that never mounts from the host: got %q", got)
 	}
 }
+
+func TestMountsMissServers(t *testing.T) {
+	one := storage.Attachment{Network: storage.Network{Namespace: "kube-system", Name: "one"}, Interface: "lhnet1"}
+	for name, test := range map[string]struct {
+		ip       string
+		recorded storage.Attachment
+		clients  storage.Attachment
+		place    storage.MountPlace
+		want     bool
+	}{
+		"recorded network, from the node":    {storage.ClusterIPNone, one, storage.Attachment{}, storage.InHost, true},
+		"clients' network, from the node":    {storage.ClusterIPNone, storage.Attachment{}, one, storage.InHost, true},
+		"no network, from the node":          {storage.ClusterIPNone, storage.Attachment{}, storage.Attachment{}, storage.InHost, false},
+		"cluster IP, from the node":          {"10.43.0.7", one, one, storage.InHost, false},
+		"recorded network, in client pods":   {storage.ClusterIPNone, one, one, storage.InClient, false},
+		"recorded network, values not known": {storage.ClusterIPNone, one, one, "", false},
+	} {
+		service := &storage.Service{ClusterIP: test.ip, Recorded: test.recorded}
+		if got := MountsMiss(service, test.clients, test.place); got != test.want {
+			t.Errorf("%s: got %v, want %v", name, got, test.want)
+		}
+	}
+}

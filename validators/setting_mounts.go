@@ -1,9 +1,6 @@
 package validators
 
-import (
-	"github.com/fairlead-io/fairlead/settings"
-	"github.com/fairlead-io/fairlead/storage"
-)
+import "github.com/fairlead-io/fairlead/settings"
 
 // warnOfMounts: Longhorn mounts in the CSI plugin pod or on the node by the values of its settings, before they are
 // applied. A volume that is served on a storage network is out of reach of new mounts on nodes until it has left the network.
@@ -13,16 +10,17 @@ import (
 // Source: longhorn-manager v1.7.2 csi/node_server.go, requireHostNamespaceMounter; seen beside v1.7.2.
 func (v *Verdict) warnOfMounts(before, after SettingFacts) {
 	was, is := settings.MountPlace(before.SystemValues, before.Profile), settings.MountPlace(after.SystemValues, after.Profile)
-	if before.Own || was == is || is != storage.InHost {
+	if before.Own || was == is {
 		return
 	}
-	served := map[string]bool{}
-	for _, service := range before.Rollout.Services {
-		served[service.Volume] = !service.Network(before.Rollout.Record.Clients).IsZero()
+	missed := map[string]bool{}
+	for i := range before.Rollout.Services {
+		service := &before.Rollout.Services[i]
+		missed[service.Volume] = settings.MountsMiss(service, before.Rollout.Record.Clients, is)
 	}
 	var volumes []string
 	for _, volume := range before.Volumes {
-		if volume.Shared && volume.Attached && served[volume.Name] {
+		if volume.Shared && volume.Attached && missed[volume.Name] {
 			volumes = append(volumes, volume.Name)
 		}
 	}

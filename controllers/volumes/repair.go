@@ -68,10 +68,10 @@ func (r *Reconciler) repairServer(ctx context.Context, sm *longhorn.ShareManager
 		r.report(sm, "OutOfLine", fmt.Sprintf("%s: %s: %s", wrong, result.Reason, result.Detail))
 		return 0, nil
 	}
-	if wait, err := r.waitForWorkload(ctx, sm, record, wrong+"; it is restarted"); wait > 0 || err != nil {
+	if wait, err := r.waitForWorkload(ctx, sm, record, wrong, fmt.Sprintf("server pod %s is restarted", server.Pod)); wait > 0 || err != nil {
 		return wait, err
 	}
-	return r.restartServer(ctx, sm, pod, wrong)
+	return r.restartServer(ctx, sm, pod, fmt.Sprintf("server pod %s was restarted", server.Pod), wrong)
 }
 
 // asCreatedNow is what the webhook would do to the pod if it were created now.
@@ -91,17 +91,21 @@ func (r *Reconciler) asCreatedNow(ctx context.Context, server *storage.Server, s
 }
 
 // waitForWorkload is how long the repair must wait because a started workload uses the volume; 0 is not at all.
-func (r *Reconciler) waitForWorkload(ctx context.Context, sm *longhorn.ShareManager, record settings.Record, repair string) (time.Duration, error) {
+func (r *Reconciler) waitForWorkload(ctx context.Context, sm *longhorn.ShareManager, record settings.Record, wrong, repair string) (time.Duration, error) {
 	user, err := r.startedWorkload(ctx, sm.Name, record.Clients)
 	if err != nil || user == "" {
 		return 0, err
 	}
-	r.report(sm, "OutOfLine", fmt.Sprintf("%s when no started workload uses the volume: pod %s does", repair, user))
+	r.report(sm, "OutOfLine", fmt.Sprintf("%s; %s when no started workload uses the volume: pod %s does", wrong, repair, user))
 	return inUseRetry, nil
 }
 
 // startedWorkload names a pod that uses the volume and may have it mounted.
 func (r *Reconciler) startedWorkload(ctx context.Context, volume string, applied storage.Attachment) (string, error) {
+	// Most volumes are in use, and Longhorn says so: that costs no look at all volumes.
+	if user, err := r.runningWorkload(ctx, volume); user != "" || err != nil {
+		return user, err
+	}
 	volumes, err := r.Live.Volumes(ctx)
 	if err != nil {
 		return "", err
@@ -129,7 +133,26 @@ func (r *Reconciler) startedWorkload(ctx context.Context, volume string, applied
 	return "", nil
 }
 
-func (r *Reconciler) restartServer(ctx context.Context, sm *longhorn.ShareManager, pod *corev1.Pod, wrong string) (time.Duration, error) {
+// runningWorkload names a pod that uses the volume and runs, as Longhorn says.
+func (r *Reconciler) runningWorkload(ctx context.Context, name string) (string, error) {
+	var volume longhorn.Volume
+	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: r.Profile.Namespace, Name: name}, &volume); err != nil {
+		return "", client.IgnoreNotFound(err)
+	}
+	status := volume.Status.KubernetesStatus
+	if status.LastPodRefAt != "" {
+		return "", nil // these workloads are of the past
+	}
+	for _, w := range status.WorkloadsStatus {
+		if w.PodStatus == string(corev1.PodRunning) {
+			return status.Namespace + "/" + w.PodName, nil
+		}
+	}
+	return "", nil
+}
+
+// restartServer deletes the server pod, and reports what was done and what was wrong.
+func (r *Reconciler) restartServer(ctx context.Context, sm *longhorn.ShareManager, pod *corev1.Pod, done, wrong string) (time.Duration, error) {
 	before := r.repairs[sm.Name]
 	if wait := before.next.Sub(r.Clock.Now()); wait > 0 {
 		return wait, nil
@@ -144,7 +167,7 @@ func (r *Reconciler) restartServer(ctx context.Context, sm *longhorn.ShareManage
 	wait := firstRetry << min(before.times, 4) // 16 minutes at most
 	r.repairs[sm.Name] = repair{times: before.times + 1, next: r.Clock.Now().Add(wait)}
 	r.Log.Info("restarted a server pod", "volume", sm.Name, "pod", pod.Name, "why", wrong)
-	r.Events.Eventf(sm, nil, corev1.EventTypeNormal, "Repaired", "Restart", "restarted: %s, and no started workload uses the volume", wrong)
+	r.Events.Eventf(sm, nil, corev1.EventTypeNormal, "Repaired", "Restart", "%s: %s, and no started workload uses the volume", done, wrong)
 	return 0, nil
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,21 +26,13 @@ func (r *Reconciler) unusable(ctx context.Context, service *storage.Service, rec
 		return "", nil
 	case service.Unpublished(record.Clients):
 		return fmt.Sprintf("Service %s is headless, and CSI plugin pods are on no network: nothing is published for it", service.Name), nil
-	case network.IsZero() || network != record.Clients || !record.Servers.IsZero():
+	case network != record.Clients || !record.Servers.IsZero():
 		return "", nil
 	}
 	// RWX volumes leave the network. By its values, applied or not, the storage system no longer mounts in CSI plugin pods.
 	_, system, err := r.Live.Values(ctx)
-	if err != nil || settings.MountPlace(system, r.Profile) != storage.InHost {
+	if err != nil || !settings.MountsMiss(service, record.Clients, settings.MountPlace(system, r.Profile)) {
 		return "", err
-	}
-	// Most volumes are in use meanwhile: that costs no look at all volumes.
-	var volume longhorn.Volume
-	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: service.Namespace, Name: service.Volume}, &volume); err != nil {
-		return "", client.IgnoreNotFound(err)
-	}
-	if slices.ContainsFunc(volume.Status.KubernetesStatus.WorkloadsStatus, func(w longhorn.WorkloadStatus) bool { return w.PodStatus == string(corev1.PodRunning) }) {
-		return "", nil
 	}
 	return fmt.Sprintf("Service %s is for %s, and volumes are mounted from the node's network", service.Name, network), nil
 }
@@ -51,7 +42,7 @@ func (r *Reconciler) unusable(ctx context.Context, service *storage.Service, rec
 // Service a cluster IP. A workload that was started may have the volume mounted: the
 // Service stays. After a crash between the two deletions, repairMissingService goes on.
 func (r *Reconciler) repairService(ctx context.Context, sm *longhorn.ShareManager, service *storage.Service, server *storage.Server, record settings.Record, wrong string) (time.Duration, error) {
-	if wait, err := r.waitForWorkload(ctx, sm, record, wrong+"; it is replaced"); wait > 0 || err != nil {
+	if wait, err := r.waitForWorkload(ctx, sm, record, wrong, fmt.Sprintf("Service %s is replaced", service.Name)); wait > 0 || err != nil {
 		return wait, err
 	}
 	if wait := r.repairs[sm.Name].next.Sub(r.Clock.Now()); wait > 0 {
@@ -66,7 +57,8 @@ func (r *Reconciler) repairService(ctx context.Context, sm *longhorn.ShareManage
 	if client.IgnoreNotFound(err) != nil {
 		return 0, fmt.Errorf("replacing Service %s: %w", service.Name, err)
 	}
-	return r.restartServer(ctx, sm, podOf(server, r.Profile.Namespace), wrong)
+	done := fmt.Sprintf("Service %s was deleted and server pod %s restarted, so that Longhorn creates both on the cluster network", service.Name, server.Pod)
+	return r.restartServer(ctx, sm, podOf(server, r.Profile.Namespace), done, wrong)
 }
 
 // repairMissingService restarts a server pod that has no Service: the storage
@@ -90,10 +82,11 @@ func (r *Reconciler) repairMissingService(ctx context.Context, sm *longhorn.Shar
 		return 0, err
 	}
 	wrong := fmt.Sprintf("server pod %s has no Service", server.Pod)
-	if wait, err := r.waitForWorkload(ctx, sm, record, wrong+"; it is restarted"); wait > 0 || err != nil {
+	if wait, err := r.waitForWorkload(ctx, sm, record, wrong, fmt.Sprintf("server pod %s is restarted", server.Pod)); wait > 0 || err != nil {
 		return wait, err
 	}
-	return r.restartServer(ctx, sm, podOf(server, r.Profile.Namespace), wrong)
+	done := fmt.Sprintf("server pod %s was restarted, so that Longhorn creates the Service with it", server.Pod)
+	return r.restartServer(ctx, sm, podOf(server, r.Profile.Namespace), done, wrong)
 }
 
 // podOf is the server's pod, to delete it.

@@ -3,6 +3,7 @@ package volumes
 import (
 	"slices"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,6 +14,12 @@ import (
 	"github.com/fairlead-io/fairlead/cluster/longhorn"
 	"github.com/fairlead-io/fairlead/settings"
 	"github.com/fairlead-io/fairlead/storage"
+)
+
+const (
+	replaced = "Normal Repaired: Service v was deleted and server pod share-manager-v restarted, so that Longhorn creates both on the cluster network: "
+	waits    = "; Service v is replaced when no started workload uses the volume: "
+	unused   = ", and no started workload uses the volume"
 )
 
 // Longhorn made the Service and the server pod by a setting's value while the
@@ -26,11 +33,11 @@ func TestUnpublishedServiceIsReplaced(t *testing.T) {
 		want   []string
 	}{
 		"no workload has started": {
-			user: user(), want: []string{"Normal Repaired: restarted: " + wrong + ", and no started workload uses the volume"},
+			user: user(), want: []string{replaced + wrong + unused},
 		},
 		"a workload has started": {
 			user: user(sandbox("True"), ran), stays: true,
-			want: []string{"Warning OutOfLine: " + wrong + "; it is replaced when no started workload uses the volume: pod default/web-0 does"},
+			want: []string{"Warning OutOfLine: " + wrong + waits + "pod default/web-0 does"},
 		},
 		"the Service opts out": {user: user(), optOut: true, stays: true},
 	} {
@@ -69,17 +76,25 @@ func TestServiceLeftOnNetworkIsReplaced(t *testing.T) {
 		enabled string
 		servers storage.Attachment
 		phase   string // of the workload, as Longhorn has it
+		past    string // when Longhorn saw the last workload
+		after   time.Duration
 		stays   bool
 		want    []string
 	}{
-		"a workload runs, as Longhorn says": {user: user(sandbox("True"), ran), enabled: "false", phase: "Running", stays: true},
+		"a workload runs, as Longhorn says": {
+			user: user(), enabled: "false", phase: "Running", stays: true, after: inUseRetry,
+			want: []string{"Warning OutOfLine: " + wrong + waits + "pod default/web-7 does"},
+		},
+		"a workload ran, as Longhorn says": {
+			user: user(), enabled: "false", phase: "Running", past: "2026-01-01T11:00:00Z", want: []string{replaced + wrong + unused},
+		},
 		"no workload has started": {
 			phase: "Pending",
-			user:  user(), enabled: "false", want: []string{"Normal Repaired: restarted: " + wrong + ", and no started workload uses the volume"},
+			user:  user(), enabled: "false", want: []string{replaced + wrong + unused},
 		},
 		"a workload has started": {
-			user: user(sandbox("True"), ran), enabled: "false", stays: true,
-			want: []string{"Warning OutOfLine: " + wrong + "; it is replaced when no started workload uses the volume: pod default/web-0 does"},
+			user: user(sandbox("True"), ran), enabled: "false", stays: true, after: inUseRetry,
+			want: []string{"Warning OutOfLine: " + wrong + waits + "pod default/web-0 does"},
 		},
 		"volumes are mounted in CSI plugin pods": {user: user(), enabled: "true", stays: true},
 		"servers have not left the network":      {user: user(), enabled: "false", servers: netOne, stays: true},
@@ -91,13 +106,20 @@ func TestServiceLeftOnNetworkIsReplaced(t *testing.T) {
 			}
 			var volume longhorn.Volume
 			f.must(f.Get(t.Context(), client.ObjectKey{Namespace: profile.Namespace, Name: "v"}, &volume))
-			volume.Status.KubernetesStatus.WorkloadsStatus = []longhorn.WorkloadStatus{{PodName: "web-0", PodStatus: test.phase}}
+			volume.Status.KubernetesStatus = longhorn.KubernetesStatus{
+				Namespace: "default", LastPodRefAt: test.past,
+				WorkloadsStatus: []longhorn.WorkloadStatus{{PodName: "web-6", PodStatus: "Pending"}, {PodName: "web-7", PodStatus: test.phase}},
+			}
 			f.must(f.Update(t.Context(), &volume))
 			var rollout v1alpha1.NetworkRollout
 			f.must(f.Get(t.Context(), client.ObjectKey{Namespace: profile.Namespace, Name: profile.Name}, &rollout))
 			rollout.Status.Servers.Network = test.servers.String()
 			f.must(f.Update(t.Context(), &rollout))
-			f.reconcile()
+			f.r.repairs["v"] = repair{times: 3}
+			after := f.reconcile()
+			if tried := f.r.repairs["v"].times; after != test.after || len(test.want) > 0 && tried < 3 {
+				t.Errorf("again after %v, want %v; tried %d times", after, test.after, tried)
+			}
 			var service corev1.Service
 			gone := apierrors.IsNotFound(f.Get(t.Context(), client.ObjectKey{Namespace: profile.Namespace, Name: "v"}, &service))
 			if gone == test.stays || (f.serverUID() == "") == test.stays {
@@ -121,11 +143,11 @@ func TestServerWithoutServiceIsRestarted(t *testing.T) {
 		want  []string
 	}{
 		"no workload has started": {
-			user: user(), want: []string{"Normal Repaired: restarted: " + wrong + ", and no started workload uses the volume"},
+			user: user(), want: []string{"Normal Repaired: server pod share-manager-v was restarted, so that Longhorn creates the Service with it: " + wrong + unused},
 		},
 		"a workload has started": {
 			user: user(sandbox("True"), ran), stays: true,
-			want: []string{"Warning OutOfLine: " + wrong + "; it is restarted when no started workload uses the volume: pod default/web-0 does"},
+			want: []string{"Warning OutOfLine: " + wrong + "; server pod share-manager-v is restarted when no started workload uses the volume: pod default/web-0 does"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

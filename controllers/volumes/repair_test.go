@@ -40,7 +40,7 @@ var (
 
 const (
 	wrong    = `server pod share-manager-v asks for network "", its Service is for "kube-system/one@lhnet1"`
-	repaired = "Normal Repaired: restarted: " + wrong + ", and no started workload uses the volume"
+	repaired = "Normal Repaired: server pod share-manager-v was restarted: " + wrong + ", and no started workload uses the volume"
 )
 
 // fixture is the controller over a fake API.
@@ -233,7 +233,7 @@ func TestAServerIsRestartedOnlyWhileNoStartedWorkloadUsesItsVolume(t *testing.T)
 				}
 				return
 			}
-			want := []string{"Warning OutOfLine: " + wrong + "; it is restarted when no started workload uses the volume: pod default/web-0 does"}
+			want := []string{"Warning OutOfLine: " + wrong + "; server pod share-manager-v is restarted when no started workload uses the volume: pod default/web-0 does"}
 			if after != inUseRetry || f.serverUID() != "uid-1" || !slices.Equal(f.notes, want) {
 				t.Fatalf("again after %v, server %q, said %q", after, f.serverUID(), f.notes)
 			}
