@@ -73,6 +73,10 @@ func serveInMachine(ctx context.Context) error {
 	if _, err := c.Kubectl(ctx, workload, "apply", "-f", "-"); err != nil {
 		return err
 	}
+	fmt.Println("waiting until volume pvc-shared is attached")
+	if err := c.WaitVolume(ctx, "pvc-shared", "attached"); err != nil {
+		return err
+	}
 	listener, err := machine.Listener()
 	if err != nil {
 		return err

@@ -10,12 +10,17 @@ import (
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
 )
 
-// offer puts kubectl and the kubeconfig where the user is told to look. The kubeconfig comes last: up waits for it.
+// offer puts kubectl, fairlead and the kubeconfig where the user is told to look. The kubeconfig comes last: up waits for it.
 // An address is where the user reaches the API server, if that is not where it listens.
 func offer(s *sandbox.Sandbox, address string) error {
-	kubectl := filepath.Join(devDir, "bin", "kubectl")
-	if err := os.Symlink(s.State.Kubectl, kubectl); err != nil {
+	fairlead, err := fairleadBinary()
+	if err != nil {
 		return err
+	}
+	for name, program := range map[string]string{"kubectl": s.State.Kubectl, "fairlead": fairlead} {
+		if err := os.Symlink(program, filepath.Join(devDir, "bin", name)); err != nil {
+			return err
+		}
 	}
 	config, err := clientcmd.LoadFromFile(s.State.Kubeconfig)
 	if err != nil {
@@ -36,7 +41,8 @@ func offer(s *sandbox.Sandbox, address string) error {
 const welcomeText = `
 The cluster runs in the background, with Fairlead in it. To use it:
   export KUBECONFIG=%[1]s/kubeconfig PATH=%[1]s/bin:$PATH
-  kubectl -n longhorn-system get settings.fairlead.io
+  kubectl -n longhorn-system get settings.fairlead.io      # or: fairlead settings
+  fairlead plan --set storage-network=kube-system/storage-net --set storage-network-for-rwx-volume-enabled=true
 `
 
 // standInText follows where the stand-in plays Longhorn, else realText.
