@@ -141,8 +141,8 @@ func TestContinuedRestartsAreCountedAgain(t *testing.T) {
 	}
 }
 
-// Ten controllers with five pods each, as in e2e/scale: one list and one note for
-// a node, one event for a controller.
+// Ten controllers, each of whose pods is restarted five times, and none waits for
+// its turn: one list and one note for a node, one event for a controller.
 func TestRequestsPerEviction(t *testing.T) {
 	w := atRest(t, stateful(10), using(50))
 	before := w.requests

@@ -10,13 +10,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/storage"
 )
 
-// Pace of evictions. A dead mount serves nobody, so they are not slow; but a
-// node that mounts everything at once, or a workload all of whose pods start at
-// once, is worse off than one that does it in turn.
+// Pace of evictions. A pod with a dead mount does no work, so evictions are fast.
+// They are limited because a node should not mount all volumes at once, and a
+// workload should not lose all its pods at once.
 const (
 	// perNode is how many workloads may be terminating on a node at a time.
 	perNode = 10
@@ -30,9 +31,8 @@ const (
 	budgetRetry = 10 * time.Second
 )
 
-// evict asks the API server to evict the pod, whose turn it is. It returns when to
-// list again where restarts are paused, the pod has changed since it was listed, or
-// its disruption budget is used up.
+// evict asks the API server to evict the pod, whose turn it is. If it does not, it
+// returns when to list the pods of the node again.
 func (r *Reconciler) evict(ctx context.Context, n *node, pod *corev1.Pod, w storage.Workload, v storage.Verdict, policy storage.Restarts, fresh bool) (evicted bool, after time.Duration, _ error) {
 	owner := types.UID(w.Owner.UID)
 	allowed, err := r.brake.allows(policy.Now, r.MaxPercent, func() (int, error) { return r.workloads(ctx) })
@@ -43,13 +43,16 @@ func (r *Reconciler) evict(ctx context.Context, n *node, pod *corev1.Pod, w stor
 		r.turns.giveBack(owner)
 		return false, pace, err // that restarts are paused is an event
 	}
-	precondition := &metav1.Preconditions{UID: &pod.UID}
-	if !fresh { // the pod was judged a while ago
-		precondition.ResourceVersion = &pod.ResourceVersion
+	if !fresh {
+		if unchanged, err := r.isUnchanged(ctx, pod); err != nil || !unchanged {
+			r.brake.giveBack()
+			r.turns.giveBack(owner)
+			return false, changedRetry, err
+		}
 	}
 	err = r.Client.SubResource("eviction").Create(ctx, pod.DeepCopy(), &policyv1.Eviction{
 		ObjectMeta:    metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name},
-		DeleteOptions: &metav1.DeleteOptions{Preconditions: precondition},
+		DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}},
 	})
 	switch {
 	case err == nil:
@@ -64,9 +67,6 @@ func (r *Reconciler) evict(ctx context.Context, n *node, pod *corev1.Pod, w stor
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
 		r.brake.giveBack()
 		r.turns.giveBack(owner)
-		if !fresh && apierrors.IsConflict(err) {
-			return false, changedRetry, nil
-		}
 		return false, 0, nil // gone, or another pod by now
 	case apierrors.IsTooManyRequests(err):
 		r.brake.giveBack()
@@ -76,6 +76,22 @@ func (r *Reconciler) evict(ctx context.Context, n *node, pod *corev1.Pod, w stor
 		return false, budgetRetry, nil
 	}
 	return false, 0, fmt.Errorf("evicting pod %s/%s: %w", pod.Namespace, pod.Name, err)
+}
+
+// isUnchanged tells whether the API server still has the pod as it was listed. The
+// eviction can't be asked to compare the version: Kubernetes takes the pod off its
+// disruption budget first, and for some pods that are not Ready ignores the version.
+func (r *Reconciler) isUnchanged(ctx context.Context, pod *corev1.Pod) (bool, error) {
+	var now metav1.PartialObjectMetadata
+	now.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
+	err := r.Live.Get(ctx, client.ObjectKeyFromObject(pod), &now)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading pod %s/%s before its eviction: %w", pod.Namespace, pod.Name, err)
+	}
+	return now.UID == pod.UID && now.ResourceVersion == pod.ResourceVersion, nil
 }
 
 // reasonBudget is added to the reasons of storage.Judge by the API server's answer.

@@ -137,14 +137,14 @@ func (r *Reconciler) look(ctx context.Context, name string, n *node, policy stor
 		}
 		n.listed, n.listDue, n.inFlight = true, time.Time{}, countInFlight(pods, policy.Now)
 	}
-	again, turn, err := r.restart(ctx, name, n, policy, pods, fresh)
-	if due := policy.Now.Add(again.at); again.at > 0 && (n.listDue.IsZero() || due.Before(n.listDue)) {
+	nextList, nextTurn, err := r.restart(ctx, name, n, policy, pods, fresh)
+	if due := policy.Now.Add(nextList.delay); nextList.delay > 0 && (n.listDue.IsZero() || due.Before(n.listDue)) {
 		n.listDue = due
 	}
 	if !n.listDue.IsZero() {
-		turn.in(n.listDue.Sub(policy.Now))
+		nextTurn.shortenTo(n.listDue.Sub(policy.Now))
 	}
-	return turn.at, err
+	return nextTurn.delay, err
 }
 
 // node is what is known of the node with this namespace of its client.
@@ -172,9 +172,10 @@ func (r *Reconciler) forget(name string) {
 	r.metrics.left(name, nil)
 }
 
-// restart evicts the pods with dead mounts whose turn it is. It returns when to
-// list again, and when the next turn is. An error of one pod does not stop the others.
-func (r *Reconciler) restart(ctx context.Context, name string, n *node, policy storage.Restarts, pods []corev1.Pod, fresh bool) (again, turn soonest, _ error) {
+// restart evicts the pods with dead mounts whose turn it is. nextList is when to list
+// the pods of the node again; nextTurn is when a pod that was listed may be evicted.
+// An error of one pod does not stop the others.
+func (r *Reconciler) restart(ctx context.Context, name string, n *node, policy storage.Restarts, pods []corev1.Pod, fresh bool) (nextList, nextTurn soonest, _ error) {
 	var problems []error
 	var waiting []corev1.Pod
 	left := map[string]int{}
@@ -187,7 +188,7 @@ func (r *Reconciler) restart(ctx context.Context, name string, n *node, policy s
 		}
 		v := storage.Judge(w, n.since(w), policy)
 		r.note(pod, v)
-		again.in(v.After)
+		nextList.shortenTo(v.After)
 		switch {
 		case v.State == storage.Unsure:
 			r.tell(n, pod, v)
@@ -195,13 +196,14 @@ func (r *Reconciler) restart(ctx context.Context, name string, n *node, policy s
 		case !v.Restart:
 			r.tell(n, pod, v)
 			left[v.Reason]++
-			again.in(leftDead)
+			nextList.shortenTo(leftDead)
 		case n.inFlight >= perNode:
-			again.in(pace)
+			nextList.shortenTo(pace)
 		default:
 			if wait := r.turns.take(types.UID(w.Owner.UID), policy.Now); wait > 0 {
+				pod.ManagedFields = nil // as big as the rest, and not read
 				waiting = append(waiting, *pod)
-				turn.in(wait)
+				nextTurn.shortenTo(wait)
 				continue
 			}
 			evicted, after, err := r.evict(ctx, n, pod, w, v, policy, fresh)
@@ -211,14 +213,14 @@ func (r *Reconciler) restart(ctx context.Context, name string, n *node, policy s
 			if evicted {
 				n.inFlight++
 			}
-			again.in(after)
+			nextList.shortenTo(after)
 		}
 	}
 	n.waiting = waiting
 	if fresh {
 		r.metrics.left(name, left)
 	}
-	return again, turn, errors.Join(problems...)
+	return nextList, nextTurn, errors.Join(problems...)
 }
 
 // since is the namespace to judge a pod by: what came after the first list was
@@ -230,11 +232,12 @@ func (n *node) since(w storage.Workload) storage.NetworkNamespace {
 	return storage.NetworkNamespace{}
 }
 
-// soonest of several times to look again.
-type soonest struct{ at time.Duration }
+// soonest is the shortest of several delays; zero is none.
+type soonest struct{ delay time.Duration }
 
-func (s *soonest) in(after time.Duration) {
-	if after > 0 && (s.at == 0 || after < s.at) {
-		s.at = after
+// shortenTo ignores a zero delay.
+func (s *soonest) shortenTo(delay time.Duration) {
+	if delay > 0 && (s.delay == 0 || delay < s.delay) {
+		s.delay = delay
 	}
 }

@@ -214,7 +214,8 @@ func spread(n int) func(*world) {
 	}
 }
 
-func TestWaitingForATurnCostsNoRequest(t *testing.T) {
+// Waiting costs nothing; a pod that has waited is read once more and evicted.
+func TestEvictionAfterAWaitTakesTwoRequests(t *testing.T) {
 	w := atRest(t, spread(5), using(50))
 	w.newSandbox("node-1")
 	w.newSandbox("node-2")
@@ -225,8 +226,11 @@ func TestWaitingForATurnCostsNoRequest(t *testing.T) {
 	w.publish(w.clients["node-2"]) // an event of the node
 	w.look()
 	w.now = w.now.Add(turn / 2)
+	if w.requests != before {
+		t.Fatalf("waiting took %d requests", w.requests-before)
+	}
 	w.look()
-	if got := len(w.leavers()); got != 10 || w.requests-before != 5 {
+	if got := len(w.leavers()); got != 10 || w.requests-before != 2*5 {
 		t.Fatalf("%d pods are restarted, the last five with %d requests", got, w.requests-before)
 	}
 }
@@ -241,12 +245,45 @@ func TestPodThatChangesWhileItWaitsIsJudgedAgain(t *testing.T) {
 	s.pod.optOut = true
 	w.publishWorkload(s.pod)
 	w.now = w.now.Add(turn)
-	w.look() // its eviction would be a failure
+	w.look() // mayBeEvicted fails if the pod is evicted
 	w.now = w.now.Add(changedRetry)
 	w.look()
 	w.mustLeave("s0-0", "s1-0", "s3-0")
 	if got := w.gauge("fairlead_dead_mounts", storage.ReasonLeftAlone); got != 1 {
 		t.Fatalf("%v dead mounts are known to be left alone", got)
+	}
+}
+
+func TestPodThatIsReplacedWhileItWaitsIsLeftAlone(t *testing.T) {
+	for name, replaced := range map[string]bool{"deleted": false, "replaced": true} {
+		t.Run(name, func(t *testing.T) {
+			w := atRest(t, spread(1))
+			w.newSandbox("node-1")
+			w.newSandbox("node-2")
+			w.look()
+			w.mustLeave("s0-0")
+			s := w.slot("s1-0")
+			w.vacate(s)
+			if replaced {
+				w.podUp(s, func(able []*netns) *netns { return able[0] }, true)
+			}
+			w.now = w.now.Add(turn)
+			w.look()
+			w.now = w.now.Add(changedRetry)
+			w.look()
+			w.mustLeave("s0-0")
+		})
+	}
+}
+
+func TestWaitingPodsAreKeptWithoutManagedFields(t *testing.T) {
+	w := atRest(t, spread(1))
+	w.newSandbox("node-1")
+	w.newSandbox("node-2")
+	w.look()
+	waiting := w.reconciler.nodes["node-2"].waiting
+	if len(waiting) != 1 || waiting[0].ManagedFields != nil {
+		t.Fatalf("got %d pods that wait: %+v", len(waiting), waiting)
 	}
 }
 

@@ -89,7 +89,6 @@ type clientPod struct {
 type workloadPod struct {
 	slot    *slot
 	uid     string
-	version string
 	left    time.Time // it terminates since
 	optOut  bool
 	created time.Time
@@ -345,7 +344,17 @@ func (w *world) restart() {
 		Patch: w.patch, SubResourceCreate: w.evict, SubResourceUpdate: w.updateStatus,
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
 			w.requests++
-			return c.List(ctx, list, options...)
+			err := c.List(ctx, list, options...)
+			if pods, ok := list.(*corev1.PodList); ok {
+				for i := range pods.Items {
+					pods.Items[i].ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet"}}
+				}
+			}
+			return err
+		},
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+			w.requests++
+			return c.Get(ctx, key, o, options...)
 		},
 	}).Build()
 	w.reconciler = &Reconciler{
@@ -483,8 +492,8 @@ func (w *world) evict(_ context.Context, _ client.Client, subresource string, o,
 	if string(*uid) != pod.uid {
 		return apierrors.NewConflict(corev1.Resource("pods"), pod.slot.name, errors.New("the UID is another"))
 	}
-	if version := precondition.ResourceVersion; version != nil && *version != pod.version {
-		return apierrors.NewConflict(corev1.Resource("pods"), pod.slot.name, errors.New("the pod has changed"))
+	if precondition.ResourceVersion != nil { // Kubernetes uses up the disruption budget before it compares the version
+		w.Fatalf("the eviction of %s has a version as its precondition", pod.slot.name)
 	}
 	w.mayBeEvicted(pod)
 	switch {
@@ -946,9 +955,7 @@ func (w *world) workloadObject(p *workloadPod) *corev1.Pod {
 }
 
 func (w *world) publishWorkload(p *workloadPod) {
-	pod := w.workloadObject(p)
-	w.put(pod)
-	p.version = pod.ResourceVersion
+	w.put(w.workloadObject(p))
 }
 
 func (w *world) vacate(s *slot) {
