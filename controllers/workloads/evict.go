@@ -64,10 +64,14 @@ func (r *Reconciler) evict(ctx context.Context, n *node, pod *corev1.Pod, w stor
 				pod.Name, pod.Spec.NodeName, v.Detail, w.Owner.Kind, w.Owner.Name, eventEvery)
 		}
 		return true, 0, nil
-	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
+	case apierrors.IsNotFound(err):
 		r.brake.giveBack()
 		r.turns.giveBack(owner)
-		return false, 0, nil // gone, or another pod by now
+		return false, 0, nil
+	case apierrors.IsConflict(err): // another pod by now, or a budget that others write to
+		r.brake.giveBack()
+		r.turns.giveBack(owner)
+		return false, changedRetry, nil
 	case apierrors.IsTooManyRequests(err):
 		r.brake.giveBack()
 		r.turns.giveBack(owner)
