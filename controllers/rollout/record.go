@@ -78,7 +78,7 @@ func (r *Reconciler) recordStep(ctx context.Context, facts settings.Rollout, ste
 			!slices.Equal(status.Clients.VolumeNetworks, texts(decidedOn.VolumeClients)) || !slices.Equal(status.Servers.VolumeNetworks, texts(decidedOn.VolumeServers)) {
 			return apierrors.NewConflict(v1alpha1.GroupVersion.WithResource("networkrollouts").GroupResource(), r.Profile.Name, errRecordMoved)
 		}
-		tell(status, facts, step)
+		setProgress(status, facts, step)
 		since := metav1.NewMicroTime(r.now())
 		switch step.Action {
 		case settings.RecordClients:

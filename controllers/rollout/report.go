@@ -17,7 +17,7 @@ import (
 // piece of it for each node.
 const progressEvery = 5 * time.Second
 
-// reportRollout tells the step in the record; package apply tells it in the settings.
+// reportRollout writes the step into the record; package apply reports it in the settings.
 // It returns when to report again what is not written yet.
 func (r *Reconciler) reportRollout(ctx context.Context, facts settings.Rollout, step settings.Step) (after time.Duration, _ error) {
 	rollout, err := r.Cached.RolloutObject(ctx)
@@ -25,7 +25,7 @@ func (r *Reconciler) reportRollout(ctx context.Context, facts settings.Rollout, 
 		return 0, err
 	}
 	before := rollout.Status.DeepCopy()
-	tell(&rollout.Status, facts, step)
+	setProgress(&rollout.Status, facts, step)
 	if equality.Semantic.DeepEqual(before, &rollout.Status) {
 		return 0, nil
 	}
@@ -41,8 +41,8 @@ func (r *Reconciler) reportRollout(ctx context.Context, facts settings.Rollout, 
 	return 0, nil
 }
 
-// tell writes where a roll-out is, and what it waits for.
-func tell(status *v1alpha1.NetworkRolloutStatus, facts settings.Rollout, step settings.Step) {
+// setProgress writes where a roll-out is, and what it waits for.
+func setProgress(status *v1alpha1.NetworkRolloutStatus, facts settings.Rollout, step settings.Step) {
 	status.Desired = facts.Desired.String()
 	status.Clients.Updated, status.Clients.Total = int32(step.Updated), int32(step.Total)
 	status.Phase, status.Message = string(step.Phase), step.Message
