@@ -48,7 +48,7 @@ func (s *state) clientsMove(before, after v1alpha1.NetworkRolloutStatus) []strin
 		return nil // without a network, clients reach whatever servers are left
 	}
 	var found []string
-	if want := s.wanted(); to != want {
+	if want := s.wanted(); to != want && s.now.Sub(s.changed) > inFlight {
 		found = append(found, fmt.Sprintf("clients are to move to %s, and the settings say %q", to, want))
 	}
 	if volumes := s.attachedFor(inFlight, s.shared); len(volumes) > 0 && !s.nodeGate {
