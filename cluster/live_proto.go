@@ -59,7 +59,7 @@ var (
 		}},
 		3: nil,
 	}}
-	// metadata without what nobody reads: generateName, grace period, owners, finalizers, managed fields
+	// metadata without the fields that no rule reads: generateName, grace period, owners, finalizers, managed fields
 	plainMetadata  = &fieldMask{dropped: []protowire.Number{2, 10, 13, 14, 17}}
 	keptAttachment = &fieldMask{fields: map[protowire.Number]*fieldMask{1: keptMetadata, 2: nil}}
 	keptService    = &fieldMask{fields: map[protowire.Number]*fieldMask{

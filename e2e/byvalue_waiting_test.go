@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -27,8 +28,9 @@ func TestRecordedNetworkIsKeptWhileChangeWaits(t *testing.T) {
 			for i, change := range []waitingChange{
 				{name: "enable", to: netA, wants: a},
 				{name: "other", to: netB, whileDetached: longhorn.version == "v1.7.2", clientsOn: a, oldOn: a, newOn: a, wants: b},
-				// Leaving is shown by TestServerFailsOverWhileLeavingTheNetwork in e2e/beside: volumes without
-				// workloads, as here, leave at once.
+				// Servers of new volumes leave first: clients on the network reach them. No workload has
+				// started here, so the old volume need not stay for its mounts.
+				{name: "disable", clientsOn: b, oldLeaves: true},
 			} {
 				t.Run(change.name, func(t *testing.T) {
 					c := &cluster{Sandbox: c.Sandbox, t: t}
@@ -44,7 +46,9 @@ type waitingChange struct {
 	name, to string
 	// whileDetached: the change is refused while volumes are attached, so one attaches
 	// after the change, before Fairlead's controller is there to apply it.
-	whileDetached           bool
+	whileDetached bool
+	// oldLeaves: Fairlead replaces the old volume's Service and server.
+	oldLeaves               bool
 	clientsOn, oldOn, newOn string
 	// wants is where all are in the end.
 	wants string
@@ -69,7 +73,18 @@ func (c *cluster) keepsRecordedNetwork(change waitingChange, version, upgrade st
 	c.servedOn(added, change.newOn)
 	c.failOver(added, "node-2")
 	c.servedOn(added, change.newOn)
-	c.failOver(old, "node-1")
+	if change.oldLeaves {
+		c.eventually(old+" is taken off the network", 20*time.Second, func() error {
+			err := c.Client.Get(c.t.Context(), client.ObjectKey{Namespace: namespace, Name: old}, &corev1.Service{})
+			if err == nil {
+				return errors.New("its Service is there")
+			}
+			return client.IgnoreNotFound(err)
+		})
+		c.must(c.Longhorn().Attach(c.t.Context(), old, "node-1"))
+	} else {
+		c.failOver(old, "node-1")
+	}
 	c.servedOn(old, change.oldOn)
 
 	// The deployer of another version recreates the CSI plugin's DaemonSet.

@@ -2,6 +2,8 @@ package validators
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -15,9 +17,10 @@ import (
 // attached volumes fault within seconds.
 //
 // Objects: settings.longhorn.io storage-network.
-// Condition: a volume is attached, and an instance manager in use is on the network
-// that the value leaves. So a waiting change can be taken back until an instance manager
-// that was idle has joined the new network and is in use there.
+// Condition: a volume is attached, and an instance manager on the network that the value
+// leaves runs something, or may be about to: a volume on its way has no instance yet. So a
+// waiting change can be taken back until an instance manager that was idle has joined the
+// new network and is in use there.
 // Source: longhorn-manager datastore/kubernetes.go, GetStorageIPFromPod (v1.7.2, v1.8.1,
 // v1.10.0) and GetIPFromPodByCNISetting (v1.12.0); seen beside v1.7.2.
 func (v *Verdict) refuseLeaving(before SettingFacts) {
@@ -26,20 +29,36 @@ func (v *Verdict) refuseLeaving(before SettingFacts) {
 		return
 	}
 	left := storage.Attachment{Network: network, Interface: before.Profile.StorageInterface}.String()
-	var inUse []string
+	var managers []settings.Component
 	for _, c := range before.Components {
-		if c.Kind == settings.InstanceManager && len(c.Uses) > 0 && c.Built[settings.StorageAttachment] == left {
-			inUse = append(inUse, c.Name)
+		if c.Kind == settings.InstanceManager {
+			managers = append(managers, c)
 		}
 	}
+	onItsWay := false
 	var attached []settings.Blocker
 	for _, b := range settings.AttachedVolumes(before.Volumes) {
 		attached = append(attached, b.Blocker)
+		onItsWay = onItsWay || !slices.ContainsFunc(managers, func(c settings.Component) bool { return runs(c, b.Name) })
 	}
-	if len(inUse) == 0 || len(attached) == 0 {
+	var leftOn []string
+	for _, c := range managers {
+		if c.Built[settings.StorageAttachment] == left && (len(c.Uses) > 0 || onItsWay) {
+			leftOn = append(leftOn, c.Name)
+		}
+	}
+	if len(leftOn) == 0 || len(attached) == 0 {
 		return
 	}
 	v.refuse(ReasonReplicasOnNetwork, field.Forbidden(field.NewPath("value"), fmt.Sprintf(
 		"%s can't leave %s while volumes are attached: %s would lose their replicas there (in %s) at once, before the value is applied. Attached: %s; stop the workloads that use them, then try again",
-		settings.StorageNetwork, network, before.Profile.Name, settings.FirstOf(inUse), settings.Detail(attached))))
+		settings.StorageNetwork, network, before.Profile.Name, settings.FirstOf(leftOn), settings.Detail(attached))))
+}
+
+// runs tells whether an instance manager runs an engine or replica of the volume.
+// Source: longhorn-manager types/types.go, GenerateEngineNameForVolume and those beside it.
+func runs(c settings.Component, volume string) bool {
+	return slices.ContainsFunc(c.Uses, func(instance string) bool {
+		return strings.HasPrefix(instance, volume+"-e-") || strings.HasPrefix(instance, volume+"-ef-") || strings.HasPrefix(instance, volume+"-r-")
+	})
 }

@@ -20,17 +20,19 @@ func TestStorageNetworkIsNotLeftUnderReplicas(t *testing.T) {
 		built   string // of the instance manager
 		own     bool
 		volumes []storage.Volume
-		idle    bool
-		refused bool
+		// idle: the instance manager runs nothing; elsewhere: another one, on no network, runs the volume.
+		idle, elsewhere bool
+		refused         bool
 	}{
-		"for another network":                    {was: a, is: b, built: a + lhnet1, volumes: attached, refused: true},
-		"for no network":                         {was: a, is: "", built: a + lhnet1, volumes: attached, refused: true},
-		"a first network":                        {was: "", is: a, built: "", volumes: attached},
-		"a waiting first network is taken back":  {was: a, is: "", built: "", volumes: attached},
-		"a waiting other network is taken back":  {was: b, is: a, built: a + lhnet1, volumes: attached},
-		"no volume is attached":                  {was: a, is: b, built: a + lhnet1},
-		"instance managers are idle":             {was: a, is: b, built: a + lhnet1, volumes: attached, idle: true},
-		"Fairlead's own is not read by Longhorn": {was: a, is: b, built: a + lhnet1, volumes: attached, own: true},
+		"for another network":                         {was: a, is: b, built: a + lhnet1, volumes: attached, refused: true},
+		"for no network":                              {was: a, is: "", built: a + lhnet1, volumes: attached, refused: true},
+		"a first network":                             {was: "", is: a, built: "", volumes: attached},
+		"a waiting first network is taken back":       {was: a, is: "", built: "", volumes: attached},
+		"a waiting other network is taken back":       {was: b, is: a, built: a + lhnet1, volumes: attached},
+		"no volume is attached":                       {was: a, is: b, built: a + lhnet1},
+		"a volume on its way, instance managers idle": {was: a, is: b, built: a + lhnet1, volumes: attached, idle: true, refused: true},
+		"the volume runs elsewhere":                   {was: a, is: b, built: a + lhnet1, volumes: attached, idle: true, elsewhere: true},
+		"Fairlead's own is not read by Longhorn":      {was: a, is: b, built: a + lhnet1, volumes: attached, own: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			facts := SettingFacts{Own: test.own, Applies: true, NetworksKnown: false}
@@ -44,6 +46,9 @@ func TestStorageNetworkIsNotLeftUnderReplicas(t *testing.T) {
 				manager.Uses = []string{"pvc-117d3553-r-1"}
 			}
 			facts.Components = []settings.Component{manager}
+			if test.elsewhere {
+				facts.Components = append(facts.Components, settings.Component{Kind: settings.InstanceManager, Name: "instance-manager-2", Uses: []string{"pvc-117d3553-e-0"}})
+			}
 			var s Setting
 			s.Metadata.Name, s.Value = string(settings.StorageNetwork), &test.is
 			verdict := ValidateSetting(s, nil, facts)

@@ -25,9 +25,6 @@ import (
 // program builds the controlplane command and everything it needs.
 func program(t *testing.T) string {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("needs a real control plane, which -short leaves out")
-	}
 	path := filepath.Join(t.TempDir(), "controlplane")
 	if output, err := exec.Command("go", "build", "-o", path, "./cmd/controlplane").CombinedOutput(); err != nil {
 		t.Fatalf("building the command: %v\n%s", err, output)

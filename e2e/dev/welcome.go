@@ -10,7 +10,7 @@ import (
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
 )
 
-// offer puts kubectl, fairlead and the kubeconfig where the user is told to look. The kubeconfig comes last: up waits for it.
+// offer puts kubectl, fairlead and the kubeconfig where the welcome text says. The kubeconfig comes last: up waits for it.
 // An address is where the user reaches the API server, if that is not where it listens.
 func offer(s *sandbox.Sandbox, address string) error {
 	fairlead, err := fairleadBinary()

@@ -216,12 +216,12 @@ func TestViolationsAreFound(t *testing.T) {
 			w.server(onA)
 			w.server(onA)
 		}, "for longer than"},
-		"the roll-out is told done with clients left": {6, "", func(w *world) {
+		"the roll-out is reported done with clients left": {6, "", func(w *world) {
 			w.rollout(onA, onA, "SwitchingServers")
 			w.pass(time.Minute)
 			w.rollout(onA, onA, "Applied")
 		}, `the roll-out is applied with "` + onA},
-		"the roll-out is told done with servers left": {6, onA, func(w *world) {
+		"the roll-out is reported done with servers left": {6, onA, func(w *world) {
 			w.rollout(onA, "", "SwitchingServers")
 			w.pass(time.Minute)
 			w.rollout(onA, "", "Applied")
