@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/cluster/longhorn"
+	"github.com/fairlead-io/fairlead/storage"
 	"github.com/fairlead-io/fairlead/validators"
 )
 
@@ -56,7 +56,7 @@ func (r *Reader) nodeReady(ctx context.Context, name string) (bool, error) {
 func (r *Reader) attachedInstance(ctx context.Context, m *longhorn.InstanceManager) (instance, volume string, err error) {
 	looked := map[string]bool{"": true}
 	for _, instance := range runningInstances(m) {
-		volume := volumeOfInstance(instance)
+		volume := storage.VolumeOfInstance(instance)
 		if looked[volume] {
 			continue
 		}
@@ -90,13 +90,4 @@ func runningInstances(m *longhorn.InstanceManager) []string {
 		}
 	}
 	return names
-}
-
-// volumeOfInstance is what an engine, frontend or replica was named after: VOLUME-e-0, VOLUME-ef-0, VOLUME-r-1a2b3c4d.
-// Source: longhorn-manager types/types.go, GenerateEngineNameForVolume and those beside it.
-func volumeOfInstance(name string) string {
-	for range 2 {
-		name = name[:max(0, strings.LastIndex(name, "-"))]
-	}
-	return name
 }

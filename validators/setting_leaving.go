@@ -3,7 +3,6 @@ package validators
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -56,9 +55,6 @@ func (v *Verdict) refuseLeaving(before SettingFacts) {
 }
 
 // runs tells whether an instance manager runs an engine or replica of the volume.
-// Source: longhorn-manager types/types.go, GenerateEngineNameForVolume and those beside it.
 func runs(c settings.Component, volume string) bool {
-	return slices.ContainsFunc(c.Uses, func(instance string) bool {
-		return strings.HasPrefix(instance, volume+"-e-") || strings.HasPrefix(instance, volume+"-ef-") || strings.HasPrefix(instance, volume+"-r-")
-	})
+	return slices.ContainsFunc(c.Uses, func(instance string) bool { return storage.VolumeOfInstance(instance) == volume })
 }
