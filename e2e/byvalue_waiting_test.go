@@ -47,7 +47,7 @@ type waitingChange struct {
 	// whileDetached: the change is refused while volumes are attached, so one attaches
 	// after the change, before Fairlead's controller is there to apply it.
 	whileDetached bool
-	// oldLeaves: Fairlead replaces the old volume's Service and server.
+	// oldLeaves: Fairlead replaces the old volume's Service and server when the server comes up.
 	oldLeaves               bool
 	clientsOn, oldOn, newOn string
 	// wants is where all are in the end.
@@ -73,6 +73,7 @@ func (c *cluster) keepsRecordedNetwork(change waitingChange, version, upgrade st
 	c.servedOn(added, change.newOn)
 	c.failOver(added, "node-2")
 	c.servedOn(added, change.newOn)
+	c.failOver(old, "node-1")
 	if change.oldLeaves {
 		c.eventually(old+" is taken off the network", 20*time.Second, func() error {
 			err := c.Client.Get(c.t.Context(), client.ObjectKey{Namespace: namespace, Name: old}, &corev1.Service{})
@@ -82,8 +83,6 @@ func (c *cluster) keepsRecordedNetwork(change waitingChange, version, upgrade st
 			return client.IgnoreNotFound(err)
 		})
 		c.must(c.Longhorn().Attach(c.t.Context(), old, "node-1"))
-	} else {
-		c.failOver(old, "node-1")
 	}
 	c.servedOn(old, change.oldOn)
 
