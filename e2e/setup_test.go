@@ -102,8 +102,11 @@ func newCluster(t *testing.T, o options) *cluster {
 
 // newControlPlane starts a control plane with nothing in it, and ends it, and
 // what was started in it, with the test.
+//
+// Clusters mostly wait, so tests run two at a time: see the Makefile.
 func newControlPlane(t *testing.T, o options) *cluster {
 	t.Helper()
+	t.Parallel()
 	if o.binary == "" {
 		o.binary = "FAIRLEAD_BINARY"
 	}

@@ -3,6 +3,7 @@ package beside
 import (
 	"fmt"
 	"testing"
+	"time"
 )
 
 // TestServerFailsOverWhileLeavingTheNetwork moves the server of an attached volume, and
@@ -25,7 +26,7 @@ func TestServerFailsOverWhileLeavingTheNetwork(t *testing.T) {
 		}
 		stays := func(when string) {
 			s.Helper()
-			err := s.Eventually(s.ctx, "the mounts of pvc-leaves to be in reach", lookTimeout, func() error { return s.ReachedOn(s.ctx, "pvc-leaves", node) })
+			err := s.Eventually(s.ctx, "the mounts of pvc-leaves to be in reach", 25*time.Second, func() error { return s.ReachedOn(s.ctx, "pvc-leaves", node) })
 			if err != nil {
 				s.report(fmt.Errorf("%s: %w", when, err))
 			}

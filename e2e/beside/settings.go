@@ -30,6 +30,18 @@ func (c *Cluster) Set(ctx context.Context, name, value string) error {
 	return nil
 }
 
+// Retry has Longhorn sync a setting again: after three tries within 50 ms it waits for the next write
+// of the setting, or for an hour (v1.7.2, controller/setting_controller.go).
+func (c *Cluster) Retry(ctx context.Context, name string) error {
+	setting := &longhorn.Setting{}
+	setting.Namespace, setting.Name = Namespace, name
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"test.fairlead.io/retried":%q}}}`, time.Now().Format(time.RFC3339Nano))
+	if err := c.Client.Patch(ctx, setting, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		return fmt.Errorf("having Longhorn sync setting %s: %w", name, err)
+	}
+	return nil
+}
+
 // Applied tells whether Longhorn's setting says that it is applied.
 func (c *Cluster) Applied(ctx context.Context, name string) (bool, error) {
 	var setting longhorn.Setting

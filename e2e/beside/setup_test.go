@@ -135,8 +135,12 @@ func (s scene) clear() {
 		s.must(s.waitAttachment(volume.Name, false))
 		s.must(s.DeleteVolume(s.ctx, volume.Name))
 	}
-	s.must(s.Set(s.ctx, StorageNetworkForRWX, "false"))
-	s.must(s.Set(s.ctx, StorageNetwork, ""))
+	for _, setting := range []struct{ name, value string }{{StorageNetworkForRWX, "false"}, {StorageNetwork, ""}} {
+		s.must(s.Set(s.ctx, setting.name, setting.value))
+		if !one.installed { // else Fairlead must see to it
+			s.must(s.Retry(s.ctx, setting.name))
+		}
+	}
 }
 
 // settleTimeout is long enough for Longhorn's own retries, every 30 s.

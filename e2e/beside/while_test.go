@@ -29,8 +29,9 @@ func (s scene) expectMountableOn(volume, node string) {
 	}
 }
 
-// lookTimeout is what Longhorn takes to attach a volume whose workload is there.
-const lookTimeout = 25 * time.Second
+// lookTimeout is what Longhorn takes to attach a volume whose workload is there: it does not watch its
+// attachments for share managers, and looks every 30 s (v1.7.2, controller/share_manager_controller.go).
+const lookTimeout = 45 * time.Second
 
 // TestVolumeCreatedWhileEnablingWaitsIsMountable has another attached volume keep the
 // networks from being applied.
