@@ -31,13 +31,15 @@ func (c *Cluster) Set(ctx context.Context, name, value string) error {
 }
 
 // Retry has Longhorn sync a setting again: after three tries within 50 ms it waits for the next write
-// of the setting, or for an hour (v1.7.2, controller/setting_controller.go).
+// of the setting, or for an hour (v1.7.2, controller/setting_controller.go). The setting stays as it is.
 func (c *Cluster) Retry(ctx context.Context, name string) error {
 	setting := &longhorn.Setting{}
 	setting.Namespace, setting.Name = Namespace, name
-	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"test.fairlead.io/retried":%q}}}`, time.Now().Format(time.RFC3339Nano))
-	if err := c.Client.Patch(ctx, setting, client.RawPatch(types.MergePatchType, patch)); err != nil {
-		return fmt.Errorf("having Longhorn sync setting %s: %w", name, err)
+	for _, value := range []string{`"true"`, "null"} {
+		patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"test.fairlead.io/retry":%s}}}`, value)
+		if err := c.Client.Patch(ctx, setting, client.RawPatch(types.MergePatchType, patch)); err != nil {
+			return fmt.Errorf("having Longhorn sync setting %s: %w", name, err)
+		}
 	}
 	return nil
 }
