@@ -135,16 +135,16 @@ func (s scene) clear() {
 		s.must(s.waitAttachment(volume.Name, false))
 		s.must(s.DeleteVolume(s.ctx, volume.Name))
 	}
-	for _, setting := range []struct{ name, value string }{{StorageNetworkForRWX, "false"}, {StorageNetwork, ""}} {
-		s.must(s.Set(s.ctx, setting.name, setting.value))
-		if !one.installed { // else Fairlead must see to it
-			s.must(s.Retry(s.ctx, setting.name))
-		}
-	}
+	s.must(s.Set(s.ctx, StorageNetworkForRWX, "false"))
+	s.must(s.Set(s.ctx, StorageNetwork, ""))
 }
 
-// settleTimeout is long enough for Longhorn's own retries, every 30 s.
-const settleTimeout = 2 * time.Minute
+// settleTimeout is long enough for a roll-out on a busy machine, and retryEvery stands for the hour
+// after which Longhorn alone tries a setting again that it has given up.
+const (
+	settleTimeout = 2 * time.Minute
+	retryEvery    = 20 * time.Second
+)
 
 // waitSettled waits until all is on the cluster network and no roll-out is underway.
 func (s scene) waitSettled(installed bool) error {
@@ -154,7 +154,14 @@ func (s scene) waitSettled(installed bool) error {
 // waitNetworks waits until the CSI plugin and the instance managers ask for their
 // networks, run, and both settings are applied.
 func (s scene) waitNetworks(clients, instances string, installed bool) error {
+	tried := time.Now()
 	return s.Eventually(s.ctx, fmt.Sprintf("clients on %q and instance managers on %q", clients, instances), settleTimeout, func() error {
+		if !installed && time.Since(tried) > retryEvery {
+			tried = time.Now()
+			if err := errors.Join(s.Retry(s.ctx, StorageNetworkForRWX), s.Retry(s.ctx, StorageNetwork)); err != nil {
+				return err
+			}
+		}
 		for label, want := range map[string]string{"app=longhorn-csi-plugin": clients, "longhorn.io/component=instance-manager": instances} {
 			name, value, _ := strings.Cut(label, "=")
 			pods, err := s.Pods(s.ctx, name, value)
