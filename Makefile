@@ -110,10 +110,10 @@ test-long: control-plane csiaddons longhorn $(BIN)/fairlead ## What takes long: 
 	$(MAKE) --no-print-directory test-longhorn BESIDE="-test.v -test.run TestInvariantsHoldBesideLonghorn -for 20m"
 
 .PHONY: e2e-ceph
-e2e-ceph: ## Fencing on a real Ceph of this machine; root and Debian's ceph packages, CEPH="-6 -slow"
+e2e-ceph: $(BIN)/fairlead ## Fencing on a real Ceph of this machine; root and Debian's ceph packages, CEPH="-6 -slow"
 	go build -trimpath -o $(BIN)/ceph-fencing ./e2e/ceph/fencing
 	@echo "starting a Ceph and fencing its clients (five minutes)"
-	$(BIN)/ceph-fencing $(CEPH)
+	$(BIN)/ceph-fencing -fairlead $(BIN)/fairlead $(CEPH)
 
 .PHONY: fuzz
 fuzz: ## Fuzz everything that parses input from outside, FUZZTIME (1m) each

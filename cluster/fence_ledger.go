@@ -49,17 +49,6 @@ func (r *FenceReader) ledger(ctx context.Context, v *FenceView, addons csiAddons
 		if len(i.Addresses) == 0 && !used {
 			continue // nothing of it can be on this node
 		}
-		if len(i.Addresses) == 0 {
-			cidrs, problem, err := r.watched(ctx, v, id)
-			if err != nil {
-				return nil, err
-			}
-			if len(cidrs) > 0 {
-				i.Addresses, i.Problem = clientAddresses(fence.SourceWatchers, cidrs), ""
-			} else if problem != "" {
-				i.Problem += "; " + problem
-			}
-		}
 		i.Class = addons.class(id)
 		if i.Secret, err = r.secret(ctx, s, id, i.Class == "" && used); err != nil {
 			return nil, err

@@ -56,7 +56,6 @@ func (r *FenceReader) addOthers(ctx context.Context, f *fence.Facts) error {
 				f.Servers = append(f.Servers, fence.Server{Name: "pod " + pod.Namespace + "/" + pod.Name, Node: pod.Spec.NodeName, Addresses: append(podAddresses(pod), hostAddresses(pod)...)})
 			}
 		}
-		r.addToldServers(f, p)
 	}
 	delete(others, f.Node.Name)
 	for _, o := range others {

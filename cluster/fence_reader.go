@@ -29,8 +29,6 @@ type FenceReader struct {
 	volumes client.Reader
 	// live reads the pods of a node, which are not cached.
 	live client.Reader
-	// watchers are asked for addresses; nil is never.
-	watchers *Watchers
 }
 
 // NewFenceReader reads everything from objects, a cache or the API server.
@@ -135,15 +133,15 @@ func (r *FenceReader) Facts(ctx context.Context, name string, now time.Time) (*F
 
 // FenceFacts gathers all facts of one node, as they are at that time: also what a
 // fence could hurt, and who has its volumes open, whether or not one is due.
-func (r *FenceReader) FenceFacts(c clock.PassiveClock) func(ctx context.Context, node string) (fence.Facts, error) {
+func (r *FenceReader) FenceFacts(c clock.PassiveClock, ask AskStorage) func(ctx context.Context, node string) (fence.Facts, error) {
 	return func(ctx context.Context, node string) (fence.Facts, error) {
 		view, err := r.Facts(ctx, node, c.Now())
 		if err != nil {
 			return fence.Facts{}, err
 		}
-		if r.watchers.Any() {
-			// What is not told is not checked, as when the node is fenced; then it is logged.
-			view.Facts.Watching, _ = r.Watching(ctx, r.watchers, view)
+		if ask != nil {
+			// Without an answer nothing is checked, as when the node is fenced; then it is logged.
+			view.Facts.Report, _ = ask(ctx, view.Facts)
 		}
 		view.Facts.Others, view.Facts.Servers, view.Facts.Fences = nil, nil, nil
 		return view.Facts, r.addOthers(ctx, &view.Facts)

@@ -216,3 +216,12 @@ func names(volumes []v1alpha1.HeldVolume) []string {
 	}
 	return all
 }
+
+// recordOf is the record of a node that holds volumes.
+func recordOf(node string, volumes ...string) *v1alpha1.NodeFence {
+	record := &v1alpha1.NodeFence{ObjectMeta: metav1.ObjectMeta{Name: node}}
+	for _, v := range volumes {
+		record.Status.Volumes = append(record.Status.Volumes, v1alpha1.HeldVolume{PersistentVolume: v, Driver: rbdDriver, ClusterID: "rook-ceph"})
+	}
+	return record
+}

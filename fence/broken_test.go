@@ -123,7 +123,7 @@ func anyClient(w *world, _ view, f *Facts) {
 			}
 			for _, m := range w.machines {
 				if a := m.at(volumeNamed(h.PersistentVolume)); m.mounts[h.PersistentVolume] {
-					f.Status.Identities[i].Addresses = []v1alpha1.ClientAddress{{CIDR: HostPrefix(a).String(), Source: SourceWatchers, LastSeen: metav1.NewTime(f.Now)}}
+					f.Status.Identities[i].Addresses = []v1alpha1.ClientAddress{{CIDR: HostPrefix(a).String(), Source: SourceNode, LastSeen: metav1.NewTime(f.Now)}}
 				}
 			}
 		}

@@ -98,9 +98,8 @@ type Facts struct {
 	Others []Other
 	// Servers of the storage systems.
 	Servers []Server
-	// Watching are the clients that the storage system itself reports on volumes that
-	// only this node holds, and on shared ones; none where that is not asked for.
-	Watching []Watching
+	// Report is what the storage itself says; empty where it is not asked.
+	Report Report
 }
 
 // Other is another node.
@@ -118,8 +117,15 @@ type Server struct {
 	Addresses  []netip.Addr
 }
 
-// Watching is what a storage system says of a volume's clients.
-type Watching struct {
+// Report is the storage's own word: the clients of volumes that only this node holds and of
+// shared ones, and where its servers are.
+type Report struct {
+	Clients []VolumeClients
+	Servers []Server
+}
+
+// VolumeClients are the addresses that a volume is open from.
+type VolumeClients struct {
 	Volume    v1alpha1.HeldVolume
 	Addresses []netip.Addr
 }

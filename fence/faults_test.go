@@ -12,7 +12,7 @@ import (
 
 // What became of Rook's design (rook#14832, #12923 and its code): each fault, and
 // that it is not repeated. Those that can only be made where objects are read or
-// written have their tests there: controllers/fencing, cluster, fence/watchers.
+// written have their tests there: controllers/fencing, cluster, internal/cephclients.
 
 func TestAHealthyNodeIsNotFenced(t *testing.T) {
 	s := healthy(t)
@@ -132,7 +132,7 @@ func TestAFenceOfAnotherIncidentIsNotThisOne(t *testing.T) {
 func TestAWatcherIsNotTakenForTheNode(t *testing.T) {
 	s := lostStory(t)
 	s.Node.OutOfService = true
-	s.Watching = []Watching{{Volume: held("pv-1", rbd, "a"), Addresses: []netip.Addr{addr("10.0.0.200")}}}
+	s.Report.Clients = []VolumeClients{{Volume: held("pv-1", rbd, "a"), Addresses: []netip.Addr{addr("10.0.0.200")}}}
 	s.look()
 	s.want(v1alpha1.NodeFencing, ReasonContradicted, "not fenced: "+rbd+" of a: volume pv-1 is in use from 10.0.0.200, which was not recorded as an address of the node")
 	s.wantObjects()

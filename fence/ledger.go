@@ -15,10 +15,9 @@ const (
 	SourceCSIAddonsNode = "CSIAddonsNode"
 	SourceMultus        = "Multus"
 	SourceNode          = "Node"
-	SourceWatchers      = "Watchers"
 )
 
-var sources = []string{SourceCSIAddonsNode, SourceMultus, SourceNode, SourceWatchers}
+var sources = []string{SourceCSIAddonsNode, SourceMultus, SourceNode}
 
 // merge takes what the sources say now in place of what they said before, in one
 // boot of one machine. An identity that nobody reports any more stays as old as it

@@ -99,7 +99,7 @@ func (f Facts) address(k key, a netip.Addr) *Refusal {
 			return refuse(ReasonAddressInUse, "%s: %s is also an address of node %s, which is not lost", k, a, o.Node.Name)
 		}
 	}
-	for _, s := range f.Servers {
+	for _, s := range slices.Concat(f.Servers, f.Report.Servers) {
 		// A server on the lost node is lost with it.
 		if s.Node != f.Node.Name && slices.Contains(s.Addresses, a) {
 			return refuse(ReasonAddressInUse, "%s: %s is also an address of %s, which serves the storage", k, a, s.Name)
@@ -125,7 +125,7 @@ func (f Facts) leftover(k key, a netip.Addr, but func(NetworkFence) bool) *Refus
 // session of a client that is off ends after a while. That somebody is whom nobody
 // knows, and the node is not, is one.
 func (f Facts) contradicted(k key, identity v1alpha1.StorageIdentity) *Refusal {
-	for _, w := range f.Watching {
+	for _, w := range f.Report.Clients {
 		if own, successor := heldBy(f.Status.Volumes, w.Volume.PersistentVolume); keyOf(w.Volume) != k || successor && !own {
 			continue
 		}

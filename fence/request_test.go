@@ -85,6 +85,9 @@ func TestARequestIsRefused(t *testing.T) {
 		"a server's": {func(s *story) {
 			s.Servers = []Server{{Name: "pod rook-ceph/mon-a", Node: "node-3", Addresses: []netip.Addr{addr("10.0.0.1")}}}
 		}, ReasonAddressInUse, k + "10.0.0.1 is also an address of pod rook-ceph/mon-a, which serves the storage"},
+		"a server's that the storage reports": {func(s *story) {
+			s.Report.Servers = []Server{{Name: "a manager", Addresses: []netip.Addr{addr("10.0.0.1")}}}
+		}, ReasonAddressInUse, k + "10.0.0.1 is also an address of a manager, which serves the storage"},
 		"a server's on the lost node": {func(s *story) {
 			s.Servers = []Server{{Name: "pod rook-ceph/mon-a", Node: "node-1", Addresses: []netip.Addr{addr("10.0.0.1")}}}
 		}, "", ""},
@@ -106,23 +109,23 @@ func TestARequestIsRefused(t *testing.T) {
 			s.Policy = with(s.Policy, StoragePolicy{Mode: ModeFence, ClusterRanges: map[string][]netip.Prefix{"b": {netip.MustParsePrefix("10.1.0.0/16")}}})
 		}, "", ""},
 		"seen elsewhere by the storage": {func(s *story) {
-			s.Watching = []Watching{{Volume: held("pv-1", rbd, "a"), Addresses: []netip.Addr{addr("10.0.0.1"), addr("10.0.0.2")}}}
+			s.Report.Clients = []VolumeClients{{Volume: held("pv-1", rbd, "a"), Addresses: []netip.Addr{addr("10.0.0.1"), addr("10.0.0.2")}}}
 		}, ReasonContradicted, k + "volume pv-1 is in use from 10.0.0.2, which was not recorded as an address of the node"},
 		"seen by the storage where it was": {func(s *story) {
-			s.Watching = []Watching{{Volume: held("pv-1", rbd, "a"), Addresses: []netip.Addr{addr("::ffff:10.0.0.1")}}, {Volume: held("pv-2", other, "b"), Addresses: []netip.Addr{addr("10.0.0.9")}}}
+			s.Report.Clients = []VolumeClients{{Volume: held("pv-1", rbd, "a"), Addresses: []netip.Addr{addr("::ffff:10.0.0.1")}}, {Volume: held("pv-2", other, "b"), Addresses: []netip.Addr{addr("10.0.0.9")}}}
 		}, "", ""},
 		"a shared volume's clients, and who of them is nobody's": {func(s *story) {
 			s.Others = []Other{live("node-11")}
 			s.Others[0].Node.Addresses = []netip.Addr{addr("10.0.0.11")}
-			s.Watching = []Watching{{Volume: v1alpha1.HeldVolume{PersistentVolume: "pv-2", Driver: rbd, ClusterID: "a", Shared: true}, Addresses: []netip.Addr{addr("10.0.0.11"), addr("10.0.0.2")}}}
+			s.Report.Clients = []VolumeClients{{Volume: v1alpha1.HeldVolume{PersistentVolume: "pv-2", Driver: rbd, ClusterID: "a", Shared: true}, Addresses: []netip.Addr{addr("10.0.0.11"), addr("10.0.0.2")}}}
 		}, ReasonContradicted, k + "shared volume pv-2 is in use from 10.0.0.2, which is no known node's, and from no address that was recorded of the node"},
 		"a shared volume's clients, the node among them": {func(s *story) {
-			s.Watching = []Watching{{Volume: v1alpha1.HeldVolume{PersistentVolume: "pv-2", Driver: rbd, ClusterID: "a", Shared: true}, Addresses: []netip.Addr{addr("10.0.0.1"), addr("10.0.0.2")}}}
+			s.Report.Clients = []VolumeClients{{Volume: v1alpha1.HeldVolume{PersistentVolume: "pv-2", Driver: rbd, ClusterID: "a", Shared: true}, Addresses: []netip.Addr{addr("10.0.0.1"), addr("10.0.0.2")}}}
 		}, "", ""},
 		"a shared volume's clients, of other nodes alone": {func(s *story) { // the node's session has ended
 			s.Others = []Other{live("node-11"), {Node: Node{Name: "node-12"}, Status: v1alpha1.NodeFenceStatus{Identities: []v1alpha1.StorageIdentity{identity(rbd, "a", "10.0.0.12/32")}}}}
 			s.Others[0].ClientAddresses = []netip.Addr{addr("10.0.0.11")}
-			s.Watching = []Watching{{Volume: v1alpha1.HeldVolume{PersistentVolume: "pv-2", Driver: rbd, ClusterID: "a", Shared: true}, Addresses: []netip.Addr{addr("10.0.0.11"), addr("10.0.0.12")}}}
+			s.Report.Clients = []VolumeClients{{Volume: v1alpha1.HeldVolume{PersistentVolume: "pv-2", Driver: rbd, ClusterID: "a", Shared: true}, Addresses: []netip.Addr{addr("10.0.0.11"), addr("10.0.0.12")}}}
 		}, "", ""},
 		"another object would let it in": {func(s *story) {
 			s.Fences = []NetworkFence{{Name: "by-hand", Unfenced: true, CIDRs: []string{"10.0.0.9/32", "10.0.0.1/32"}}}

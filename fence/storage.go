@@ -22,8 +22,6 @@ type Storage struct {
 	// Switch is the ConfigMap key, in Namespace, by which the storage system's own
 	// users have always switched this off.
 	Switch Switch
-	// ToolboxLabels select the pod that the storage system's commands are run in.
-	ToolboxLabels map[string]string
 }
 
 // Switch is a key of a ConfigMap; the value "false" switches off.
@@ -47,8 +45,7 @@ func RookCeph() Storage {
 		ServerLabels: []map[string]string{
 			{"app": "rook-ceph-mon"}, {"app": "rook-ceph-osd"}, {"app": "rook-ceph-mgr"}, {"app": "rook-ceph-mds"},
 		},
-		Switch:        Switch{ConfigMap: "rook-ceph-operator-config", Key: "ROOK_WATCH_FOR_NODE_FAILURE"},
-		ToolboxLabels: map[string]string{"app": "rook-ceph-tools"},
+		Switch: Switch{ConfigMap: "rook-ceph-operator-config", Key: "ROOK_WATCH_FOR_NODE_FAILURE"},
 	}
 }
 

@@ -182,7 +182,7 @@ type ClientAddress struct {
 	CIDR string `json:"cidr"`
 	// Source that it was read from.
 	//
-	// +kubebuilder:validation:Enum=CSIAddonsNode;Multus;Node;Watchers
+	// +kubebuilder:validation:Enum=CSIAddonsNode;Multus;Node
 	Source string `json:"source"`
 	// LastSeen is when the source last said so, to some minutes.
 	LastSeen metav1.Time `json:"lastSeen"`

@@ -212,15 +212,14 @@ func setupFencing(ctx context.Context, mgr manager.Manager, c config.Fencing, lo
 		}
 	}
 	objects, api := mgr.GetClient(), mgr.GetAPIReader()
-	watchers := fenceWatchers(mgr, c)
-	cached := cluster.NewFenceReader(c, objects, objects, api).WithWatchers(watchers)
-	live := cluster.NewFenceReader(c, api, objects, api).WithWatchers(watchers)
+	cached, live := cluster.NewFenceReader(c, objects, objects, api), cluster.NewFenceReader(c, api, objects, api)
+	ask := askCeph(c.CephClients, objects)
 	recorder := mgr.GetEventRecorder("fairlead")
 	for _, controller := range []interface{ SetupWithManager(ctrl.Manager) error }{
-		&fencing.Reconciler{Client: objects, Cached: cached, Live: live, API: api, Watchers: watchers, Events: recorder, Clock: clock.RealClock{}, Log: log},
+		&fencing.Reconciler{Client: objects, Cached: cached, Live: live, API: api, Ask: ask, Events: recorder, Clock: clock.RealClock{}, Log: log},
 		&fencing.Gates{Client: objects, Facts: live, Holders: cluster.NewHolderReader(api, objects), API: api, Events: recorder, Log: log},
 		&tainting.Reconciler{
-			Tainting: c.Tainting.Rules(), Policy: live.Policy, Facts: live.FenceFacts(clock.RealClock{}),
+			Tainting: c.Tainting.Rules(), Policy: live.Policy, Facts: live.FenceFacts(clock.RealClock{}, ask),
 			Client: objects, Live: api, Events: recorder, Clock: clock.RealClock{}, Log: log,
 		},
 	} {
@@ -229,21 +228,6 @@ func setupFencing(ctx context.Context, mgr manager.Manager, c config.Fencing, lo
 		}
 	}
 	return nil
-}
-
-// fenceWatchers asks the storage systems that are to be asked.
-func fenceWatchers(mgr manager.Manager, c config.Fencing) *cluster.Watchers {
-	runners := map[string]cluster.Runner{}
-	for _, p := range c.Profiles {
-		switch {
-		case p.Watchers == config.WatchersOff:
-		case p.Runner == config.RunLocal:
-			runners[p.Name] = cluster.LocalRunner{}
-		default:
-			runners[p.Name] = cluster.NewToolboxRunner(mgr.GetConfig(), mgr.GetAPIReader(), p.Storage())
-		}
-	}
-	return cluster.NewWatchers(runners, time.Now)
 }
 
 // dutiesByName are the duties that depend on the version of the storage system.

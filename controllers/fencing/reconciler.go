@@ -29,11 +29,11 @@ type Reconciler struct {
 	Cached, Live *cluster.FenceReader
 	// API reads the objects that are written, from the API server.
 	API client.Reader
-	// Watchers are asked before a node is fenced; nil is never.
-	Watchers *cluster.Watchers
-	Events   events.EventRecorder
-	Clock    clock.PassiveClock
-	Log      *slog.Logger
+	// Ask is asked before a node is fenced; nil is never.
+	Ask    cluster.AskStorage
+	Events events.EventRecorder
+	Clock  clock.PassiveClock
+	Log    *slog.Logger
 
 	// deciding is held while something is decided and done that may concern other
 	// nodes too: they may have an address in common.
@@ -128,32 +128,31 @@ func (r *Reconciler) patience(d decision) time.Duration {
 	return min(max(d.after(), d.Facts.Now.Sub(since.(time.Time))), refused)
 }
 
-// watching is what the storage systems say of a node that is about to be fenced.
-// They are asked before the others have to wait for this one. What they do not say
-// is not checked: fencing goes by the ledger. asked is false where nothing is about
-// to be fenced.
-func (r *Reconciler) watching(ctx context.Context, node string) (watching []fence.Watching, asked bool, err error) {
-	if !r.Watchers.Any() {
-		return nil, true, nil
+// report is what the storage itself says of a node that is about to be fenced. It is asked before other nodes
+// have to wait for this one. What it does not answer is not checked: fencing goes by the ledger. asked is false
+// where nothing is about to be fenced.
+func (r *Reconciler) report(ctx context.Context, node string) (report fence.Report, asked bool, err error) {
+	if r.Ask == nil {
+		return report, true, nil
 	}
 	view, err := r.Live.Facts(ctx, node, r.Clock.Now())
 	if err != nil {
-		return nil, false, err
+		return report, false, err
 	}
 	d := decide(view)
 	if !d.asks() {
-		return nil, false, nil
+		return report, false, nil
 	}
-	watching, err = r.Live.Watching(ctx, r.Watchers, view)
+	report, err = r.Ask(ctx, view.Facts)
 	if err != nil {
-		r.log(d).Warn("not all volumes could be checked for who has them open", "checked", len(watching), "error", err)
+		r.log(d).Warn("not all volumes could be checked for who has them open", "checked", len(report.Clients), "error", err)
 	}
-	return watching, true, nil
+	return report, true, nil
 }
 
 // incident decides on live reads, one node at a time, and does what is to be done.
 func (r *Reconciler) incident(ctx context.Context, node string) (ctrl.Result, error) {
-	watching, asked, err := r.watching(ctx, node)
+	report, asked, err := r.report(ctx, node)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -165,7 +164,7 @@ func (r *Reconciler) incident(ctx context.Context, node string) (ctrl.Result, er
 		if err != nil {
 			return ctrl.Result{}, err
 		}
-		view.Facts.Watching = watching
+		view.Facts.Report = report
 		d := decide(view)
 		if d.weighs() { // upon the others, as they are now
 			if err := r.Live.AddOthers(ctx, view); err != nil {

@@ -69,7 +69,7 @@ func (i indexes) IndexField(_ context.Context, o client.Object, field string, ex
 
 func fencingOf(mode config.Switch) config.Fencing {
 	return config.Fencing{
-		Profiles: []config.FencingProfile{{Name: "rook-ceph", Namespace: "rook-ceph", Mode: mode, Watchers: config.WatchersOff, Runner: config.RunToolbox}},
+		Profiles: []config.FencingProfile{{Name: "rook-ceph", Namespace: "rook-ceph", Mode: mode}},
 		MaxAge:   metav1.Duration{Duration: fence.DefaultMaxAge}, Returning: config.Returning{ReadyFor: metav1.Duration{Duration: fence.DefaultReadyFor}},
 	}
 }

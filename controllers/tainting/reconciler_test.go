@@ -333,7 +333,7 @@ func TestTaintingGoesByWhatFencingGoesBy(t *testing.T) {
 			f := newFixture(t)
 			f.lose("node-1", 10*time.Minute)
 			c.change(f)
-			f.r.Facts = cluster.NewFenceReader(cephFencing, f.r.Live, f.Client, f.r.Live).FenceFacts(f.clock)
+			f.r.Facts = cluster.NewFenceReader(cephFencing, f.r.Live, f.Client, f.r.Live).FenceFacts(f.clock, nil)
 			f.reconcile()
 			if c.want == "" {
 				f.mustTaint("node-1")

@@ -2,55 +2,59 @@ package ceph
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
-	"github.com/fairlead-io/fairlead/fence/watchers"
+	"github.com/fairlead-io/fairlead/internal/cephclients/cephcli"
 )
 
-// Image is an RBD image of the pool that there is.
-func Image(name string) watchers.RBDImage { return watchers.RBDImage{Pool: rbdPool, Image: name} }
+// Image is an RBD image.
+type Image struct{ cephcli.Volume }
+
+// NewImage names an image of the pool that there is.
+func NewImage(name string) Image { return Image{cephcli.Volume{Pool: rbdPool, Image: name}} }
+
+// String is the image's path, as rbd writes it.
+func (i Image) String() string { return i.Pool + "/" + i.Volume.Image }
 
 // CreateImage makes one, with Ceph's usual features: a writer holds a lock on it.
-func (c *Cluster) CreateImage(ctx context.Context, image watchers.RBDImage) error {
+func (c *Cluster) CreateImage(ctx context.Context, image Image) error {
 	_, err := c.RBD(ctx, "create", image.String(), "--size", "1G")
 	return err
 }
 
-// Watchers are the clients that have an image open.
-func (c *Cluster) Watchers(ctx context.Context, image watchers.RBDImage) ([]watchers.RBDWatcher, error) {
+// OpenFrom are the addresses that an image is open from.
+func (c *Cluster) OpenFrom(ctx context.Context, image Image) ([]netip.Addr, error) {
 	out, err := c.RBDStatus(ctx, image)
 	if err != nil {
 		return nil, err
 	}
-	return watchers.ParseRBDStatus(out)
+	return cephcli.ParseStatus(out)
 }
 
 // RBDStatus is what rbd says of an image, in its own words.
-func (c *Cluster) RBDStatus(ctx context.Context, image watchers.RBDImage) ([]byte, error) {
-	args, err := image.StatusArgs()
-	if err != nil {
-		return nil, err
-	}
-	return c.RBD(ctx, args...)
+func (c *Cluster) RBDStatus(ctx context.Context, image Image) ([]byte, error) {
+	return c.RBD(ctx, image.StatusArgs()...)
 }
 
-func bench(image watchers.RBDImage, total string) []string {
+func bench(image Image, total string) []string {
 	return []string{"bench", "--io-type", "write", "--io-size", "4096", "--io-threads", "1", "--io-total", total,
 		"--rbd_cache=false", image.String()}
 }
 
 // StartWriter writes to an image without an end. It writes a line each second in
 // which a write came back.
-func (h *Host) StartWriter(image watchers.RBDImage) (*Process, error) {
-	return h.Start(fmt.Sprintf("writer-%s-%s-%d", h.Name, image.Image, time.Now().UnixMilli()), "rbd", bench(image, "1T")...)
+func (h *Host) StartWriter(image Image) (*Process, error) {
+	return h.Start(fmt.Sprintf("writer-%s-%s-%d", h.Name, image.Volume.Image, time.Now().UnixMilli()), "rbd", bench(image, "1T")...)
 }
 
 // Write opens an image, writes to it and closes it.
-func (h *Host) Write(ctx context.Context, image watchers.RBDImage) error {
+func (h *Host) Write(ctx context.Context, image Image) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	_, err := h.Run(ctx, "rbd", bench(image, "1M")...)
@@ -114,22 +118,31 @@ func (h *Host) WriteFile(ctx context.Context, path string, most time.Duration) e
 	}
 }
 
-// Clients is what all MDSs tell of their clients, in their own words. Its error
-// is not looked at: a standby is one, and that all others told is seen otherwise.
-func (c *Cluster) Clients(ctx context.Context) []byte {
-	out, _ := c.Ceph(ctx, watchers.AllClientsArgs()...)
-	return out
-}
-
-// ClientsOf are the clients of a path.
-func (c *Cluster) ClientsOf(ctx context.Context, path string) ([]watchers.CephFSClient, error) {
-	told, err := watchers.ParseClientLs(c.Clients(ctx))
-	if err != nil {
-		return nil, err
-	}
+// ClientsOf are the addresses that a path is mounted from.
+func (c *Cluster) ClientsOf(ctx context.Context, path string) ([]netip.Addr, error) {
 	mdss, err := c.MDSs(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return watchers.CephFSVolume{FileSystem: fileSystem, Path: path}.Clients(mdss, told)
+	if len(mdss.Ranks[fileSystem]) == 0 {
+		return nil, errors.New("the file system is not served")
+	}
+	var all []netip.Addr
+	for _, rank := range mdss.Ranks[fileSystem] {
+		out, err := c.Sessions(ctx, rank)
+		if err != nil {
+			return nil, err
+		}
+		mounted, err := cephcli.ParseClientLs(out)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, mounted[path]...)
+	}
+	return all, nil
+}
+
+// Sessions is what one MDS says of its clients, in its own words.
+func (c *Cluster) Sessions(ctx context.Context, rank int) ([]byte, error) {
+	return c.Ceph(ctx, cephcli.ClientLsArgs(fileSystem, rank)...)
 }

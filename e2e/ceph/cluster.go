@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/fairlead-io/fairlead/fence/watchers"
+	"github.com/fairlead-io/fairlead/internal/cephclients/cephcli"
 )
 
 type daemon struct{ kind, id, host, caps string }
@@ -212,22 +212,43 @@ func (c *Cluster) WaitOSDs(ctx context.Context, number int) error {
 }
 
 // MDSs are the MDSs and what they serve.
-func (c *Cluster) MDSs(ctx context.Context) (watchers.MDSMap, error) {
-	out, err := c.Ceph(ctx, watchers.MDSStatArgs()...)
+func (c *Cluster) MDSs(ctx context.Context) (cephcli.MDSs, error) {
+	out, err := c.Ceph(ctx, cephcli.MDSStatArgs()...)
 	if err != nil {
-		return watchers.MDSMap{}, err
+		return cephcli.MDSs{}, err
 	}
-	return watchers.ParseMDSStat(out)
+	return cephcli.ParseMDSStat(out)
 }
 
-// ActiveMDS is the one that serves the file system, "" if there is none.
+// ActiveMDS is the one that serves the file system as its first rank, "" if there is none.
 func (c *Cluster) ActiveMDS(ctx context.Context) (string, error) {
-	mdss, err := c.MDSs(ctx)
+	out, err := c.Ceph(ctx, cephcli.MDSStatArgs()...)
 	if err != nil {
 		return "", err
 	}
-	fs, err := mdss.FileSystem(fileSystem)
-	return fs.Active[0], err
+	var stat struct {
+		FSMap struct {
+			FileSystems []struct {
+				MDSMap struct {
+					Info map[string]struct {
+						Name, State string
+						Rank        int
+					}
+				}
+			}
+		}
+	}
+	if err := json.Unmarshal(out, &stat); err != nil {
+		return "", err
+	}
+	for _, fs := range stat.FSMap.FileSystems {
+		for _, mds := range fs.MDSMap.Info {
+			if mds.State == "up:active" && mds.Rank == 0 {
+				return mds.Name, nil
+			}
+		}
+	}
+	return "", nil
 }
 
 // WaitFileSystem waits until the file system is served.

@@ -36,6 +36,15 @@ func makeSwitch(ctx context.Context) error {
 	)
 }
 
+// Join gives this process itself an address on the network of the hosts.
+func (c *Cluster) Join(ctx context.Context, number int) error {
+	address := hostPrefix(c.Admin.Address.Is6(), number).String()
+	if c.Admin.Address.Is6() {
+		address += " nodad"
+	}
+	return all(ctx, "ip addr add "+address+" dev "+bridge)
+}
+
 func makeHost(ctx context.Context, name string, address netip.Prefix, directory string) (*Host, error) {
 	h := &Host{Name: name, Address: address.Addr(), link: "to-" + name, dir: directory}
 	nodad := ""

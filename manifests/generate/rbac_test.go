@@ -2,8 +2,11 @@ package main
 
 import (
 	"bytes"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -183,5 +186,41 @@ func TestRestartsMayBePaused(t *testing.T) {
 		if got := granted(rules, resource); !slices.Contains(got, verb) {
 			t.Errorf("the controller may %v %s, want %s", got, resource, verb)
 		}
+	}
+}
+
+// Storage namespaces have privileged pods: to run a command in one of them is to be root on its node.
+func TestNoRoleLetsRunCommandsInPods(t *testing.T) {
+	files, roles := 0, 0
+	err := filepath.WalkDir("..", func(file string, entry fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(file) != ".yaml" {
+			return err
+		}
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		files++
+		for document := range bytes.SplitSeq(data, []byte("---\n")) {
+			var role rbacv1.ClusterRole
+			if err := yaml.Unmarshal(document, &role); err != nil || role.Kind != "ClusterRole" && role.Kind != "Role" {
+				continue // a patch may be a list
+			}
+			roles++
+			if role.AggregationRule != nil {
+				t.Errorf("%s: role %s has the rules of others", file, role.Name)
+			}
+			for _, r := range role.Rules {
+				for _, resource := range r.Resources {
+					if strings.Contains(resource, "*") || slices.Contains([]string{"pods/exec", "pods/attach", "pods/portforward", "pods/ephemeralcontainers", "nodes/proxy"}, resource) {
+						t.Errorf("%s: role %s may %v %s", file, role.Name, r.Verbs, resource)
+					}
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil || files < 10 || roles < 10 {
+		t.Errorf("%d files, %d roles, %v", files, roles, err)
 	}
 }

@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -25,6 +26,8 @@ type Fencing struct {
 	Returning Returning `json:"returning,omitempty"`
 	// Tainting of lost nodes by Fairlead itself. Default off.
 	Tainting Tainting `json:"tainting,omitempty"`
+	// CephClients: whether Ceph itself is asked. Default off.
+	CephClients CephClients `json:"cephClients,omitempty"`
 }
 
 // FencingProfile is one storage system whose clients are fenced.
@@ -44,13 +47,9 @@ type FencingProfile struct {
 	ClientRanges []string `json:"clientRanges,omitempty"`
 	// Clusters of the storage system that are not like the others. Default: none.
 	Clusters []FencingCluster `json:"clusters,omitempty"`
-	// Watchers: off, crossCheck (what the storage system itself says of a volume's
-	// clients must not contradict the ledger) or source (and is a source of
-	// addresses where there is no other). Default off.
-	Watchers Watchers `json:"watchers,omitempty"`
-	// Runner of the storage system's commands: toolbox (in its toolbox pod) or
-	// local (programs beside Fairlead). Default toolbox.
-	Runner Runner `json:"runner,omitempty"`
+	// Watchers and Runner are refused: see CephClients.
+	Watchers json.RawMessage `json:"watchers,omitempty"`
+	Runner   json.RawMessage `json:"runner,omitempty"`
 }
 
 // FencingCluster is one storage cluster, where a profile's drivers use several.
@@ -60,30 +59,6 @@ type FencingCluster struct {
 	// ClientRanges take the place of the profile's for this storage cluster.
 	ClientRanges []string `json:"clientRanges"`
 }
-
-// Watchers is how far the storage system's own view of clients is used.
-type Watchers string
-
-// Uses of watchers.
-const (
-	WatchersOff        Watchers = "off"
-	WatchersCrossCheck Watchers = "crossCheck"
-	WatchersSource     Watchers = "source"
-)
-
-// UnmarshalJSON also takes false, since YAML reads a bare off as that.
-func (w *Watchers) UnmarshalJSON(data []byte) error {
-	return (*Switch)(w).UnmarshalJSON(data)
-}
-
-// Runner is where the storage system's commands are run.
-type Runner string
-
-// Runners.
-const (
-	RunToolbox Runner = "toolbox"
-	RunLocal   Runner = "local"
-)
 
 // Returning of a node that was fenced.
 type Returning struct {
@@ -155,9 +130,8 @@ func (f *Fencing) setDefaults() {
 			or(&p.Namespace, builtIn.Namespace)
 		}
 		or(&p.Mode, Fence)
-		or(&p.Watchers, WatchersOff)
-		or(&p.Runner, RunToolbox)
 	}
+	f.CephClients.setDefaults(f.Profiles)
 }
 
 func orDuration(target *metav1.Duration, value time.Duration) {
@@ -239,6 +213,7 @@ func (f Fencing) validate(path *field.Path) field.ErrorList {
 	positive(t.Child("notReadyFor"), f.Tainting.NotReadyFor)
 	positive(t.Child("stormWindow"), f.Tainting.StormWindow)
 	positive(t.Child("maxStaleness"), f.Tainting.MaxStaleness)
+	problems = append(problems, f.CephClients.validate(path.Child("cephClients"))...)
 	problems = append(problems, f.Tainting.validateGuards(t)...)
 	problems = append(problems, oneOf(t.Child("mode"), f.Tainting.Mode, Off, DryRun, On)...)
 	if f.Tainting.MaxNodes < 0 {
@@ -274,8 +249,7 @@ func (p FencingProfile) validate(path *field.Path) field.ErrorList {
 		problems = append(problems, field.Invalid(path.Child("namespace"), p.Namespace, message))
 	}
 	problems = append(problems, oneOf(path.Child("mode"), p.Mode, Fence, Guard, Off)...)
-	problems = append(problems, oneOf(path.Child("watchers"), p.Watchers, WatchersOff, WatchersCrossCheck, WatchersSource)...)
-	problems = append(problems, oneOf(path.Child("runner"), p.Runner, RunToolbox, RunLocal)...)
+	problems = append(problems, p.refuseRemoved(path)...)
 	if p.Network != "" {
 		if _, err := storage.ParseNetwork(p.Network); err != nil {
 			problems = append(problems, field.Invalid(path.Child("network"), p.Network, err.Error()))

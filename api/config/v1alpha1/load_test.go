@@ -36,9 +36,10 @@ func defaults() *Configuration {
 // noFencing protects nothing, until profiles are given.
 func noFencing() Fencing {
 	return Fencing{
-		MaxAge:    metav1.Duration{Duration: 15 * time.Minute},
-		Returning: Returning{ReadyFor: metav1.Duration{Duration: time.Minute}},
-		Tainting:  Tainting{Mode: Off, NotReadyFor: metav1.Duration{Duration: 5 * time.Minute}, MaxNodes: 1, MaxPercent: 34, StormNodes: 2, StormPercent: 20, StormWindow: metav1.Duration{Duration: 5 * time.Minute}, MaxStaleness: metav1.Duration{Duration: time.Minute}},
+		MaxAge:      metav1.Duration{Duration: 15 * time.Minute},
+		Returning:   Returning{ReadyFor: metav1.Duration{Duration: time.Minute}},
+		CephClients: CephClients{Mode: Off},
+		Tainting:    Tainting{Mode: Off, NotReadyFor: metav1.Duration{Duration: 5 * time.Minute}, MaxNodes: 1, MaxPercent: 34, StormNodes: 2, StormPercent: 20, StormWindow: metav1.Duration{Duration: 5 * time.Minute}, MaxStaleness: metav1.Duration{Duration: time.Minute}},
 	}
 }
 
@@ -175,10 +176,10 @@ func TestParse(t *testing.T) {
 		"empty file":      {problem: `got apiVersion "", kind "": want apiVersion: config.fairlead.io/v1alpha1, kind: Configuration`},
 		"another version": {file: "apiVersion: config.fairlead.io/v1\nkind: Configuration\n", problem: `got apiVersion "config.fairlead.io/v1", kind "Configuration": want apiVersion: config.fairlead.io/v1alpha1, kind: Configuration`},
 		"fencing alone needs no Longhorn": {
-			file: head + "fencing:\n  profiles:\n  - name: rook-ceph\n    mode: guard\n    clientRanges: [192.168.20.0/24]\n    watchers: off\n",
+			file: head + "fencing:\n  profiles:\n  - name: rook-ceph\n    mode: guard\n    clientRanges: [192.168.20.0/24]\n  cephClients: {mode: off}\n",
 			want: with(func(c *Configuration) {
 				c.Profiles = nil
-				c.Fencing.Profiles = []FencingProfile{{Name: "rook-ceph", Namespace: "rook-ceph", Mode: Guard, ClientRanges: []string{"192.168.20.0/24"}, Watchers: WatchersOff, Runner: RunToolbox}}
+				c.Fencing.Profiles = []FencingProfile{{Name: "rook-ceph", Namespace: "rook-ceph", Mode: Guard, ClientRanges: []string{"192.168.20.0/24"}}}
 			}),
 		},
 		"all problems of fencing at once": {
@@ -192,11 +193,37 @@ func TestParse(t *testing.T) {
 				`fencing.profiles[0].network: Invalid value: "a/b/c": must be <namespace>/<NetworkAttachmentDefinition>: name "b/c" is not a DNS name, ` +
 				`fencing.profiles[0].clientRanges[0]: Invalid value: "10.0.0.1": must be a range in CIDR form, like 192.168.20.0/24]`,
 		},
+		"asking Ceph": {
+			file: head + "fencing:\n  cephClients: {mode: crossCheck}\n  profiles:\n  - {name: rook-ceph, namespace: storage}\n",
+			want: with(func(c *Configuration) {
+				c.Profiles = nil
+				c.Fencing.Profiles = []FencingProfile{{Name: "rook-ceph", Namespace: "storage", Mode: Fence}}
+				c.Fencing.CephClients = CephClients{Mode: CrossCheck, ClusterID: "storage", URL: "https://fairlead-ceph-clients.fairlead-system.svc:9445"}
+			}),
+		},
+		"asking another Ceph elsewhere": {
+			file: head + "fencing:\n  cephClients: {mode: crossCheck, clusterID: 4b7f, url: \"https://ceph.example:1\"}\n  profiles:\n  - name: rook-ceph\n",
+			want: with(func(c *Configuration) {
+				c.Profiles = nil
+				c.Fencing.Profiles = []FencingProfile{{Name: "rook-ceph", Namespace: "rook-ceph", Mode: Fence}}
+				c.Fencing.CephClients = CephClients{Mode: CrossCheck, ClusterID: "4b7f", URL: "https://ceph.example:1"}
+			}),
+		},
+		"asking Ceph without TLS, or in another way": {
+			file: head + "fencing:\n  cephClients: {mode: source, url: \"http://ceph.example\"}\n",
+			problem: `[fencing.cephClients.mode: Unsupported value: "source": supported values: "off", "crossCheck", ` +
+				`fencing.cephClients.url: Invalid value: "http://ceph.example": must be https:// and a host]`,
+		},
+		"fields that fencing.cephClients replaced": {
+			file: head + "fencing:\n  profiles:\n  - {name: rook-ceph, watchers: off, runner: toolbox}\n",
+			problem: `[fencing.profiles[0].watchers: Forbidden: was replaced: write fencing.cephClients (mode: off or crossCheck), and see docs/fencing-ceph-clients.md for the server that it needs, ` +
+				`fencing.profiles[0].runner: Forbidden: was replaced: write fencing.cephClients (mode: off or crossCheck), and see docs/fencing-ceph-clients.md for the server that it needs]`,
+		},
 		"ranges of one storage cluster": {
 			file: head + "fencing:\n  profiles:\n  - name: rook-ceph\n    clusters:\n    - {clusterID: external, clientRanges: [10.1.0.0/16, \"fd00::/8\"]}\n",
 			want: with(func(c *Configuration) {
 				c.Profiles = nil
-				c.Fencing.Profiles = []FencingProfile{{Name: "rook-ceph", Namespace: "rook-ceph", Mode: Fence, Watchers: WatchersOff, Runner: RunToolbox,
+				c.Fencing.Profiles = []FencingProfile{{Name: "rook-ceph", Namespace: "rook-ceph", Mode: Fence,
 					Clusters: []FencingCluster{{ClusterID: "external", ClientRanges: []string{"10.1.0.0/16", "fd00::/8"}}}}}
 			}),
 		},

@@ -8,18 +8,14 @@ import (
 	"path/filepath"
 
 	"github.com/fairlead-io/fairlead/e2e/ceph"
-	"github.com/fairlead-io/fairlead/fence/watchers"
+	"github.com/fairlead-io/fairlead/internal/cephclients/cephcli"
 )
 
 // caps tries the least that a user needs to ask, and to block. An address that
 // nobody has is blocked.
 func (s *show) caps(ctx context.Context) error {
-	image := ceph.Image("caps")
+	image := ceph.NewImage("caps")
 	if err := s.CreateImage(ctx, image); err != nil {
-		return err
-	}
-	status, err := image.StatusArgs()
-	if err != nil {
 		return err
 	}
 	nobody := single(netip.MustParseAddr("192.0.2.1"))
@@ -28,12 +24,11 @@ func (s *show) caps(ctx context.Context) error {
 		caps []string
 		may  map[string]bool
 	}{
-		{"reader", []string{"mon", "profile rbd-read-only", "osd", "profile rbd-read-only pool=" + image.Pool},
-			map[string]bool{"status": true, "sessions": false, "list": true}},
+		{"reader", ceph.ClientsCaps, map[string]bool{"status": true, "data": false, "snapshot": false, "sessions": false, "list": true, "range": false, "address": false}},
 		{"node", []string{"mon", "profile rbd", "osd", "profile rbd pool=" + image.Pool},
 			map[string]bool{"status": true, "sessions": false, "list": true, "range": true, "address": false}},
 		{"mds-reader", []string{"mon", "allow r", "mds", "allow r"}, map[string]bool{"sessions": false, "list": true, "range": false}},
-		{"mds-all", []string{"mon", "allow r", "mds", "allow *"}, map[string]bool{"sessions": true, "list": true, "range": false}},
+		{"mds-all", append([]string{"mon", "allow r"}, ceph.CephFSCaps...), map[string]bool{"sessions": true, "list": true, "range": false}},
 		{"fencer", []string{"mon", `allow r, allow command "osd blocklist"`}, map[string]bool{"range": true, "address": true, "sessions": false}},
 	} {
 		keyring := filepath.Join(s.Directory, "keyring-"+try.user)
@@ -41,18 +36,19 @@ func (s *show) caps(ctx context.Context) error {
 			return err
 		}
 		run := func(program string, args ...string) ([]byte, error) {
+			// Who may not read the map of MDSs waits for it without an end.
+			ctx, cancel := context.WithTimeout(ctx, answer)
+			defer cancel()
 			return s.Admin.Run(ctx, program, append([]string{"--id", try.user, "--keyring", keyring}, args...)...)
 		}
 		for what, ask := range map[string]func() error{
-			"status": func() error { _, err := run("rbd", status...); return err },
-			"sessions": func() error {
-				out, _ := run("ceph", watchers.AllClientsArgs()...)
-				_, err := watchers.ParseClientLs(out)
-				return err
-			},
-			"list":    func() error { _, err := run("ceph", watchers.BlocklistArgs()...); return err },
-			"range":   func() error { _, err := run("ceph", "osd", "blocklist", "range", "add", nobody.String()); return err },
-			"address": func() error { _, err := run("ceph", "osd", "blocklist", "add", nobody.Addr().String()); return err },
+			"status":   func() error { _, err := run("rbd", image.StatusArgs()...); return err },
+			"data":     func() error { _, err := run("rbd", "export", image.String(), "-"); return err },
+			"snapshot": func() error { _, err := run("rbd", "snap", "create", image.String()+"@"+try.user); return err },
+			"sessions": func() error { _, err := run("ceph", cephcli.ClientLsArgs(ceph.FileSystem(), 0)...); return err },
+			"list":     func() error { _, err := run("ceph", "osd", "blocklist", "ls"); return err },
+			"range":    func() error { _, err := run("ceph", "osd", "blocklist", "range", "add", nobody.String()); return err },
+			"address":  func() error { _, err := run("ceph", "osd", "blocklist", "add", nobody.Addr().String()); return err },
 		} {
 			may, asked := try.may[what]
 			if !asked {

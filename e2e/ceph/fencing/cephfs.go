@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/fairlead-io/fairlead/e2e/ceph"
-	"github.com/fairlead-io/fairlead/fence/watchers"
+	"github.com/fairlead-io/fairlead/internal/cephclients/cephcli"
 )
 
 // Volumes as Ceph's CSI driver lays them out. One's name is the beginning of the
@@ -27,7 +27,7 @@ const answer = 20 * time.Second
 func (s *show) clientsOf(ctx context.Context, path string, addresses ...netip.Addr) error {
 	return ceph.Wait(ctx, 7*time.Minute, fmt.Sprintf("clients of %s are %v", path, addresses), func() (bool, error) {
 		found, err := s.ClientsOf(ctx, path)
-		return slices.Equal(watchers.Addresses(found), addresses), err
+		return slices.Equal(found, addresses), err
 	})
 }
 
@@ -56,22 +56,17 @@ func (s *show) cephfs(ctx context.Context) error {
 		return err
 	}
 	s.tell("%s has mounted %s and %s %s; both have written", s.Node1.Name, volume1, s.Node2.Name, volume10)
-	told := s.Clients(ctx)
-	stat, err := s.Ceph(ctx, watchers.MDSStatArgs()...)
+	stat, err := s.Ceph(ctx, cephcli.MDSStatArgs()...)
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(s.keep("client-ls-standby.txt", told), s.keep("mds-stat.json", stat)); err != nil {
+	if err := s.keep("mds-stat.json", stat); err != nil {
 		return err
 	}
 	if err := errors.Join(s.clientsOf(ctx, volume1, s.Node1.Address), s.clientsOf(ctx, volume10, s.Node2.Address)); err != nil {
 		return err
 	}
-	found, err := s.ClientsOf(ctx, volume1)
-	if err != nil {
-		return err
-	}
-	s.tell("the MDS tells of client.%d at %s, host %s, user %s, %s", found[0].ID, found[0].Address, found[0].Hostname, found[0].EntityID, found[0].Root)
+	s.tell("the MDS names the address of each, by the path that it has mounted")
 	if s.capture != "" {
 		if err := s.captureMDSs(ctx); err != nil {
 			return err
@@ -135,24 +130,22 @@ func (s *show) captureMDSs(ctx context.Context) error {
 			if err != nil {
 				return false, err
 			}
-			fs, err := mdss.FileSystem(ceph.FileSystem())
-			return len(fs.Active) == number && len(fs.Ranks) == number, err
+			return len(mdss.Ranks[ceph.FileSystem()]) == number, nil
 		})
 	}
 	if err := actives(2); err != nil {
 		return err
 	}
 	time.Sleep(time.Second)
-	both := s.Clients(ctx)
-	stat, err := s.Ceph(ctx, watchers.MDSStatArgs()...)
+	stat, err := s.Ceph(ctx, cephcli.MDSStatArgs()...)
 	if err != nil {
 		return err
 	}
-	alone, err := s.Ceph(ctx, "tell", "mds."+ceph.FileSystem()+":0", "client", "ls", "--format", "json")
+	sessions, err := s.Sessions(ctx, 0)
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(s.keep("client-ls.txt", both), s.keep("client-ls-one.txt", alone), s.keep("mds-stat-two.json", stat)); err != nil {
+	if err := errors.Join(s.keep("client-ls.json", sessions), s.keep("mds-stat-two.json", stat)); err != nil {
 		return err
 	}
 	return actives(1)

@@ -8,10 +8,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/fairlead-io/fairlead/e2e/ceph"
-	"github.com/fairlead-io/fairlead/fence/watchers"
+	"github.com/fairlead-io/fairlead/internal/cephclients/cephcli"
 )
 
 // daemons blocks the address of each kind of daemon in turn, while an image and
@@ -105,11 +106,11 @@ func counted(log, text string) int {
 func (s *show) mgr(ctx context.Context) error {
 	const mgr, again = "mgr.x", "recovering from double blocklisting"
 	before := counted(s.Log(mgr), again)
-	metadata, err := s.Ceph(ctx, watchers.MgrMetadataArgs()...)
+	metadata, err := s.Ceph(ctx, cephcli.MgrMetadataArgs()...)
 	if err != nil {
 		return err
 	}
-	if hosts, err := watchers.ParseMgrMetadata(metadata); err != nil || !slices.Contains(hosts, s.Host(mgr).Address) {
+	if hosts, err := cephcli.ParseMgrMetadata(metadata); err != nil || !slices.Contains(hosts, s.Host(mgr).Address) {
 		return fmt.Errorf("%s is not told of as where a manager is: %v, %w", s.Host(mgr).Address, hosts, err)
 	}
 	if err := s.BlockAddress(ctx, s.Host(mgr).Address); err != nil {
@@ -140,10 +141,11 @@ func (s *show) mgr(ctx context.Context) error {
 // starts is how many MDSs that there were at a host the monitor has blocked: it
 // does so as each is replaced.
 func (s *show) starts(ctx context.Context, h *ceph.Host) int {
-	nonces := map[uint32]bool{}
+	nonces := map[string]bool{}
 	for _, blocked := range s.own(ctx) {
-		if blocked.Client.IP == h.Address {
-			nonces[blocked.Client.Nonce] = true
+		if blocked.Range.Addr() == h.Address {
+			_, nonce, _ := strings.Cut(blocked.Client, "/")
+			nonces[nonce] = true
 		}
 	}
 	return len(nonces)
@@ -155,8 +157,8 @@ func (s *show) mds(ctx context.Context, writer *ceph.Process, file string) error
 		return err
 	}
 	blocked := s.Host("mds." + active)
-	if mdss, err := s.MDSs(ctx); err != nil || !slices.Contains(mdss.Hosts, blocked.Address) {
-		return fmt.Errorf("%s is not told of as where an MDS is: %v, %w", blocked.Address, mdss.Hosts, err)
+	if mdss, err := s.MDSs(ctx); err != nil || !slices.Contains(mdss.Addresses, blocked.Address) {
+		return fmt.Errorf("%s is not told of as where an MDS is: %v, %w", blocked.Address, mdss.Addresses, err)
 	}
 	before := s.starts(ctx, blocked)
 	if err := s.BlockAddress(ctx, blocked.Address); err != nil {

@@ -24,6 +24,7 @@ const longest = 25 * time.Minute
 func main() {
 	ipv6 := flag.Bool("6", false, "all addresses are IPv6")
 	slow := flag.Bool("slow", false, "also wait for the session of a killed CephFS client to go (five minutes)")
+	binary := flag.String("fairlead", "bin/fairlead", "the program whose ceph-clients is tried")
 	capture := flag.String("capture", "", "write what Ceph's commands print to files in this directory")
 	flag.Parse()
 	started := time.Now()
@@ -33,7 +34,7 @@ func main() {
 			os.Exit(1)
 		})
 		t := &timeline{began: started}
-		s := &show{timeline: t, capture: *capture}
+		s := &show{timeline: t, capture: *capture, binary: *binary}
 		err := s.run(ctx, directory, *ipv6, *slow)
 		if err != nil {
 			t.tell("FAILED: %v", err)
@@ -56,6 +57,7 @@ type show struct {
 	*timeline
 	*ceph.Cluster
 	capture string
+	binary  string
 }
 
 func (s *show) run(ctx context.Context, directory string, ipv6, slow bool) error {
@@ -68,13 +70,14 @@ func (s *show) run(ctx context.Context, directory string, ipv6, slow bool) error
 		title string
 		do    func(context.Context) error
 	}{
-		{"an image's watcher, blocked and let in again", s.address},
+		{"an image's client, blocked and let in again", s.address},
 		{"the same by a range, as Ceph's CSI driver does it", s.byRange},
 		{"how long a client that is gone is told of", s.gone},
 		{"a node that is cut off", s.cutOff},
 		{"a node that is cut off, and let in again too early", s.tooEarly},
 		{"a client of a file system", s.cephfs},
-		{"what a user has to be allowed: to ask for watchers and for sessions, to block", s.caps},
+		{"what a user has to be allowed: to ask for clients, to block", s.caps},
+		{"fairlead ceph-clients asked by mutual TLS, with a user that may only read", s.cephClients},
 		{"Ceph's own daemons at a blocked address", s.daemons},
 	}
 	if slow {

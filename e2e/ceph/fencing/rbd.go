@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,15 +11,14 @@ import (
 	"time"
 
 	"github.com/fairlead-io/fairlead/e2e/ceph"
-	"github.com/fairlead-io/fairlead/fence/watchers"
 )
 
 // shutdown is what librbd says to who is blocked: ESHUTDOWN.
 const shutdown = "(108) Cannot send after transport endpoint shutdown"
 
 // writer makes an image that a host writes to, and waits until Ceph says so.
-func (s *show) writer(ctx context.Context, h *ceph.Host, name string) (watchers.RBDImage, *ceph.Process, error) {
-	image := ceph.Image(name)
+func (s *show) writer(ctx context.Context, h *ceph.Host, name string) (ceph.Image, *ceph.Process, error) {
+	image := ceph.NewImage(name)
 	if err := s.CreateImage(ctx, image); err != nil {
 		return image, nil, err
 	}
@@ -33,10 +33,10 @@ func (s *show) writer(ctx context.Context, h *ceph.Host, name string) (watchers.
 }
 
 // watched waits until just this address watches an image.
-func (s *show) watched(ctx context.Context, image watchers.RBDImage, addresses ...netip.Addr) error {
-	return ceph.Wait(ctx, time.Minute, fmt.Sprintf("watchers of %s are %v", image, addresses), func() (bool, error) {
-		found, err := s.Watchers(ctx, image)
-		return slices.Equal(watchers.RBDAddresses(found), addresses), err
+func (s *show) watched(ctx context.Context, image ceph.Image, addresses ...netip.Addr) error {
+	return ceph.Wait(ctx, time.Minute, fmt.Sprintf("%s is open from %v", image, addresses), func() (bool, error) {
+		found, err := s.OpenFrom(ctx, image)
+		return slices.Equal(found, addresses), err
 	})
 }
 
@@ -83,7 +83,7 @@ func (s *show) covered(ctx context.Context, address netip.Addr) error {
 	if err != nil {
 		return err
 	}
-	if !slices.ContainsFunc(blocked, func(b watchers.Blocked) bool { return b.Covers(address) }) {
+	if !slices.ContainsFunc(blocked, func(b ceph.Blocked) bool { return b.Covers(address) }) {
 		return fmt.Errorf("%s is not on the list: %v", address, blocked)
 	}
 	return nil
@@ -101,11 +101,7 @@ func (s *show) address(ctx context.Context) error {
 	if err := s.keep("rbd-status.json", status); err != nil {
 		return err
 	}
-	found, err := watchers.ParseRBDStatus(status)
-	if err != nil {
-		return err
-	}
-	s.tell("%s writes to %s; rbd status tells of client.%d at %s", s.Node1.Name, image, found[0].Client, found[0].Address)
+	s.tell("%s writes to %s; rbd status says %s", s.Node1.Name, image, bytes.TrimSpace(status))
 	if err := s.BlockAddress(ctx, s.Node1.Address); err != nil {
 		return err
 	}
@@ -129,13 +125,6 @@ func (s *show) address(ctx context.Context) error {
 		return err
 	}
 	s.tell("%s has written to the image", s.Node2.Name)
-	out, err := s.Ceph(ctx, watchers.BlocklistArgs()...)
-	if err != nil {
-		return err
-	}
-	if err := s.keep("blocklist.json", out); err != nil {
-		return err
-	}
 	for _, blocked := range s.own(ctx) {
 		s.tell("Ceph has blocked %s itself, as the lock was taken from it, until %s", blocked.Client, blocked.Until.Format("15:04:05 of 2006-01-02"))
 	}
@@ -151,9 +140,9 @@ func (s *show) address(ctx context.Context) error {
 }
 
 // own are the single clients that Ceph has blocked without being told.
-func (s *show) own(ctx context.Context) []watchers.Blocked {
+func (s *show) own(ctx context.Context) []ceph.Blocked {
 	blocked, _ := s.Blocked(ctx)
-	return slices.DeleteFunc(blocked, func(b watchers.Blocked) bool { return b.Client == nil })
+	return slices.DeleteFunc(blocked, func(b ceph.Blocked) bool { return b.Client == "" })
 }
 
 func single(address netip.Addr) netip.Prefix { return netip.PrefixFrom(address, address.BitLen()) }
@@ -177,13 +166,6 @@ func (s *show) byRange(ctx context.Context) error {
 	}
 	s.tell("its writes fail, the watcher is gone")
 	if err := s.covered(ctx, s.Node1.Address); err != nil {
-		return err
-	}
-	out, err := s.Ceph(ctx, watchers.BlocklistArgs()...)
-	if err != nil {
-		return err
-	}
-	if err := s.keep("blocklist-range.json", out); err != nil {
 		return err
 	}
 	if err := refused(s.Node1.Write(ctx, image)); err != nil {
@@ -265,7 +247,7 @@ func (s *show) tooEarly(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		before, err := s.Watchers(ctx, image)
+		before, err := s.RBDStatus(ctx, image)
 		if err != nil {
 			return err
 		}
@@ -305,12 +287,12 @@ func (s *show) tooEarly(ctx context.Context) error {
 		if err := s.getsOn(ctx, process); err != nil {
 			return err
 		}
-		after, err := s.Watchers(ctx, image)
+		after, err := s.RBDStatus(ctx, image)
 		if err != nil {
 			return err
 		}
-		s.tell("THE OLD CLIENT WRITES ON, at %s as before at %s: a fence that is taken back while the node is away was none",
-			after[0].Address, before[0].Address)
+		s.tell("THE OLD CLIENT WRITES ON, as %s, before as %s: a fence that is taken back while the node is away was none",
+			bytes.TrimSpace(after), bytes.TrimSpace(before))
 		process.Terminate()
 	}
 	return nil

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	config "github.com/fairlead-io/fairlead/api/config/v1alpha1"
+	"github.com/fairlead-io/fairlead/cluster"
+	"github.com/fairlead-io/fairlead/internal/cephclients"
+	"github.com/fairlead-io/fairlead/internal/cephclients/server"
+	"github.com/fairlead-io/fairlead/rest"
+)
+
+// cephClientsCertificates is where the component fencing-ceph-clients mounts the Secret, on both sides.
+const cephClientsCertificates = "/etc/fairlead-ceph-clients"
+
+func cephClientsCommand() *cobra.Command {
+	var o commonOptions
+	var listen, certificates, copyTo string
+	cmd := &cobra.Command{
+		Use:   "ceph-clients",
+		Short: "Tell the controller who has Ceph volumes open, by running rbd and ceph",
+		Args:  cobra.NoArgs,
+	}
+	o.setup(cmd, func(ctx context.Context, log *slog.Logger) error {
+		if copyTo != "" {
+			program, err := os.ReadFile("/proc/self/exe")
+			if err == nil {
+				err = os.WriteFile(copyTo, program, 0o755) //nolint:gosec // another user runs it
+			}
+			return err
+		}
+		listener, err := net.Listen("tcp", listen)
+		if err != nil {
+			return fmt.Errorf("listening: %w", err)
+		}
+		s := rest.Server{Listener: listener, TLS: cephclients.ServerTLS(certificates), Handler: server.Handler(server.Local), Log: log}
+		return s.Start(ctx)
+	})
+	cmd.Flags().StringVar(&listen, "listen", ":9445", "address to serve on")
+	cmd.Flags().StringVar(&certificates, "certificates", cephClientsCertificates, "directory of tls.crt, tls.key and ca.crt; only the controller's certificate of that CA is admitted")
+	cmd.Flags().StringVar(&copyTo, "copy-to", "", "only copy this program to a file, for a container whose image has rbd and ceph")
+	return cmd
+}
+
+// askCeph asks Ceph where the configuration says so; else it is nil.
+func askCeph(c config.CephClients, objects client.Reader) cluster.AskStorage {
+	if c.Mode == config.Off {
+		return nil
+	}
+	return cephclients.Asker{ClusterID: c.ClusterID, Objects: objects, Ask: cephclients.Ask(c.URL, cephClientsCertificates)}.Report
+}

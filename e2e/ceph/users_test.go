@@ -1,0 +1,32 @@
+package ceph
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// What operators type is what was tried.
+func TestDocumentedCapabilitiesAreTheOnesTried(t *testing.T) {
+	data, err := os.ReadFile("../../docs/fencing-ceph-clients.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := strings.Join(strings.Fields(strings.ReplaceAll(string(data), " \\\n", " ")), " ")
+	quoted := func(caps []string) string {
+		var words []string
+		for i := 0; i < len(caps); i += 2 {
+			words = append(words, caps[i]+" '"+caps[i+1]+"'")
+		}
+		return strings.Join(words, " ")
+	}
+	all := append(append([]string{}, ClientsCaps...), CephFSCaps...)
+	for _, command := range []string{
+		"ceph auth get-or-create client." + ClientsUser + " " + quoted(ClientsCaps) + " >",
+		"ceph auth caps client." + ClientsUser + " " + quoted(all),
+	} {
+		if !strings.Contains(page, command) {
+			t.Errorf("the page lacks %q", command)
+		}
+	}
+}

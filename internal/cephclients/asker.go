@@ -1,0 +1,120 @@
+// Package cephclients asks Ceph who has the volumes of a lost node open, before the node is fenced. Ceph's
+// commands run in a server of its own, fairlead ceph-clients. Only cmd imports the package: it is optional.
+package cephclients
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/cluster"
+	"github.com/fairlead-io/fairlead/fence"
+	"github.com/fairlead-io/fairlead/internal/cephclients/cephcli"
+)
+
+// Asker asks about the volumes of one Ceph cluster.
+type Asker struct {
+	ClusterID string
+	Objects   client.Reader // a cache
+	Ask       func(context.Context, cephcli.Request) (cephcli.Answer, error)
+}
+
+// Report is a cluster.AskStorage. It asks about volumes whose clients tell something of the node: those that only
+// this node may write to, and shared ones. Without an answer a volume is left out: that is not "nobody".
+func (a Asker) Report(ctx context.Context, f fence.Facts) (report fence.Report, err error) {
+	volumes, err := a.volumes(ctx, f)
+	if err != nil {
+		return report, err
+	}
+	var problems []error
+	problem := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
+	request, asked := cephcli.Request{}, map[string]int{}
+	for _, v := range volumes {
+		question := questionOf(v)
+		if err := question.Validate(); err != nil {
+			problem("volume %s: %w", v.Name, err)
+		} else if v.ClusterID != a.ClusterID {
+			problem("volume %s is of Ceph cluster %q, and fencing.cephClients asks %q", v.Name, v.ClusterID, a.ClusterID)
+		} else if asked[v.Driver]++; asked[v.Driver] <= cephcli.MaxVolumes/2 {
+			request[v.Name] = question
+		}
+	}
+	answer, err := a.Ask(ctx, request)
+	if err != nil {
+		problem("%w", err)
+	}
+	for _, v := range volumes {
+		if found, answered := answer.Clients[v.Name]; answered && found.Problem != "" {
+			problem("volume %s: %s", v.Name, found.Problem)
+		} else if answered {
+			report.Clients = append(report.Clients, fence.VolumeClients{Volume: v.Held(), Addresses: found.Addresses})
+		}
+	}
+	if answer.Servers.Problem != "" {
+		problem("Ceph's servers: %s", answer.Servers.Problem)
+	}
+	// What is at an address of the node itself is lost with it.
+	servers := slices.DeleteFunc(answer.Servers.Addresses, func(ip netip.Addr) bool { return slices.Contains(f.Node.Addresses, ip) })
+	report.Servers = []fence.Server{{Name: "a metadata server or manager of Ceph", Addresses: servers}}
+	return report, errors.Join(problems...)
+}
+
+// volumes that the node may write to, by name: shared ones, and those that no other node has, or had when it
+// was lost.
+func (a Asker) volumes(ctx context.Context, f fence.Facts) ([]fence.Volume, error) {
+	elsewhere := map[string]bool{}
+	var attachments storagev1.VolumeAttachmentList
+	var records v1alpha1.NodeFenceList
+	if err := errors.Join(a.Objects.List(ctx, &attachments, client.UnsafeDisableDeepCopy), a.Objects.List(ctx, &records, client.UnsafeDisableDeepCopy)); err != nil {
+		return nil, fmt.Errorf("looking for other holders of volumes: %w", err)
+	}
+	for i := range attachments.Items {
+		if spec := &attachments.Items[i].Spec; spec.Source.PersistentVolumeName != nil && spec.NodeName != f.Node.Name {
+			elsewhere[*spec.Source.PersistentVolumeName] = true
+		}
+	}
+	for i := range records.Items {
+		for _, v := range records.Items[i].Status.Volumes {
+			elsewhere[v.PersistentVolume] = elsewhere[v.PersistentVolume] || records.Items[i].Name != f.Node.Name
+		}
+	}
+	var volumes []fence.Volume
+	held := fence.VolumeNames(slices.Concat(f.Status.Volumes, f.Holding))
+	slices.Sort(held)
+	for _, name := range slices.Compact(held) {
+		var pv corev1.PersistentVolume
+		err := a.Objects.Get(ctx, client.ObjectKey{Name: name}, &pv)
+		if client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("reading PersistentVolume %s: %w", name, err)
+		}
+		if v := cluster.FenceVolume(&pv); err == nil && !v.ReadOnly() && (v.Shared() || !elsewhere[name]) {
+			volumes = append(volumes, v)
+		}
+	}
+	return volumes, nil
+}
+
+// questionOf reads what Ceph's CSI driver has written into a PersistentVolume.
+func questionOf(v fence.Volume) cephcli.Volume {
+	static := v.Attributes["staticVolume"] == "true"
+	if strings.HasSuffix(v.Driver, "cephfs.csi.ceph.com") {
+		q := cephcli.Volume{FileSystem: v.Attributes["fsName"], Path: v.Attributes["subvolumePath"]}
+		if static || q.Path == "" {
+			q.Path = v.Attributes["rootPath"]
+		}
+		return q
+	}
+	q := cephcli.Volume{Pool: v.Attributes["pool"], Namespace: v.Attributes["radosNamespace"], Image: v.Attributes["imageName"]}
+	if static { // its handle is the image's name
+		q.Image = v.Handle
+	}
+	return q
+}

@@ -1,0 +1,164 @@
+package cephclients
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/cluster"
+	"github.com/fairlead-io/fairlead/fence"
+	"github.com/fairlead-io/fairlead/internal/cephclients/cephcli"
+)
+
+const (
+	rbd    = "rook-ceph.rbd.csi.ceph.com"
+	cephfs = "rook-ceph.cephfs.csi.ceph.com"
+)
+
+func volume(name, driver string, mode corev1.PersistentVolumeAccessMode, attributes map[string]string) *corev1.PersistentVolume {
+	all := map[string]string{"clusterID": "rook-ceph"}
+	maps.Copy(all, attributes)
+	return &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PersistentVolumeSpec{
+		AccessModes:            []corev1.PersistentVolumeAccessMode{mode},
+		PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: driver, VolumeHandle: "handle-" + name, VolumeAttributes: all}},
+	}}
+}
+
+func image(name string, mode corev1.PersistentVolumeAccessMode, more ...string) *corev1.PersistentVolume {
+	attributes := map[string]string{"pool": "pool", "imageName": "i-" + name}
+	for i := 0; i < len(more); i += 2 {
+		attributes[more[i]] = more[i+1]
+	}
+	return volume(name, rbd, mode, attributes)
+}
+
+func attached(name, node string) *storagev1.VolumeAttachment {
+	return &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: name + "-" + node}, Spec: storagev1.VolumeAttachmentSpec{
+		NodeName: node, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &name},
+	}}
+}
+
+func held(names ...string) []v1alpha1.HeldVolume {
+	var volumes []v1alpha1.HeldVolume
+	for _, name := range names {
+		volumes = append(volumes, v1alpha1.HeldVolume{PersistentVolume: name})
+	}
+	return volumes
+}
+
+// asker asks a server that knows addresses by image or path, and of everything else that it failed.
+func asker(t *testing.T, asked *cephcli.Request, known map[string][]string, objects ...client.Object) Asker {
+	t.Helper()
+	scheme, err := cluster.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Asker{
+		ClusterID: "rook-ceph", Objects: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(),
+		Ask: func(_ context.Context, request cephcli.Request) (cephcli.Answer, error) {
+			if *asked = request; known == nil {
+				return cephcli.Answer{}, errors.New("unreachable")
+			}
+			answer := cephcli.Answer{Clients: map[string]cephcli.Found{}, Servers: cephcli.Found{Addresses: addrs("192.168.9.1", "192.168.1.1"), Problem: "no manager answered"}}
+			for name, v := range request {
+				if texts, ok := known[v.Image+v.Path]; ok {
+					answer.Clients[name] = cephcli.Found{Addresses: addrs(texts...)}
+				} else {
+					answer.Clients[name] = cephcli.Found{Problem: "no answer"}
+				}
+			}
+			return answer, nil
+		},
+	}
+}
+
+func addrs(texts ...string) []netip.Addr {
+	var all []netip.Addr
+	for _, text := range texts {
+		all = append(all, netip.MustParseAddr(text))
+	}
+	return all
+}
+
+// facts of node-1, which holds volumes by its record and by what is seen of it.
+func facts(recorded, seen []v1alpha1.HeldVolume) fence.Facts {
+	return fence.Facts{
+		Node: fence.Node{Name: "node-1", Addresses: addrs("192.168.1.1")}, Now: time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC),
+		Status: v1alpha1.NodeFenceStatus{Volumes: recorded}, Holding: seen,
+	}
+}
+
+func TestReportIsAboutVolumesThatTellOfTheNode(t *testing.T) {
+	var asked cephcli.Request
+	const rwo, rwx, rox = corev1.ReadWriteOnce, corev1.ReadWriteMany, corev1.ReadOnlyMany
+	a := asker(t, &asked, map[string][]string{"i-mine": {"192.168.1.1"}, "i-recorded": {"192.168.1.1", "192.168.1.9"}, "i-shared": {"192.168.1.2"}, "i-free": nil, "handle-static": {"192.168.1.1"}, "/volumes/v": {"192.168.1.1"}, "/root": {}},
+		image("mine", rwo), attached("mine", "node-1"), image("recorded", rwo), image("free", rwo),
+		image("both", rwo), attached("both", "node-1"), attached("both", "node-2"),
+		image("theirs", rwo), &v1alpha1.NodeFence{ObjectMeta: metav1.ObjectMeta{Name: "node-3"}, Status: v1alpha1.NodeFenceStatus{Volumes: held("theirs")}},
+		&v1alpha1.NodeFence{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}, Status: v1alpha1.NodeFenceStatus{Volumes: held("recorded", "theirs")}},
+		image("shared", rwx), attached("shared", "node-2"), image("read", rox), image("silent", rwo),
+		image("static", rwo, "staticVolume", "true", "imageName", "other"), image("odd", rwo, "imageName", "--all"), image("external", rwo, "clusterID", "external"),
+		volume("dir", cephfs, rwo, map[string]string{"fsName": "fs", "subvolumePath": "/volumes/v"}),
+		volume("root", cephfs, rwo, map[string]string{"fsName": "fs", "subvolumePath": "/x", "rootPath": "/root", "staticVolume": "true"}),
+	)
+	report, err := a.Report(t.Context(), facts(held("recorded", "theirs", "mine", "gone", "external"), held("mine", "both", "shared", "read", "free", "silent", "static", "odd", "dir", "root")))
+	var got []string
+	for _, c := range report.Clients {
+		got = append(got, fmt.Sprint(c.Volume.PersistentVolume, c.Addresses))
+		if c.Volume.Shared != (c.Volume.PersistentVolume == "shared") || c.Volume.ClusterID != "rook-ceph" {
+			t.Errorf("%+v", c.Volume)
+		}
+	}
+	if want := []string{"dir[192.168.1.1]", "free[]", "mine[192.168.1.1]", "recorded[192.168.1.1 192.168.1.9]", "root[]", "shared[192.168.1.2]", "static[192.168.1.1]"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	for _, text := range []string{"silent", "odd", `external is of Ceph cluster "external"`, "Ceph's servers"} {
+		if err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("the error lacks %q: %v", text, err)
+		}
+	}
+	if len(asked) != 8 {
+		t.Errorf("asked about %v", asked)
+	}
+	// A server at an address of the node itself is lost with it.
+	if len(report.Servers) != 1 || fmt.Sprint(report.Servers[0].Addresses) != "[192.168.9.1]" {
+		t.Errorf("servers %v", report.Servers)
+	}
+}
+
+func TestUnreachableServerReportsNothing(t *testing.T) {
+	var asked cephcli.Request
+	a := asker(t, &asked, nil, image("mine", corev1.ReadWriteOnce))
+	report, err := a.Report(t.Context(), facts(nil, held("mine")))
+	if err == nil || len(report.Clients) != 0 || len(asked) != 1 {
+		t.Errorf("%v, %v, asked about %v", report, err, asked)
+	}
+}
+
+func TestEachDriverHasHalfOfTheRequest(t *testing.T) {
+	var asked cephcli.Request
+	var objects []client.Object
+	var names []string
+	for i := range cephcli.MaxVolumes {
+		name := fmt.Sprintf("a%02d", i)
+		objects, names = append(objects, image(name, corev1.ReadWriteOnce)), append(names, name)
+	}
+	objects = append(objects, volume("z", cephfs, corev1.ReadWriteOnce, map[string]string{"fsName": "fs", "subvolumePath": "/v"}))
+	a := asker(t, &asked, map[string][]string{}, objects...)
+	if _, err := a.Report(t.Context(), facts(held(append(names, "z")...), nil)); err == nil || len(asked) != cephcli.MaxVolumes/2+1 || asked["z"].Path != "/v" || asked.Validate() != nil {
+		t.Errorf("asked about %v", asked)
+	}
+}

@@ -1,0 +1,72 @@
+// Package certtest makes certificates for tests, as cert-manager does for the component fencing-ceph-clients.
+package certtest
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// CA signs certificates.
+type CA struct {
+	Certificate *x509.Certificate
+	key         *ecdsa.PrivateKey
+}
+
+// New makes a CA that signs itself.
+func New() (*CA, error) {
+	ca := &CA{}
+	var err error
+	ca.Certificate, ca.key, err = ca.sign(&x509.Certificate{Subject: pkix.Name{CommonName: "ca"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign})
+	return ca, err
+}
+
+func (ca *CA) sign(template *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, nil, err
+	}
+	now := time.Now()
+	template.SerialNumber, template.NotBefore, template.NotAfter = big.NewInt(now.UnixNano()), now.Add(-time.Hour), now.Add(time.Hour)
+	parent, by := ca.Certificate, ca.key
+	if parent == nil {
+		parent, by = template, key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), by)
+	if err != nil {
+		return nil, nil, err
+	}
+	certificate, err := x509.ParseCertificate(der)
+	return certificate, key, err
+}
+
+// Write puts a certificate for a name or an IP address into a directory, as a Secret is mounted.
+func (ca *CA) Write(directory, name string, usage x509.ExtKeyUsage) error {
+	template := &x509.Certificate{ExtKeyUsage: []x509.ExtKeyUsage{usage}, KeyUsage: x509.KeyUsageDigitalSignature}
+	if ip := net.ParseIP(name); ip != nil {
+		template.IPAddresses = []net.IP{ip}
+	} else {
+		template.DNSNames = []string{name}
+	}
+	certificate, key, err := ca.sign(template)
+	if err != nil {
+		return err
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return err
+	}
+	write := func(file, kind string, content []byte) error {
+		return os.WriteFile(filepath.Join(directory, file), pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: content}), 0o600)
+	}
+	return errors.Join(write("tls.crt", "CERTIFICATE", certificate.Raw), write("tls.key", "PRIVATE KEY", der), write("ca.crt", "CERTIFICATE", ca.Certificate.Raw))
+}

@@ -1,0 +1,126 @@
+// Package server answers who has volumes of Ceph open, by running Ceph's own commands.
+package server
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"path"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/fairlead-io/fairlead/internal/cephclients/cephcli"
+)
+
+// Bounds: Ceph may be in trouble itself, and fencing waits for the answers.
+const (
+	commandsAtOnce = 4 // for all requests
+	requestTimeout = 10 * time.Second
+	maxRequest     = 256 << 10
+)
+
+// Run runs a program, without a shell, and returns what it printed.
+type Run func(ctx context.Context, program string, args ...string) ([]byte, error)
+
+// Handler takes the JSON of a cephcli.Request, and answers with that of a cephcli.Answer.
+func Handler(run Run) http.Handler {
+	places := make(chan struct{}, commandsAtOnce)
+	inTurn := func(ctx context.Context, program string, args ...string) ([]byte, error) {
+		select {
+		case places <- struct{}{}:
+			defer func() { <-places }()
+			return run(ctx, program, args...)
+		case <-ctx.Done():
+			return nil, fmt.Errorf("waiting to run %s: %w", program, ctx.Err())
+		}
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var request cephcli.Request
+		body := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxRequest))
+		body.DisallowUnknownFields()
+		err := body.Decode(&request)
+		if err = cmp.Or(err, request.Validate()); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)
+		defer cancel()
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(answer(ctx, inTurn, request))
+	})
+}
+
+// answer asks about all volumes and servers; each may fail for itself.
+func answer(ctx context.Context, run Run, request cephcli.Request) cephcli.Answer {
+	a := cephcli.Answer{Clients: map[string]cephcli.Found{}}
+	var lock sync.Mutex
+	put := func(name string, clients []netip.Addr, err error) {
+		lock.Lock()
+		defer lock.Unlock()
+		a.Clients[name] = found(clients, err)
+	}
+	var images sync.WaitGroup
+	directories := map[string][]string{} // by file system
+	for name, v := range request {
+		if v.FileSystem != "" {
+			directories[v.FileSystem] = append(directories[v.FileSystem], name)
+			continue
+		}
+		images.Go(func() {
+			clients, err := ask(ctx, run, "rbd", v.StatusArgs(), cephcli.ParseStatus)
+			put(name, clients, err)
+		})
+	}
+	managers, failed := ask(ctx, run, "ceph", cephcli.MgrMetadataArgs(), cephcli.ParseMgrMetadata)
+	mdss, err := ask(ctx, run, "ceph", cephcli.MDSStatArgs(), cephcli.ParseMDSStat)
+	a.Servers = found(slices.Concat(managers, mdss.Addresses), cmp.Or(err, failed))
+	for fileSystem, names := range directories {
+		mounted, err := clientsOf(ctx, run, fileSystem, mdss.Ranks[fileSystem])
+		for _, name := range names {
+			put(name, mounted[path.Clean(request[name].Path)], err)
+		}
+	}
+	images.Wait()
+	return a
+}
+
+// clientsOf a file system, by the path that they have mounted. Each of its servers knows its own.
+func clientsOf(ctx context.Context, run Run, fileSystem string, ranks []int) (map[string][]netip.Addr, error) {
+	if len(ranks) == 0 {
+		return nil, fmt.Errorf("not all of file system %s is served, or it is not known", fileSystem)
+	}
+	all := map[string][]netip.Addr{}
+	for _, rank := range ranks {
+		mounted, err := ask(ctx, run, "ceph", cephcli.ClientLsArgs(fileSystem, rank), cephcli.ParseClientLs)
+		if err != nil {
+			return nil, err
+		}
+		for at, clients := range mounted {
+			all[at] = append(all[at], clients...)
+		}
+	}
+	return all, nil
+}
+
+func ask[T any](ctx context.Context, run Run, program string, args []string, parse func([]byte) (T, error)) (T, error) {
+	output, err := run(ctx, program, args...)
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return parse(output)
+}
+
+// found keeps what is known beside a problem.
+func found(addresses []netip.Addr, err error) cephcli.Found {
+	slices.SortFunc(addresses, netip.Addr.Compare)
+	f := cephcli.Found{Addresses: slices.Compact(addresses)}
+	if err != nil {
+		f.Problem = err.Error()
+	}
+	return f
+}
