@@ -131,6 +131,10 @@ func (r *FenceReader) Facts(ctx context.Context, name string, now time.Time) (*F
 	return v, r.addOthers(ctx, f)
 }
 
+// AskStorage asks the storage itself about a node that may be fenced. The error is about what was not answered,
+// and so is not checked.
+type AskStorage func(context.Context, fence.Facts) (fence.Report, error)
+
 // FenceFacts gathers all facts of one node, as they are at that time: also what a
 // fence could hurt, and who has its volumes open, whether or not one is due.
 func (r *FenceReader) FenceFacts(c clock.PassiveClock, ask AskStorage) func(ctx context.Context, node string) (fence.Facts, error) {

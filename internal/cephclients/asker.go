@@ -48,9 +48,7 @@ func (a Asker) Report(ctx context.Context, f fence.Facts) (report fence.Report, 
 		}
 	}
 	answer, err := a.Ask(ctx, request)
-	if err != nil {
-		problem("%w", err)
-	}
+	problems = append(problems, err)
 	for _, v := range volumes {
 		if found, answered := answer.Clients[v.Name]; answered && found.Problem != "" {
 			problem("volume %s: %s", v.Name, found.Problem)

@@ -15,7 +15,7 @@ import (
 
 const (
 	// askTimeout is longer than the server's: its answer says more than that there was none.
-	askTimeout = 12 * time.Second
+	askTimeout = 17 * time.Second
 	maxAnswer  = 1 << 20
 )
 

@@ -87,7 +87,9 @@ func (s *show) cephClients(ctx context.Context) error {
 		if len(report.Clients) != len(want) {
 			return fmt.Errorf("answers for %v, want %v", report.Clients, want)
 		}
+		var open []string
 		for _, c := range report.Clients {
+			open = append(open, fmt.Sprintf("%s from %v", c.Volume.PersistentVolume, c.Addresses))
 			if !slices.Equal(c.Addresses, want[c.Volume.PersistentVolume]) {
 				return fmt.Errorf("%s is open from %v, want %v", c.Volume.PersistentVolume, c.Addresses, want)
 			}
@@ -97,7 +99,7 @@ func (s *show) cephClients(ctx context.Context) error {
 				return fmt.Errorf("the address of %s is not among %v", daemon, report.Servers)
 			}
 		}
-		s.tell("answered in %s, with the right to ask an MDS: %t: %v", short(time.Since(began)), cephFS, report.Clients)
+		s.tell("answered in %s, with the right to ask an MDS: %t: open are %s", short(time.Since(began)), cephFS, strings.Join(open, ", "))
 	}
 	return nil
 }

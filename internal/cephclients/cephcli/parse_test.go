@@ -128,6 +128,10 @@ func TestMDSStat(t *testing.T) {
 	if found, err := ParseMDSStat([]byte(replaying)); err != nil || len(found.Ranks) != 0 || len(found.Addresses) != 2 {
 		t.Errorf("servers that do not serve yet: %v, %v", found, err)
 	}
+	half := strings.Replace(strings.Replace(replaying, `"in":[0]`, `"in":[0,1]`, 1), "up:replay", "up:active", 1)
+	if found, err := ParseMDSStat([]byte(half)); err != nil || len(found.Ranks) != 0 {
+		t.Errorf("one rank of two is served: %v, %v", found, err)
+	}
 	if found, err := ParseMDSStat([]byte(`{"fsmap":{"filesystems":[]}}`)); err != nil || len(found.Ranks) != 0 {
 		t.Errorf("a Ceph without file systems: %v, %v", found, err)
 	}

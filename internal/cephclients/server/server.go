@@ -19,7 +19,7 @@ import (
 // Bounds: Ceph may be in trouble itself, and fencing waits for the answers.
 const (
 	commandsAtOnce = 4 // for all requests
-	requestTimeout = 10 * time.Second
+	requestTimeout = 15 * time.Second
 	maxRequest     = 256 << 10
 )
 

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/fairlead-io/fairlead/internal/cephclients/cephcli"
 )
@@ -98,7 +99,7 @@ func TestOneSilentRankHidesItsFileSystem(t *testing.T) {
 func TestRequestsThatAreNotOnesAreRefused(t *testing.T) {
 	for _, body := range []string{
 		"", "x", "[]", `{"a":{"pool":"-p","image":"i"}}`, `{"a":{"pool":"p","image":"i","command":"rm"}}`, `{"a":{"fileSystem":"*","path":"/"}}`,
-		`{"a":{"pool":"p","image":"` + strings.Repeat("i", maxRequest) + `"}}`,
+		`{"a":{"pool":"p","image":"` + strings.Repeat("i", maxRequest) + `"}}`, strings.Repeat(" ", maxRequest) + "{}",
 	} {
 		s := &scripted{}
 		if code, _, _ := post(s.run, body); code != http.StatusBadRequest || len(s.asked) > 0 {
@@ -107,40 +108,22 @@ func TestRequestsThatAreNotOnesAreRefused(t *testing.T) {
 	}
 }
 
-func TestNoMoreThanSoManyCommandsRunAtOnce(t *testing.T) {
-	running, release := make(chan string, 2*cephcli.MaxVolumes), make(chan struct{})
-	run := func(ctx context.Context, program string, _ ...string) ([]byte, error) {
-		running <- program
-		<-release
-		return []byte("{}"), nil
-	}
-	request := cephcli.Request{}
-	for i := range cephcli.MaxVolumes {
-		request[fmt.Sprint(i)] = cephcli.Volume{Pool: "p", Image: "i"}
-	}
-	body, _ := json.Marshal(request)
-	ended := make(chan struct{})
-	go func() {
-		post(run, string(body))
-		close(ended)
-	}()
-	for range commandsAtOnce {
-		<-running
-	}
-	for n := commandsAtOnce; ; n++ {
-		if len(running) > 0 {
-			t.Fatal("one more runs than may")
+func TestCommandsOfAllRequestsShareTheirPlaces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		running, release := make(chan bool, 100), make(chan struct{})
+		run := func(context.Context, string, ...string) ([]byte, error) {
+			running <- true
+			<-release
+			return []byte("{}"), nil
 		}
-		select {
-		case release <- struct{}{}:
-			if n < cephcli.MaxVolumes+2 {
-				<-running // the next, in its place
-			}
-		case <-ended:
-			if n != cephcli.MaxVolumes+2+commandsAtOnce {
-				t.Errorf("%d commands ran", n)
-			}
-			return
+		handler := Handler(run)
+		for range 2 {
+			go handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", strings.NewReader(`{"a":{"pool":"p","image":"a"},"b":{"pool":"p","image":"b"},"c":{"pool":"p","image":"c"}}`)))
 		}
-	}
+		synctest.Wait()
+		if len(running) != commandsAtOnce {
+			t.Errorf("%d commands run at once", len(running))
+		}
+		close(release)
+	})
 }
