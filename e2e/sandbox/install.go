@@ -39,6 +39,8 @@ const (
 	fencingComponent         = "components/fencing"
 	fencingGatesComponent    = "components/fencing-gates"
 	fencingTaintingComponent = "components/fencing-tainting"
+	// cephClientsComponent needs cert-manager.
+	cephClientsComponent = "components/fencing-ceph-clients"
 )
 
 // Install applies the real manifests, with one small overlay on top: the API
@@ -102,6 +104,9 @@ func (s *Sandbox) writeOverlay(dir, overlay string) error {
 	}
 	if s.fences() {
 		components = append(components, filepath.Join(manifests, fencingGatesComponent), filepath.Join(manifests, fencingTaintingComponent))
+	}
+	if overlay == RookCeph {
+		components = append(components, filepath.Join(manifests, cephClientsComponent))
 	}
 	patches := s.urlPatches()
 	if overlay == SelfSigned {
