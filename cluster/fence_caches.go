@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,13 +21,7 @@ import (
 // storage systems, and those that wait for a fence. The objects of csi-addons
 // are not here: a cache of a kind that is not installed can't be asked for.
 func cacheFencing(kinds map[client.Object]cache.ByObject, pods map[string]cache.Config, fencing config.Fencing) {
-	switches := map[string]cache.Config{}
 	for _, p := range fencing.Profiles {
-		// Also of a profile that is off: ConfigMaps are watched all the same, and without a
-		// selector that would be all of the cluster, which RBAC does not allow.
-		if name := p.Storage().Switch.ConfigMap; name != "" {
-			switches[p.Namespace] = cache.Config{FieldSelector: fields.OneTermEqualSelector("metadata.name", name)}
-		}
 		if p.Mode == config.Off {
 			continue
 		}
@@ -39,9 +32,6 @@ func cacheFencing(kinds map[client.Object]cache.ByObject, pods map[string]cache.
 	pods[metav1.NamespaceAll] = cache.Config{LabelSelector: labels.SelectorFromSet(labels.Set{fence.GatedLabel: "true"}), Transform: gatedPod}
 	kinds[&storagev1.CSINode{}] = cache.ByObject{}
 	kinds[&storagev1.CSIDriver{}] = cache.ByObject{}
-	if len(switches) > 0 {
-		kinds[&corev1.ConfigMap{}] = cache.ByObject{Namespaces: switches}
-	}
 }
 
 // HandleIndex finds PersistentVolumes by driver and handle, as FenceHandle writes

@@ -320,21 +320,6 @@ func TestWhatAFenceCouldHurt(t *testing.T) {
 	}
 }
 
-func TestTheStorageSystemsOwnSwitch(t *testing.T) {
-	for text, off := range map[string]bool{"false": true, "False": true, " FALSE ": true, "true": false, "": false, "0": false} {
-		m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "rook-ceph", Name: "rook-ceph-operator-config"}, Data: map[string]string{"ROOK_WATCH_FOR_NODE_FAILURE": text}}
-		policy, err := fenceWorld{objects: []client.Object{m}}.reader(t).Policy(t.Context())
-		if s, protected := policy.Storages(rbdDriver); err != nil || !protected || s.SwitchedOff != off {
-			t.Errorf("%q: off is %v, want %v (%v)", text, s.SwitchedOff, off, err)
-		}
-	}
-	elsewhere := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "rook-ceph-operator-config"}, Data: map[string]string{"ROOK_WATCH_FOR_NODE_FAILURE": "false"}}
-	policy, err := fenceWorld{objects: []client.Object{elsewhere}}.reader(t).Policy(t.Context())
-	if s, _ := policy.Storages(rbdDriver); err != nil || s.SwitchedOff {
-		t.Errorf("switched off from another namespace (%v)", err)
-	}
-}
-
 // Without csi-addons the ledger is kept from the other sources.
 func TestFactsWithoutCSIAddons(t *testing.T) {
 	w := fenceWorld{funcs: notInstalledFuncs(), objects: append(used(rbdDriver, "one"), fencedNodeObject("node-1", "192.168.1.1"), fencedClient("csi-rbdplugin", "node-1"))}

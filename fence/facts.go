@@ -50,8 +50,6 @@ type Policy struct {
 // StoragePolicy is what the configuration says of one storage system.
 type StoragePolicy struct {
 	Mode Mode
-	// SwitchedOff by the storage system's own switch.
-	SwitchedOff bool
 	// ClientRanges that this cluster's clients have their addresses in; empty: any.
 	// What is outside belongs to another cluster on the same storage.
 	ClientRanges []netip.Prefix
@@ -62,7 +60,7 @@ type StoragePolicy struct {
 // mode that is in force for a driver.
 func (p Policy) mode(driver string) Mode {
 	s, protected := p.Storages(driver)
-	if !protected || s.SwitchedOff || s.Mode == "" {
+	if !protected || s.Mode == "" {
 		return ModeOff
 	}
 	return s.Mode

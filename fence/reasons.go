@@ -10,7 +10,7 @@ const (
 	ReasonSuccessorLost    = "SuccessorLost"    // that other machine is lost too, and can't be fenced
 	ReasonTaintedButReady  = "TaintedButReady"  // a healthy node is not fenced
 	ReasonNothingHeld      = "NothingHeld"      // lost, and no protected volume was on it
-	ReasonSwitchedOff      = "SwitchedOff"      // the storage's own switch, or the configuration
+	ReasonSwitchedOff      = "SwitchedOff"      // by the configuration
 	ReasonGuardOnly        = "GuardOnly"        // held, but somebody else is to fence
 	ReasonFencing          = "Fencing"          // asked for, not confirmed
 	ReasonFenced           = "Fenced"           // confirmed

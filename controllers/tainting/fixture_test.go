@@ -89,11 +89,9 @@ func newFixture(t *testing.T) *fixture {
 	})
 	f.r = &Reconciler{
 		Tainting: fence.Tainting{Mode: fence.TaintingOn, StormNodes: 9, MaxShare: 100},
-		Policy: func(context.Context) (fence.Policy, error) {
-			return fence.Policy{MaxAge: fence.DefaultMaxAge, Storages: func(driver string) (fence.StoragePolicy, bool) {
-				return fence.StoragePolicy{Mode: fence.ModeFence}, driver == cephDriver
-			}}, nil
-		},
+		Policy: fence.Policy{MaxAge: fence.DefaultMaxAge, Storages: func(driver string) (fence.StoragePolicy, bool) {
+			return fence.StoragePolicy{Mode: fence.ModeFence}, driver == cephDriver
+		}},
 		Client: through{api, f}, Live: live, Events: recorder{f}, Clock: f.clock, Log: slog.New(slog.DiscardHandler),
 	}
 	f.must(f.r.prepare(f.registry))

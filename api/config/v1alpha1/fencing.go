@@ -207,15 +207,14 @@ func parseRanges(texts []string) []netip.Prefix {
 	return ranges
 }
 
-// Policy of all profiles. off tells which profiles are switched off by the
-// storage system's own switch.
-func (f Fencing) Policy(off func(profile string) bool) fence.Policy {
+// Policy of all profiles.
+func (f Fencing) Policy() fence.Policy {
 	return fence.Policy{
 		MaxAge: f.MaxAge.Duration, ReadyFor: f.Returning.ReadyFor.Duration, Automatic: f.Returning.Automatic,
 		Storages: func(driver string) (fence.StoragePolicy, bool) {
 			for _, p := range f.Profiles {
 				if p.Mode != Off && p.Storage().Serves(driver) {
-					return fence.StoragePolicy{Mode: fence.Mode(p.Mode), SwitchedOff: off(p.Name), ClientRanges: p.Ranges(), ClusterRanges: p.ClusterRanges()}, true
+					return fence.StoragePolicy{Mode: fence.Mode(p.Mode), ClientRanges: p.Ranges(), ClusterRanges: p.ClusterRanges()}, true
 				}
 			}
 			return fence.StoragePolicy{}, false
