@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
 	config "github.com/fairlead-io/fairlead/api/config/v1alpha1"
+	"github.com/fairlead-io/fairlead/cluster/csiaddons"
 	"github.com/fairlead-io/fairlead/cluster/longhorn"
 	"github.com/fairlead-io/fairlead/fence"
 	"github.com/fairlead-io/fairlead/storage"
@@ -31,7 +32,9 @@ func TestControllerCacheFitsItsKinds(t *testing.T) {
 		if slices.Contains(cluster, gvk.Kind) && gvk.Group != longhorn.GroupVersion.Group {
 			scope = meta.RESTScopeRoot
 		}
-		mapper.Add(gvk, scope)
+		if gvk.Group != csiaddons.GroupVersion.Group { // it may be installed later
+			mapper.Add(gvk, scope)
+		}
 	}
 	var fenced config.Fencing
 	for _, s := range fence.Storages() {
@@ -50,14 +53,14 @@ func TestControllerCacheFitsItsKinds(t *testing.T) {
 			t.Fatal(name, err)
 		}
 		options.Scheme, options.Mapper = scheme, mapper
-		if _, err := cache.New(&rest.Config{Host: "https://localhost"}, options); err != nil {
+		if _, err := NewCache(&rest.Config{Host: "https://localhost"}, options); err != nil {
 			t.Fatal(name, err)
 		}
 	}
 }
 
-// The controller may not list ConfigMaps.
-func TestFencingCachesNoConfigMaps(t *testing.T) {
+// The controller may not list ConfigMaps, nor CSIAddonsNodes of all namespaces.
+func TestFencingCachesWhatItMayList(t *testing.T) {
 	for _, mode := range []config.Switch{config.Fence, config.Guard, config.Off} {
 		var fenced config.Fencing
 		for _, s := range fence.Storages() {
@@ -68,13 +71,20 @@ func TestFencingCachesNoConfigMaps(t *testing.T) {
 			if err != nil {
 				t.Fatal(mode, err)
 			}
-			var pods map[string]cache.Config
+			var pods, clients map[string]cache.Config
 			for o, by := range options.ByObject {
 				switch o.(type) {
 				case *corev1.ConfigMap:
 					t.Errorf("%s: ConfigMaps are cached by %+v", mode, by)
 				case *corev1.Pod:
 					pods = by.Namespaces
+				case *csiaddons.CSIAddonsNode:
+					clients = by.Namespaces
+				}
+			}
+			for _, s := range fence.Storages() {
+				if _, cached := clients["of-"+s.Name]; !cached || len(clients) != len(fence.Storages()) {
+					t.Errorf("%s: CSIAddonsNodes are cached by %v", mode, clients)
 				}
 			}
 			if pods[metav1.NamespaceAll].LabelSelector == nil {

@@ -1,6 +1,7 @@
 package fence
 
 import (
+	"cmp"
 	"net/netip"
 	"time"
 
@@ -50,6 +51,9 @@ type Policy struct {
 // StoragePolicy is what the configuration says of one storage system.
 type StoragePolicy struct {
 	Mode Mode
+	// Source of the addresses that clients are fenced by: the only one that is believed.
+	// Empty is SourceCSIAddonsNode.
+	Source string
 	// ClientRanges that this cluster's clients have their addresses in; empty: any.
 	// What is outside belongs to another cluster on the same storage.
 	ClientRanges []netip.Prefix
@@ -64,6 +68,12 @@ func (p Policy) mode(driver string) Mode {
 		return ModeOff
 	}
 	return s.Mode
+}
+
+// source of a driver's addresses that is believed.
+func (p Policy) source(driver string) string {
+	s, _ := p.Storages(driver)
+	return cmp.Or(s.Source, SourceCSIAddonsNode)
 }
 
 // Facts are what is known of one node.

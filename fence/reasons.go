@@ -3,6 +3,7 @@ package fence
 // Reasons of a NodeFence, in one word each: metric labels and events have them too.
 const (
 	ReasonReady            = "Ready"
+	ReasonNotFenceable     = "NotFenceable"     // healthy, and could not be fenced if it were lost
 	ReasonStillMounted     = "StillMounted"     // healthy, and has a volume that was detached by force
 	ReasonNotReady         = "NotReady"         // lost, and nobody has said more
 	ReasonNodeDeleted      = "NodeDeleted"      // its object is gone

@@ -96,7 +96,7 @@ func (o *controllerOptions) run(ctx context.Context, log *slog.Logger) error {
 		ca.Caches(&caches)
 	}
 	mgr, err := ctrl.NewManager(restConfig, manager.Options{
-		Scheme: scheme, Cache: caches,
+		Scheme: scheme, Cache: caches, NewCache: cluster.NewCache,
 		Metrics:                 metricsserver.Options{BindAddress: o.metricsListen},
 		HealthProbeBindAddress:  o.healthListen,
 		PprofBindAddress:        o.pprofListen,

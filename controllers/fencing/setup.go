@@ -58,7 +58,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		WatchesRawSource(unattached).
 		WatchesRawSource(r.onceInstalled(mgr.GetCache(), &csiaddons.NetworkFence{}, handler.EnqueueRequestsFromMapFunc(r.ofFence))).
 		WatchesRawSource(r.onceInstalled(mgr.GetCache(), &csiaddons.NetworkFenceClass{}, everyNode)).
-		WatchesRawSource(r.onceInstalled(mgr.GetCache(), &csiaddons.CSIAddonsNode{}, handler.EnqueueRequestsFromMapFunc(r.ofClient), predicates.Changed())).
+		WatchesRawSource(r.onceInstalled(mgr.GetCache(), &csiaddons.CSIAddonsNode{}, handler.EnqueueRequestsFromMapFunc(r.ofClient), r.here(), predicates.Changed())).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("setting up the fencing controller: %w", err)

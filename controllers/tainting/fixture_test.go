@@ -278,7 +278,7 @@ func (f *fixture) lose(name string, ago time.Duration) {
 		s.Phase, s.LostSince, s.Incident = v1alpha1.NodeLost, &at, "incident-of-"+name+at.Format("1504")
 		s.Volumes = []v1alpha1.HeldVolume{{PersistentVolume: "pv-" + name, Driver: cephDriver, ClusterID: "c"}}
 		s.Identities = []v1alpha1.StorageIdentity{{Driver: cephDriver, ClusterID: "c", Class: "class", Addresses: []v1alpha1.ClientAddress{
-			{CIDR: "10.0.0." + strings.TrimPrefix(name, "node-") + "/32", Source: fence.SourceNode, LastSeen: metav1.NewTime(at.Add(-time.Minute))},
+			{CIDR: "10.0.0." + strings.TrimPrefix(name, "node-") + "/32", Source: fence.SourceCSIAddonsNode, LastSeen: metav1.NewTime(at.Add(-time.Minute))},
 		}}}
 	})
 	f.sync()
