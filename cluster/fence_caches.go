@@ -168,12 +168,12 @@ func merged(a, b map[string]string) map[string]string {
 	return all
 }
 
-// storagePod keeps of a storage system's pods where they are, their addresses and owners, and
-// whether they wait for a fence like any other.
+// storagePod keeps of a storage system's pods where they are, their addresses and owners, whether
+// they fence by themselves, and whether they wait for a fence like any other.
 func storagePod(object any) (any, error) {
 	if pod, ok := object.(*corev1.Pod); ok {
 		pod.ManagedFields = nil
-		pod.Spec = corev1.PodSpec{NodeName: pod.Spec.NodeName, HostNetwork: pod.Spec.HostNetwork, SchedulingGates: pod.Spec.SchedulingGates}
+		pod.Spec = corev1.PodSpec{Containers: selfFencingOnly(pod), NodeName: pod.Spec.NodeName, HostNetwork: pod.Spec.HostNetwork, SchedulingGates: pod.Spec.SchedulingGates}
 		pod.Status = corev1.PodStatus{
 			Phase: pod.Status.Phase, HostIPs: pod.Status.HostIPs, PodIPs: pod.Status.PodIPs,
 			Conditions: slices.DeleteFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type != corev1.PodReady }),

@@ -40,7 +40,7 @@ func (r *FenceReader) ledger(ctx context.Context, v *FenceView, addons csiAddons
 	if s.nodeIDs, err = r.nodeIDs(ctx, v.Facts.Node.Name); err != nil {
 		return nil, err
 	}
-	if s.pods, err = r.storagePodsOn(ctx, v.Facts.Node.Name); err != nil {
+	if s.pods, v.Facts.SelfFencing, err = r.storagePodsOn(ctx, v.Facts.Node.Name); err != nil {
 		return nil, err
 	}
 	var ledger []v1alpha1.StorageIdentity

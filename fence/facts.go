@@ -51,6 +51,8 @@ type Policy struct {
 // StoragePolicy is what the configuration says of one storage system.
 type StoragePolicy struct {
 	Mode Mode
+	// Profile that the driver is of, by name.
+	Profile string
 	// Source of the addresses that clients are fenced by: the only one that is believed.
 	// Empty is SourceCSIAddonsNode.
 	Source string
@@ -100,6 +102,8 @@ type Facts struct {
 	Ledger []v1alpha1.StorageIdentity
 	// Fences are all NetworkFences of the cluster, Fairlead's and others'.
 	Fences []NetworkFence
+	// SelfFencing names, by profile, a pod by which the CSI driver fences and unfences nodes itself.
+	SelfFencing map[string]string
 	// NoCSIAddons: the cluster has no such kind, so there is nobody to ask for a fence.
 	NoCSIAddons bool
 	// Others are all nodes but this one, as their objects and their NodeFences say.

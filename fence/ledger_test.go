@@ -197,6 +197,31 @@ func TestGuessOfAnOlderVersionFencesNobody(t *testing.T) {
 	}
 }
 
+// The driver's own fencing is switched on while a fence is asked for. One that is confirmed stays:
+// volumes may be in use elsewhere on account of it.
+func TestFenceIsNotConfirmedBesideTheDriversOwn(t *testing.T) {
+	for name, confirmed := range map[string]bool{"asked for": false, "confirmed": true} {
+		t.Run(name, func(t *testing.T) {
+			s := lostStory(t)
+			s.Policy = with(s.Policy, StoragePolicy{Mode: ModeFence, Profile: "rook-ceph"})
+			s.Node.OutOfService = true
+			s.look()
+			if confirmed {
+				s.csi()
+				s.look()
+			}
+			s.SelfFencing = map[string]string{"rook-ceph": "csi-1"}
+			s.look()
+			s.csi()
+			s.look()
+			s.wantHeld(!confirmed)
+			if !confirmed {
+				s.wantReason(ReasonDriverFences)
+			}
+		})
+	}
+}
+
 func TestHealthyNodeSaysThatItCouldNotBeFenced(t *testing.T) {
 	s := healthy(t)
 	s.Ledger = []v1alpha1.StorageIdentity{{Driver: other, ClusterID: "b", Problem: "no class"}}

@@ -87,8 +87,13 @@ func (f Facts) healthy(step *Step) {
 func (f Facts) sayNotFenceable(step *Step) {
 	var problems []string
 	for _, i := range step.Status.Identities {
-		if i.Problem != "" && f.Policy.mode(i.Driver) == ModeFence {
-			problems = append(problems, name(i.Driver, i.ClusterID)+": "+i.Problem)
+		k := key{i.Driver, i.ClusterID}
+		switch r := f.besideDriver(k); {
+		case f.Policy.mode(i.Driver) != ModeFence:
+		case r != nil:
+			problems = append(problems, r.Message)
+		case i.Problem != "":
+			problems = append(problems, k.String()+": "+i.Problem)
 		}
 	}
 	if len(problems) > 0 {

@@ -14,6 +14,7 @@ const (
 	ReasonSwitchedOff      = "SwitchedOff"      // by the configuration
 	ReasonGuardOnly        = "GuardOnly"        // held, but somebody else is to fence
 	ReasonFencing          = "Fencing"          // asked for, not confirmed
+	ReasonDriverFences     = "DriverFences"     // refused: the CSI driver fences and unfences by itself
 	ReasonFenced           = "Fenced"           // confirmed
 	ReasonDrained          = "Drained"          // nothing is left on the node
 	ReasonNotRebooted      = "NotRebooted"      // back, but with the mounts of before

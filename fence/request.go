@@ -15,6 +15,9 @@ import (
 // none: nothing is fenced by a guess. Whoever gets fenced by a wrong address is healthy.
 func (f Facts) request(k key) (v1alpha1.Fence, *Refusal) {
 	var none v1alpha1.Fence
+	if r := f.besideDriver(k); r != nil {
+		return none, r
+	}
 	identity, known := k.in(f.Status.Identities)
 	if !known {
 		return none, refuse(ReasonNoIdentity, "%s: no address of the node was recorded while it was healthy; fence it by hand and let its volumes go: %s", k, OverrideCommand(f.Node.Name, GateAttach))
@@ -56,6 +59,16 @@ func (f Facts) request(k key) (v1alpha1.Fence, *Refusal) {
 		return none, r
 	}
 	return fence, nil
+}
+
+// besideDriver refuses to fence where the CSI driver fences too: it unfences without a reboot, and
+// may take Fairlead's block away with its own.
+func (f Facts) besideDriver(k key) *Refusal {
+	s, _ := f.Policy.Storages(k.driver)
+	if pod := f.SelfFencing[s.Profile]; pod != "" {
+		return refuse(ReasonDriverFences, "%s: the CSI driver fences by itself (pod %s has --enable-fencing), and unfences without a reboot. Set enableFencing: false on the Driver; or, if the driver is to fence, set fencing.profiles[%s].mode to off", k, pod, s.Profile)
+	}
+	return nil
 }
 
 // unproved refuses addresses on record that the configuration does not believe: an older

@@ -145,6 +145,9 @@ func TestARequestIsRefused(t *testing.T) {
 		"a namesake with another address": {func(s *story) {
 			s.Node.Machine.SystemUUID, s.Node.Machine.BootID = "machine-2", "boot-2"
 		}, "", ""},
+		"the driver fences by itself": {func(s *story) {
+			s.Policy, s.SelfFencing = with(s.Policy, StoragePolicy{Mode: ModeFence, Profile: "rook-ceph"}), map[string]string{"rook-ceph": "csi-1"}
+		}, ReasonDriverFences, k + "the CSI driver fences by itself (pod csi-1 has --enable-fencing), and unfences without a reboot. Set enableFencing: false on the Driver; or, if the driver is to fence, set fencing.profiles[rook-ceph].mode to off"},
 		"guard only": {func(s *story) { s.Policy = with(s.Policy, StoragePolicy{Mode: ModeGuard}) }, ReasonGuardOnly,
 			k + "Fairlead is configured to guard only: fence the node by hand, then: kubectl annotate --overwrite nodefence node-1 'fairlead.io/override-gate=attach: <why>'"},
 	} {

@@ -61,7 +61,7 @@ var refusals = []string{
 	fence.ReasonNotReady, fence.ReasonTaintedButReady, fence.ReasonGuardOnly, fence.ReasonFencing, fence.ReasonNotRebooted, fence.ReasonOldAttachments,
 	fence.ReasonSharedAddress, fence.ReasonUnfencing, fence.ReasonOverridden, fence.ReasonNoIdentity, fence.ReasonStaleLedger, fence.ReasonBadAddress,
 	fence.ReasonAddressInUse, fence.ReasonOutsideRange, fence.ReasonContradicted, fence.ReasonNoCredentials, fence.ReasonLeftoverUnfenced,
-	fence.ReasonNotFenceable, fence.ReasonDriverFailed, fence.ReasonNoCSIAddons, fence.ReasonWriteFailed, fence.ReasonSuccessorLost, fence.ReasonUnanswered,
+	fence.ReasonNotFenceable, fence.ReasonDriverFences, fence.ReasonDriverFailed, fence.ReasonNoCSIAddons, fence.ReasonWriteFailed, fence.ReasonSuccessorLost, fence.ReasonUnanswered,
 }
 
 // notHeld are the reasons of nodes that are lost and whose volumes are free or fenced, or that are not lost.

@@ -240,7 +240,7 @@ func (f Fencing) Policy() fence.Policy {
 		Storages: func(driver string) (fence.StoragePolicy, bool) {
 			for _, p := range f.Profiles {
 				if p.Mode != Off && p.Storage().Serves(driver) {
-					return fence.StoragePolicy{Mode: fence.Mode(p.Mode), Source: p.Source(), ClientRanges: p.Ranges(), ClusterRanges: p.ClusterRanges()}, true
+					return fence.StoragePolicy{Mode: fence.Mode(p.Mode), Profile: p.Name, Source: p.Source(), ClientRanges: p.Ranges(), ClusterRanges: p.ClusterRanges()}, true
 				}
 			}
 			return fence.StoragePolicy{}, false
