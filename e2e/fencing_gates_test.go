@@ -386,7 +386,6 @@ func TestFencingGatesAreNarrow(t *testing.T) {
 		if err := c.tryAttach("rbd-a", rbdDriver, "node-2"); err == nil {
 			t.Error("rbd-a was attached to node-2")
 		}
-		c.refused("taint", "node", "node-2", fence.OutOfServiceTaint+"=x:NoExecute")
 	})
 	if !t.Failed() {
 		t.Log(c.kubectl("get", "nodefences"))

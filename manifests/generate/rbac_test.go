@@ -89,6 +89,16 @@ func TestGatesMayReadWhatTheyJudgeBy(t *testing.T) {
 	}
 }
 
+// Tenants may create CSIAddonsNodes in their namespaces.
+func TestFencingReadsCSIAddonsNodesOfTheStorageNamespaceOnly(t *testing.T) {
+	role := clusterRole(t, "../components/fencing/controller-rbac.yaml")
+	for _, resource := range []string{"csiaddons.openshift.io/csiaddonsnodes", "/configmaps"} {
+		if got := granted(role.Rules, resource); got != nil {
+			t.Errorf("the controller may %v %s in all namespaces", got, resource)
+		}
+	}
+}
+
 // Fencing itself writes to neither pods nor nodes: that is in components of their own.
 func TestFencingWritesToPodsAndNodesOnlyWhereItIsAskedTo(t *testing.T) {
 	watch := []string{"get", "list", "watch"}
