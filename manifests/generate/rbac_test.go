@@ -8,7 +8,6 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/yaml"
-
 )
 
 // Whoever may not read what volumes ask for would leave every volume's Service
