@@ -38,8 +38,8 @@ type remembered struct {
 	problem string
 }
 
-// WithWatchers is the same reader, but where the configuration has watchers as a
-// source of addresses, they are one: the last, where there is no other.
+// WithWatchers is the same reader, but watchers are the source of addresses where the
+// configuration says so.
 func (r *FenceReader) WithWatchers(w *Watchers) *FenceReader {
 	with := *r
 	with.watchers = w
@@ -50,8 +50,8 @@ func (r *FenceReader) WithWatchers(w *Watchers) *FenceReader {
 // them have to say the same one address: any other watcher may be anybody.
 func (r *FenceReader) watched(ctx context.Context, v *FenceView, id identityKey) (cidrs []string, problem string, err error) {
 	p, _ := r.profile(id.driver)
-	if r.watchers == nil || p.Watchers != config.WatchersSource {
-		return nil, "", nil
+	if r.watchers == nil {
+		return nil, "watchers are not asked here", nil
 	}
 	if id.clusterID != p.Namespace {
 		return nil, "watchers could not be asked: " + errOtherCluster.Error(), nil

@@ -150,7 +150,7 @@ func TestClientsOfADirectory(t *testing.T) {
 
 // Any watcher may be anybody's: only where all of the node's own volumes say the
 // same one address is it the node's.
-func TestWatchersAsTheLastSource(t *testing.T) {
+func TestWatchersAsTheSource(t *testing.T) {
 	longAgo := fenceNoon.Add(-time.Hour)
 	for name, test := range map[string]struct {
 		answers  map[string]string
@@ -190,10 +190,9 @@ func TestWatchersAsTheLastSource(t *testing.T) {
 	}
 }
 
-// A surer source is not overruled, and costs nothing.
-func TestWatchersAreNotAskedWhereTheAddressIsKnown(t *testing.T) {
+func TestWatchersThatCrossCheckAreNoSource(t *testing.T) {
 	runner := &scripted{}
-	r := fenceWorld{profile: config.FencingProfile{Watchers: config.WatchersSource}, objects: append(used(rbdDriver, "rook-ceph"),
+	r := fenceWorld{profile: config.FencingProfile{Watchers: config.WatchersCrossCheck, Addresses: config.AddressesNode}, objects: append(used(rbdDriver, "rook-ceph"),
 		fencedNodeObject("node-1", "192.168.1.1"), fencedClient("csi-rbdplugin", "node-1"))}.reader(t).WithWatchers(NewWatchers(map[string]Runner{"rook-ceph": runner}, time.Now))
 	view, err := r.Facts(t.Context(), "node-1", fenceNoon)
 	if err != nil || len(runner.asked) != 0 || view.Facts.Ledger[0].Addresses[0].Source != fence.SourceNode {
