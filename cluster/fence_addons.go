@@ -6,14 +6,16 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/cluster/csiaddons"
 	"github.com/fairlead-io/fairlead/fence"
 )
 
-// csiAddons is what csi-addons knows of classes and clients.
+// csiAddons is what csi-addons knows of classes, and of clients in the storage systems' namespaces.
 type csiAddons struct {
 	// classes by name, in the order of names.
 	classes []csiaddons.NetworkFenceClass
@@ -30,11 +32,14 @@ func (r *FenceReader) addons(ctx context.Context, clients bool) (csiAddons, erro
 	if err := r.objects.List(ctx, &classes, client.UnsafeDisableDeepCopy); err != nil && !NotInstalled(err) {
 		return a, fmt.Errorf("listing NetworkFenceClasses: %w", err)
 	}
-	var nodes csiaddons.CSIAddonsNodeList
-	if err := r.objects.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil && !NotInstalled(err) {
-		return a, fmt.Errorf("listing CSIAddonsNodes: %w", err)
+	for _, p := range r.profiles() {
+		var nodes csiaddons.CSIAddonsNodeList
+		if err := r.objects.List(ctx, &nodes, client.InNamespace(p.Namespace), client.UnsafeDisableDeepCopy); err != nil && !NotInstalled(err) {
+			return a, fmt.Errorf("listing CSIAddonsNodes of namespace %s: %w", p.Namespace, err)
+		}
+		a.nodes = append(a.nodes, nodes.Items...)
 	}
-	a.classes, a.nodes = classes.Items, nodes.Items
+	a.classes = classes.Items
 	slices.SortFunc(a.classes, func(x, y csiaddons.NetworkFenceClass) int { return strings.Compare(x.Name, y.Name) })
 	slices.SortFunc(a.nodes, func(x, y csiaddons.CSIAddonsNode) int {
 		return strings.Compare(x.Namespace+"/"+x.Name, y.Namespace+"/"+y.Name)
@@ -68,11 +73,15 @@ func classIdentity(c *csiaddons.NetworkFenceClass) identityKey {
 // can't, the list of clients stays as it was, and so may be of before a restart.
 const connected = "Connected"
 
-// clients that csi-addons reports of a driver on the node that the driver calls nodeID.
-func (a csiAddons) clients(id identityKey, nodeID string) (clientID string, cidrs []string) {
+// clients that csi-addons reports of a driver on the node that the driver calls nodeID. Only the
+// driver's own workloads are believed: CSIAddonsNodes in its namespace that a DaemonSet with a
+// pod on the node owns. Those of a driver's controller, which mounts nothing, have a Pod as
+// owner (v0.14.0: sidecar/internal/csiaddonsnode, getCSIAddonsNode).
+func (a csiAddons) clients(id identityKey, namespace, nodeID string, owners map[types.UID]bool) (clientID string, cidrs []string) {
 	for i := range a.nodes {
 		n := &a.nodes[i]
-		if n.Spec.Driver.Name != id.driver || n.Spec.Driver.NodeID != nodeID || n.Status.State != connected || ofController(n) {
+		if n.Namespace != namespace || n.Spec.Driver.Name != id.driver || n.Spec.Driver.NodeID != nodeID || n.Status.State != connected ||
+			!slices.ContainsFunc(n.OwnerReferences, func(o metav1.OwnerReference) bool { return owners[o.UID] }) {
 			continue
 		}
 		for _, s := range n.Status.NetworkFenceClientStatus {
@@ -90,12 +99,15 @@ func (a csiAddons) clients(id identityKey, nodeID string) (clientID string, cidr
 	return clientID, cidrs
 }
 
-// ofController tells whether the object is of a driver's controller, which mounts
-// nothing and may be anywhere next. csi-addons gives those of a Deployment their pod
-// as owner, and those of the plugins on nodes the DaemonSet (v0.14.0:
-// sidecar/internal/csiaddonsnode, getCSIAddonsNode).
-func ofController(n *csiaddons.CSIAddonsNode) bool {
-	return slices.ContainsFunc(n.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == "Pod" })
+// owners are the DaemonSets that pods are of.
+func owners(pods []corev1.Pod) map[types.UID]bool {
+	uids := map[types.UID]bool{}
+	for i := range pods {
+		if o := metav1.GetControllerOfNoCopy(&pods[i]); o != nil && o.Kind == "DaemonSet" {
+			uids[o.UID] = true
+		}
+	}
+	return uids
 }
 
 // networkFences are all of the cluster, Fairlead's and others', or some of them.

@@ -8,27 +8,25 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	config "github.com/fairlead-io/fairlead/api/config/v1alpha1"
+	"github.com/fairlead-io/fairlead/cluster/csiaddons"
 	"github.com/fairlead-io/fairlead/fence"
 )
 
 // cacheFencing adds what fencing reads: of all pods only those of the fenced
-// storage systems, and those that wait for a fence. The objects of csi-addons
-// are not here: a cache of a kind that is not installed can't be asked for.
+// storage systems, and those that wait for a fence; and CSIAddonsNodes of their namespaces.
 func cacheFencing(kinds map[client.Object]cache.ByObject, pods map[string]cache.Config, fencing config.Fencing) {
-	switches := map[string]cache.Config{}
+	addons := map[string]cache.Config{}
 	for _, p := range fencing.Profiles {
-		// Also of a profile that is off: ConfigMaps are watched all the same, and without a
-		// selector that would be all of the cluster, which RBAC does not allow.
-		if name := p.Storage().Switch.ConfigMap; name != "" {
-			switches[p.Namespace] = cache.Config{FieldSelector: fields.OneTermEqualSelector("metadata.name", name)}
-		}
+		addons[p.Namespace] = cache.Config{} // of a profile that is off too: they are watched all the same
 		if p.Mode == config.Off {
 			continue
 		}
@@ -37,11 +35,33 @@ func cacheFencing(kinds map[client.Object]cache.ByObject, pods map[string]cache.
 		}
 	}
 	pods[metav1.NamespaceAll] = cache.Config{LabelSelector: labels.SelectorFromSet(labels.Set{fence.GatedLabel: "true"}), Transform: gatedPod}
+	kinds[&csiaddons.CSIAddonsNode{}] = cache.ByObject{Namespaces: addons}
 	kinds[&storagev1.CSINode{}] = cache.ByObject{}
 	kinds[&storagev1.CSIDriver{}] = cache.ByObject{}
-	if len(switches) > 0 {
-		kinds[&corev1.ConfigMap{}] = cache.ByObject{Namespaces: switches}
+}
+
+// NewCache is cache.New, which asks the API server whether a kind with options is namespaced and
+// ends the controller if the kind is missing: csi-addons may be installed later.
+func NewCache(c *rest.Config, o cache.Options) (cache.Cache, error) {
+	scopes := &knownScopes{RESTMapper: o.Mapper, known: true}
+	o.Mapper = scopes
+	objects, err := cache.New(c, o)
+	scopes.known = false
+	return objects, err
+}
+
+// knownScopes answers for CSIAddonsNodes while a cache is built.
+type knownScopes struct {
+	meta.RESTMapper
+	known bool
+}
+
+// RESTMapping implements meta.RESTMapper.
+func (m *knownScopes) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	if m.known && kind == csiaddons.GroupVersion.WithKind("CSIAddonsNode").GroupKind() {
+		return &meta.RESTMapping{Scope: meta.RESTScopeNamespace}, nil
 	}
+	return m.RESTMapper.RESTMapping(kind, versions...)
 }
 
 // HandleIndex finds PersistentVolumes by driver and handle, as FenceHandle writes
@@ -148,12 +168,12 @@ func merged(a, b map[string]string) map[string]string {
 	return all
 }
 
-// storagePod keeps of a storage system's pods where they are, and their addresses, and
-// whether they wait for a fence like any other.
+// storagePod keeps of a storage system's pods where they are, their addresses and owners, whether
+// they fence by themselves, and whether they wait for a fence like any other.
 func storagePod(object any) (any, error) {
 	if pod, ok := object.(*corev1.Pod); ok {
-		pod.ManagedFields, pod.OwnerReferences = nil, nil
-		pod.Spec = corev1.PodSpec{NodeName: pod.Spec.NodeName, HostNetwork: pod.Spec.HostNetwork, SchedulingGates: pod.Spec.SchedulingGates}
+		pod.ManagedFields = nil
+		pod.Spec = corev1.PodSpec{Containers: selfFencingOnly(pod), NodeName: pod.Spec.NodeName, HostNetwork: pod.Spec.HostNetwork, SchedulingGates: pod.Spec.SchedulingGates}
 		pod.Status = corev1.PodStatus{
 			Phase: pod.Status.Phase, HostIPs: pod.Status.HostIPs, PodIPs: pod.Status.PodIPs,
 			Conditions: slices.DeleteFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type != corev1.PodReady }),

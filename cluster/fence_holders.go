@@ -95,11 +95,6 @@ func (r *HolderReader) Synced() bool {
 	return !slices.ContainsFunc(r.synced, func(synced func() bool) bool { return !synced() })
 }
 
-// SwitchedOff tells whether a storage system's own switch is off, live.
-func (r *HolderReader) SwitchedOff(ctx context.Context, s fence.Storage) (bool, error) {
-	return switchedOff(ctx, r.live, s)
-}
-
 // Volume reads a PersistentVolume; nil is none.
 func (r *HolderReader) Volume(ctx context.Context, name string) (*fence.Volume, error) {
 	var pv corev1.PersistentVolume

@@ -262,23 +262,6 @@ func TestManyHoldersAreReadAtOnce(t *testing.T) {
 	}
 }
 
-func TestTheSwitchOfAStorageSystem(t *testing.T) {
-	for value, off := range map[string]bool{"false": true, "False": true, " FALSE\n": true, "true": false, "": false, "no": false, "0": false} {
-		c := withHolders(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "rook-ceph", Name: "rook-ceph-operator-config"}, Data: map[string]string{"ROOK_WATCH_FOR_NODE_FAILURE": value}})
-		if got, err := NewHolderReader(c, c).SwitchedOff(t.Context(), fence.RookCeph()); err != nil || got != off {
-			t.Errorf("%q: got %t, %v", value, got, err)
-		}
-	}
-	elsewhere := fence.RookCeph()
-	elsewhere.Namespace = "storage"
-	c := withHolders(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "rook-ceph", Name: "rook-ceph-operator-config"}, Data: map[string]string{"ROOK_WATCH_FOR_NODE_FAILURE": "false"}})
-	for _, s := range []fence.Storage{elsewhere, {Name: "without"}} {
-		if got, err := NewHolderReader(c, c).SwitchedOff(t.Context(), s); err != nil || got {
-			t.Errorf("%s in %s: got %t, %v", s.Name, s.Namespace, got, err)
-		}
-	}
-}
-
 func TestVolumesOfClaims(t *testing.T) {
 	claim := func(name, volume string) client.Object {
 		return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Spec: corev1.PersistentVolumeClaimSpec{VolumeName: volume}}

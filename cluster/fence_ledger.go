@@ -25,8 +25,8 @@ type ledgerSources struct {
 	classes []storagev1.StorageClass
 	// nodeIDs of the node by driver, where a driver has said how it calls it.
 	nodeIDs map[string]string
-	// clients are the storage systems' pods on the node, by namespace.
-	clients map[string][]corev1.Pod
+	// pods of the storage systems on the node, by namespace.
+	pods map[string][]corev1.Pod
 }
 
 // ledger is what the sources say now of a node that is Ready: each storage
@@ -40,16 +40,16 @@ func (r *FenceReader) ledger(ctx context.Context, v *FenceView, addons csiAddons
 	if s.nodeIDs, err = r.nodeIDs(ctx, v.Facts.Node.Name); err != nil {
 		return nil, err
 	}
-	if s.clients, err = r.storagePodsOn(ctx, v.Facts.Node.Name); err != nil {
+	if s.pods, v.Facts.SelfFencing, err = r.storagePodsOn(ctx, v.Facts.Node.Name); err != nil {
 		return nil, err
 	}
 	var ledger []v1alpha1.StorageIdentity
 	for _, id := range r.identities(s) {
-		i, used := r.identity(s, id)
-		if len(i.Addresses) == 0 && !used {
-			continue // nothing of it can be on this node
+		i := r.identity(s, id)
+		used := slices.ContainsFunc(v.Facts.Holding, func(h v1alpha1.HeldVolume) bool { return h.Driver == id.driver && h.ClusterID == id.clusterID })
+		if _, registered := s.nodeIDs[id.driver]; len(i.Addresses) == 0 && !used && !registered {
+			continue // nothing of the storage system can be on this node
 		}
-		i.Class = addons.class(id)
 		if i.Secret, err = r.secret(ctx, s, id, i.Class == "" && used); err != nil {
 			return nil, err
 		}
@@ -83,67 +83,66 @@ func (r *FenceReader) identities(s ledgerSources) []identityKey {
 	return all
 }
 
-// identity asks the sources in order; the first that knows an address is
-// believed. The address of a pod on the cluster network is none of them: what the
-// storage sees is another one, which many pods share.
-func (r *FenceReader) identity(s ledgerSources, id identityKey) (i v1alpha1.StorageIdentity, used bool) {
-	i = v1alpha1.StorageIdentity{Driver: id.driver, ClusterID: id.clusterID}
-	used = slices.ContainsFunc(s.view.Facts.Holding, func(h v1alpha1.HeldVolume) bool {
-		return h.Driver == id.driver && h.ClusterID == id.clusterID
-	})
-	node := s.view.Facts.Node.Name
-	clientID, cidrs := s.addons.clients(id, cmp.Or(s.nodeIDs[id.driver], node))
-	if len(cidrs) > 0 {
-		i.ClientID, i.Addresses = clientID, clientAddresses(fence.SourceCSIAddonsNode, cidrs)
-		return i, used
+// identity asks the configured source. Another one may know the node by an address that
+// Ceph's clients do not have, and a fence of that address stops nothing.
+func (r *FenceReader) identity(s ledgerSources, id identityKey) v1alpha1.StorageIdentity {
+	i := v1alpha1.StorageIdentity{Driver: id.driver, ClusterID: id.clusterID, Class: s.addons.class(id)}
+	p, _ := r.profile(id.driver)
+	var cidrs []string
+	if p.Source() == fence.SourceCSIAddonsNode {
+		i.ClientID, cidrs, i.Problem = s.reported(p, id, i.Class)
+	} else {
+		cidrs, i.Problem = profileAddresses(p, id.driver, s.view.Node, s.pods[p.Namespace])
 	}
-	profile, _ := r.profile(id.driver)
-	source, cidrs, problem := profileAddresses(profile, id.driver, s.view.Node, s.clients[profile.Namespace])
-	if len(cidrs) > 0 {
-		i.Addresses = clientAddresses(source, cidrs)
-		return i, used
-	}
-	i.Problem = problem
-	return i, used
+	i.Addresses = clientAddresses(p.Source(), cidrs)
+	return i
 }
 
-// profileAddresses are those that the driver's pods on the node have on the
-// configured network, or else the node's own; or why there is none.
-func profileAddresses(p config.FencingProfile, driver string, node *corev1.Node, pods []corev1.Pod) (source string, cidrs []string, problem string) {
-	var clients []corev1.Pod
-	for _, pod := range pods {
-		if slices.ContainsFunc(p.Storage().ClientPods(driver), func(set map[string]string) bool { return matches(set, pod.Labels) }) {
-			clients = append(clients, pod)
-		}
+// reported are the node's clients of the identity, as csi-addons reports them; or why there are none.
+func (s ledgerSources) reported(p config.FencingProfile, id identityKey, class string) (clientID string, cidrs []string, problem string) {
+	if class == "" {
+		return "", nil, fmt.Sprintf("no NetworkFenceClass is for %s and clusterID %q: create one, so that csi-addons reports by which addresses the storage knows the node; if those are the Node object's own, set fencing.profiles[%s].addresses to node", id.driver, id.clusterID, p.Name)
 	}
-	const orClass = "; or create a NetworkFenceClass of the driver, so that csi-addons reports its clients"
+	clientID, cidrs = s.addons.clients(id, p.Namespace, cmp.Or(s.nodeIDs[id.driver], s.view.Facts.Node.Name), owners(s.pods[p.Namespace]))
+	if len(cidrs) == 0 {
+		problem = fmt.Sprintf("csi-addons reports no address of the node for NetworkFenceClass %s: the csi-addons sidecar must run in the plugin pod of %s on the node, and its CSIAddonsNode be Connected: kubectl -n %s get csiaddonsnodes -o yaml", class, id.driver, p.Namespace)
+	}
+	return clientID, cidrs, problem
+}
+
+// profileAddresses are those that the driver's pods on the node have on the configured
+// network, or the node's own; or why there is none. The address of a pod on the cluster
+// network is neither: the storage sees another one, which many pods share.
+func profileAddresses(p config.FencingProfile, driver string, node *corev1.Node, pods []corev1.Pod) (cidrs []string, problem string) {
+	clients := slices.DeleteFunc(slices.Clone(pods), func(pod corev1.Pod) bool {
+		return !slices.ContainsFunc(p.Storage().ClientPods(driver), func(set map[string]string) bool { return matches(set, pod.Labels) })
+	})
 	if len(clients) == 0 {
-		return "", nil, fmt.Sprintf("no client pod of %s is on the node in namespace %s%s", driver, p.Namespace, orClass)
+		return nil, fmt.Sprintf("no client pod of %s is on the node in namespace %s", driver, p.Namespace)
 	}
 	for i := range clients {
 		pod := &clients[i]
+		var of []string
 		switch {
-		case pod.Spec.HostNetwork && p.Network != "":
-			problem = fmt.Sprintf("client pod %s is on the host network, but fencing.profiles[%s].network is %s: which of the node's addresses the storage sees is not known; take the network out of the configuration if it is the node's own address%s", pod.Name, p.Name, p.Network, orClass)
-		case pod.Spec.HostNetwork:
-			source, cidrs = fence.SourceNode, append(cidrs, internalAddresses(node)...)
-			if len(cidrs) == 0 {
+		case p.Network == "" && pod.Spec.HostNetwork:
+			if of = internalAddresses(node); len(of) == 0 {
 				problem = "the node has no internal address"
 			}
 		case p.Network == "":
-			problem = fmt.Sprintf("client pod %s is on the cluster network, where the storage may see it under an address of others; if it has a storage network, set fencing.profiles[%s].network%s", pod.Name, p.Name, orClass)
+			problem = fmt.Sprintf("client pod %s is on the cluster network, so the Node's addresses are not its own: remove addresses: node from fencing.profiles[%s]", pod.Name, p.Name)
+		case pod.Spec.HostNetwork:
+			problem = fmt.Sprintf("client pod %s is on the host network, but fencing.profiles[%s].network is %s: which of the node's addresses the storage sees is not known; remove network", pod.Name, p.Name, p.Network)
 		default:
-			on := addressesOn(pod, p.Network)
-			source, cidrs = fence.SourceMultus, append(cidrs, on...)
-			if len(on) == 0 {
+			if of = addressesOn(pod, p.Network); len(of) == 0 {
 				problem = fmt.Sprintf("Multus reports no address of client pod %s on network %s, which fencing.profiles[%s].network names", pod.Name, p.Network, p.Name)
 			}
 		}
-		if problem != "" { // one that is not known would not be fenced
-			return "", nil, problem
+		if problem != "" {
+			return nil, problem // an address that is not known would not be fenced
 		}
+		cidrs = append(cidrs, of...)
 	}
-	return source, cidrs, ""
+	return cidrs, ""
 }
 
 // clientAddresses in CIDR form, each once. What can't be read stays as it is, so

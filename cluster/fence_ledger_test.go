@@ -26,62 +26,67 @@ func TestSourcesOfTheLedger(t *testing.T) {
 	node := fencedNodeObject("node-1", "192.168.1.1")
 	class := fencedStorageClass("block", rbdDriver, "one", "provisioner")
 	host := fencedClient("csi-rbdplugin", "node-1")
-	public := config.FencingProfile{Network: "rook-ceph/public"}
+	public, ofNode := config.FencingProfile{Network: "rook-ceph/public"}, config.FencingProfile{Addresses: config.AddressesNode}
+	registered := func(nodeID string) client.Object {
+		return &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}, Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{{Name: rbdDriver, NodeID: nodeID}}}}
+	}
+	const silent = "rbd/one:  class fast secret rook-ceph/provisioner problem csi-addons reports no address of the node for NetworkFenceClass fast: the csi-addons sidecar must run in the plugin pod of " + rbdDriver + " on the node, and its CSIAddonsNode be Connected: kubectl -n rook-ceph get csiaddonsnodes -o yaml"
 	for name, test := range map[string]struct {
 		profile config.FencingProfile
 		objects []client.Object
 		want    []string
 	}{
-		"csi-addons before all others": {
+		"what csi-addons reports": {
 			objects: []client.Object{node, class, host, fenceClass("fast", rbdDriver, "one"), addonsNode("a", rbdDriver, "node-1", "fast", "192.168.20.1/32", "fd00:20::1/128")},
 			want:    []string{"rbd/one: CSIAddonsNode 192.168.20.1/32, CSIAddonsNode fd00:20::1/128 id fsid class fast secret rook-ceph/provisioner"},
 		},
 		"node-1 is not node-11": {
-			objects: []client.Object{node, class, host, fenceClass("fast", rbdDriver, "one"), addonsNode("a", rbdDriver, "node-11", "fast", "192.168.20.11/32")},
-			want:    []string{"rbd/one: Node 192.168.1.1/32 class fast secret rook-ceph/provisioner"},
+			objects: []client.Object{node, class, host, registered("node-1"), fenceClass("fast", rbdDriver, "one"), addonsNode("a", rbdDriver, "node-11", "fast", "192.168.20.11/32")},
+			want:    []string{silent},
 		},
 		"the driver has its own name of the node": {
-			objects: []client.Object{node, class, host, fenceClass("fast", rbdDriver, "one"),
-				&storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}, Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{{Name: rbdDriver, NodeID: "i-0815"}}}},
+			objects: []client.Object{node, class, host, registered("i-0815"), fenceClass("fast", rbdDriver, "one"),
 				addonsNode("a", rbdDriver, "node-1", "fast", "192.168.20.9/32"), addonsNode("b", rbdDriver, "i-0815", "fast", "192.168.20.1/32")},
 			want: []string{"rbd/one: CSIAddonsNode 192.168.20.1/32 id fsid class fast secret rook-ceph/provisioner"},
 		},
-		"a driver's controller on the node is no client": {
-			objects: []client.Object{node, class, host, fenceClass("fast", rbdDriver, "one"), func() client.Object {
-				n := addonsNode("a", rbdDriver, "node-1", "fast", "10.1.2.3/32")
-				n.OwnerReferences[0].Kind = "Pod"
-				return n
-			}()},
-			want: []string{"rbd/one: Node 192.168.1.1/32 class fast secret rook-ceph/provisioner"},
-		},
 		"a list that csi-addons has not asked for again is of before": {
-			objects: []client.Object{node, class, host, fenceClass("fast", rbdDriver, "one"), func() client.Object {
+			objects: []client.Object{node, class, host, registered("node-1"), fenceClass("fast", rbdDriver, "one"), func() client.Object {
 				n := addonsNode("a", rbdDriver, "node-1", "fast", "192.168.20.1/32")
 				n.Status.State = "Retrying"
 				return n
 			}()},
-			want: []string{"rbd/one: Node 192.168.1.1/32 class fast secret rook-ceph/provisioner"},
+			want: []string{silent},
 		},
 		"another driver of the same node": {
-			objects: []client.Object{node, class, host, fenceClass("fast", rbdDriver, "one"), addonsNode("a", cephfsDriver, "node-1", "fast", "192.168.20.1/32")},
-			want:    []string{"rbd/one: Node 192.168.1.1/32 class fast secret rook-ceph/provisioner"},
+			objects: []client.Object{node, class, host, registered("node-1"), fenceClass("fast", rbdDriver, "one"), addonsNode("a", cephfsDriver, "node-1", "fast", "192.168.20.1/32")},
+			want:    []string{silent},
 		},
 		"a class that is gone says nothing": {
-			objects: []client.Object{node, class, host, addonsNode("a", rbdDriver, "node-1", "fast", "192.168.20.1/32")},
-			want:    []string{"rbd/one: Node 192.168.1.1/32 secret rook-ceph/provisioner"},
+			objects: []client.Object{node, class, host, registered("node-1"), addonsNode("a", rbdDriver, "node-1", "fast", "192.168.20.1/32")},
+			want:    []string{"rbd/one:  secret rook-ceph/provisioner problem no NetworkFenceClass is for " + rbdDriver + ` and clusterID "one": create one, so that csi-addons reports by which addresses the storage knows the node; if those are the Node object's own, set fencing.profiles[rook-ceph].addresses to node`},
+		},
+		"a driver that is not on the node": {
+			objects: []client.Object{node, class, fenceClass("fast", rbdDriver, "one")},
+			want:    nil,
 		},
 		"a wide mask stays, to be refused": {
 			objects: []client.Object{node, class, host, fenceClass("fast", rbdDriver, "one"), addonsNode("a", rbdDriver, "node-1", "fast", "fd00:20::1/32")},
 			want:    []string{"rbd/one: CSIAddonsNode fd00:20::1/32 id fsid class fast secret rook-ceph/provisioner"},
 		},
 		"several classes of one identity: the first by name": {
-			objects: []client.Object{node, class, host, fenceClass("b", rbdDriver, "one"), fenceClass("a", rbdDriver, "one")},
-			want:    []string{"rbd/one: Node 192.168.1.1/32 class a secret rook-ceph/provisioner"},
+			objects: []client.Object{node, class, host, fenceClass("b", rbdDriver, "one"), fenceClass("a", rbdDriver, "one"), addonsNode("a", rbdDriver, "node-1", "b", "192.168.20.1/32")},
+			want:    []string{"rbd/one: CSIAddonsNode 192.168.20.1/32 id fsid class a secret rook-ceph/provisioner"},
 		},
 		"the address on the storage network, whatever its interface": {
 			profile: public,
 			objects: []client.Object{node, class, fencedClient("csi-rbdplugin", "node-1", onNetwork("10.244.1.7", "rook-ceph/public@net7=192.168.20.1", "rook-ceph/other@net1=192.168.30.1"))},
 			want:    []string{"rbd/one: Multus 192.168.20.1/32 secret rook-ceph/provisioner"},
+		},
+		"the storage network, whatever csi-addons reports": {
+			profile: public,
+			objects: []client.Object{node, class, fencedClient("csi-rbdplugin", "node-1", onNetwork("10.244.1.7", "rook-ceph/public@net7=192.168.20.1")),
+				fenceClass("fast", rbdDriver, "one"), addonsNode("a", rbdDriver, "node-1", "fast", "10.20.0.1/32")},
+			want: []string{"rbd/one: Multus 192.168.20.1/32 class fast secret rook-ceph/provisioner"},
 		},
 		"the client pods of both families, and of the new operator's name": {
 			profile: public,
@@ -96,19 +101,23 @@ func TestSourcesOfTheLedger(t *testing.T) {
 				fencedClient("csi-rbdplugin", "node-1", onNetwork("10.244.1.9", "rook-ceph/public@net1=192.168.20.3"), func(p *corev1.Pod) { p.Name, p.Status.Phase = "old", corev1.PodFailed })},
 			want: []string{"rbd/one: Multus 192.168.20.1/32, Multus 192.168.20.2/32 secret rook-ceph/provisioner"},
 		},
-		"every internal address of the node, in whole": {
+		"every internal address of the node, in whole, where configured": {
+			profile: ofNode,
 			objects: []client.Object{fencedNodeObject("node-1", "192.168.1.1", "2001:db8::1:0"), class, host},
 			want:    []string{"rbd/one: Node 192.168.1.1/32, Node 2001:db8::1:0/128 secret rook-ceph/provisioner"},
 		},
 		"another driver's plugin": {
+			profile: ofNode,
 			objects: []client.Object{node, class, fencedClient("csi-cephfsplugin", "node-1")},
 			want:    nil,
 		},
 		"another storage system's driver": {
+			profile: ofNode,
 			objects: append(used("driver.longhorn.io", ""), node, host, fencedStorageClass("lh", "driver.longhorn.io", "", "x")),
 			want:    nil,
 		},
 		"several clusters, and both drivers": {
+			profile: ofNode,
 			objects: []client.Object{node, class, fencedStorageClass("block-2", rbdDriver, "two", "second"), fencedStorageClass("files", cephfsDriver, "one", "files"), host, fencedClient("csi-cephfsplugin", "node-1")},
 			want: []string{
 				"cephfs/one: Node 192.168.1.1/32 secret rook-ceph/files",
@@ -128,16 +137,17 @@ func TestSourcesOfTheLedger(t *testing.T) {
 // An identity that is used and has no address says what to configure.
 func TestAnIdentityWithoutAddressSaysWhatToConfigure(t *testing.T) {
 	node := fencedNodeObject("node-1", "192.168.1.1")
-	public := config.FencingProfile{Network: "rook-ceph/public"}
+	public, ofNode := config.FencingProfile{Network: "rook-ceph/public"}, config.FencingProfile{Addresses: config.AddressesNode}
 	for name, test := range map[string]struct {
 		profile config.FencingProfile
 		objects []client.Object
 		want    string
 	}{
-		"no client pod": {objects: []client.Object{node}, want: "no client pod of rook-ceph.rbd.csi.ceph.com is on the node"},
+		"no class":      {objects: []client.Object{node}, want: "no NetworkFenceClass is for " + rbdDriver},
+		"no client pod": {profile: ofNode, objects: []client.Object{node}, want: "no client pod of rook-ceph.rbd.csi.ceph.com is on the node"},
 		"the cluster network": {
-			objects: []client.Object{node, fencedClient("csi-rbdplugin", "node-1", onNetwork("10.244.1.7"))},
-			want:    "set fencing.profiles[rook-ceph].network",
+			profile: ofNode, objects: []client.Object{node, fencedClient("csi-rbdplugin", "node-1", onNetwork("10.244.1.7"))},
+			want: "remove addresses: node from fencing.profiles[rook-ceph]",
 		},
 		"Multus is silent": {
 			profile: public, objects: []client.Object{node, fencedClient("csi-rbdplugin", "node-1", onNetwork("10.244.1.7", "rook-ceph/other@net1=192.168.30.1"))},
@@ -145,9 +155,9 @@ func TestAnIdentityWithoutAddressSaysWhatToConfigure(t *testing.T) {
 		},
 		"the host network, though a network is configured": {
 			profile: public, objects: []client.Object{node, fencedClient("csi-rbdplugin", "node-1")},
-			want: "take the network out of the configuration",
+			want: "remove network",
 		},
-		"a node without an address": {objects: []client.Object{fencedNodeObject("node-1"), fencedClient("csi-rbdplugin", "node-1")}, want: "no internal address"},
+		"a node without an address": {profile: ofNode, objects: []client.Object{fencedNodeObject("node-1"), fencedClient("csi-rbdplugin", "node-1")}, want: "no internal address"},
 		"one of two": {
 			profile: public, objects: []client.Object{node, fencedClient("csi-rbdplugin", "node-1", onNetwork("10.244.1.7", "rook-ceph/public@net1=192.168.20.1")),
 				fencedClient("csi-rbdplugin", "node-1", onNetwork("10.244.1.8"), func(p *corev1.Pod) { p.Name = "new" })},
@@ -320,24 +330,9 @@ func TestWhatAFenceCouldHurt(t *testing.T) {
 	}
 }
 
-func TestTheStorageSystemsOwnSwitch(t *testing.T) {
-	for text, off := range map[string]bool{"false": true, "False": true, " FALSE ": true, "true": false, "": false, "0": false} {
-		m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "rook-ceph", Name: "rook-ceph-operator-config"}, Data: map[string]string{"ROOK_WATCH_FOR_NODE_FAILURE": text}}
-		policy, err := fenceWorld{objects: []client.Object{m}}.reader(t).Policy(t.Context())
-		if s, protected := policy.Storages(rbdDriver); err != nil || !protected || s.SwitchedOff != off {
-			t.Errorf("%q: off is %v, want %v (%v)", text, s.SwitchedOff, off, err)
-		}
-	}
-	elsewhere := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "rook-ceph-operator-config"}, Data: map[string]string{"ROOK_WATCH_FOR_NODE_FAILURE": "false"}}
-	policy, err := fenceWorld{objects: []client.Object{elsewhere}}.reader(t).Policy(t.Context())
-	if s, _ := policy.Storages(rbdDriver); err != nil || s.SwitchedOff {
-		t.Errorf("switched off from another namespace (%v)", err)
-	}
-}
-
-// Without csi-addons the ledger is kept from the other sources.
+// Without csi-addons the ledger is kept from another source, where one is configured.
 func TestFactsWithoutCSIAddons(t *testing.T) {
-	w := fenceWorld{funcs: notInstalledFuncs(), objects: append(used(rbdDriver, "one"), fencedNodeObject("node-1", "192.168.1.1"), fencedClient("csi-rbdplugin", "node-1"))}
+	w := fenceWorld{profile: config.FencingProfile{Addresses: config.AddressesNode}, funcs: notInstalledFuncs(), objects: append(used(rbdDriver, "one"), fencedNodeObject("node-1", "192.168.1.1"), fencedClient("csi-rbdplugin", "node-1"))}
 	view := w.facts(t, "node-1")
 	if !view.Facts.NoCSIAddons || len(view.Facts.Ledger) != 1 || len(view.Facts.Ledger[0].Addresses) != 1 {
 		t.Fatalf("got %+v", view.Facts.Ledger)
@@ -388,5 +383,16 @@ func TestCopiesOfPodsKeepTheirGates(t *testing.T) {
 		if slim, err := transform(pod); err != nil || len(slim.(*corev1.Pod).Spec.SchedulingGates) != 1 {
 			t.Errorf("%s: got %+v (%v)", name, slim, err)
 		}
+	}
+}
+
+// A volume may be attached before the cache has seen its PersistentVolume.
+func TestVolumeThatTheCacheHasNotSeenIsHeld(t *testing.T) {
+	node, attached := fencedNodeObject("node-1", "192.168.1.1"), attachedAt("pvc-a", rbdDriver, "node-1", fenceNoon)
+	r := fenceWorld{objects: []client.Object{node, attached}}.reader(t)
+	r.live = fenceWorld{objects: []client.Object{node, attached, fencedPV("pvc-a", rbdDriver, "one")}}.reader(t).live
+	view, err := r.Facts(t.Context(), "node-1", fenceNoon)
+	if err != nil || !slices.Equal(names(view.Facts.Holding), []string{"pvc-a"}) {
+		t.Fatalf("holds %v (%v)", view.Facts.Holding, err)
 	}
 }

@@ -41,11 +41,13 @@ func (r *FenceReader) addOthers(ctx context.Context, f *fence.Facts) error {
 		r := &records.Items[i]
 		other(r.Name).Status, other(r.Name).Override = r.Status, fence.ReadOverride(r.Annotations, r.Status)
 	}
+	f.SelfFencing = map[string]string{}
 	for _, p := range r.profiles() {
 		pods, err := r.storagePods(ctx, r.others, p.Namespace)
 		if err != nil {
 			return err
 		}
+		f.SelfFencing[p.Name] = firstOf(pods)
 		for i := range pods {
 			pod := &pods[i]
 			// Every pod of the storage system, not only its clients: none may lose its address.
@@ -78,17 +80,18 @@ func (r *FenceReader) storagePods(ctx context.Context, from client.Reader, names
 	return pods, nil
 }
 
-// storagePodsOn one node, by namespace.
-func (r *FenceReader) storagePodsOn(ctx context.Context, node string) (map[string][]corev1.Pod, error) {
-	byNamespace := map[string][]corev1.Pod{}
+// storagePodsOn one node, by namespace; and the pods that fence by themselves, on any node.
+func (r *FenceReader) storagePodsOn(ctx context.Context, node string) (byNamespace map[string][]corev1.Pod, selfFencing map[string]string, err error) {
+	byNamespace, selfFencing = map[string][]corev1.Pod{}, map[string]string{}
 	for _, p := range r.profiles() {
 		pods, err := r.storagePods(ctx, r.objects, p.Namespace)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
+		selfFencing[p.Name] = firstOf(pods)
 		byNamespace[p.Namespace] = slices.DeleteFunc(pods, func(pod corev1.Pod) bool { return pod.Spec.NodeName != node })
 	}
-	return byNamespace, nil
+	return byNamespace, selfFencing, nil
 }
 
 // nodeIDs are the names that drivers have for a node.

@@ -37,6 +37,9 @@ func NewFenceReader(c config.Fencing, objects, volumes, live client.Reader) *Fen
 	return &FenceReader{config: c, nodes: objects, objects: objects, others: objects, volumes: volumes, live: live}
 }
 
+// Policy of fencing, as configured.
+func (r *FenceReader) Policy() fence.Policy { return r.config.Policy() }
+
 // WithLiveNode is the same reader, but it asks the API server whether the node is lost.
 func (r *FenceReader) WithLiveNode() *FenceReader {
 	fresh := *r
@@ -92,10 +95,8 @@ func (r *FenceReader) Facts(ctx context.Context, name string, now time.Time) (*F
 		v.Record, f.Status = &record, record.Status
 		f.Override = fence.ReadOverride(record.Annotations, record.Status)
 	}
+	f.Policy = r.Policy()
 	var err error
-	if f.Policy, err = r.Policy(ctx); err != nil {
-		return nil, err
-	}
 	// Attachments before the node: who sees that an attachment is gone must not
 	// miss that its node was lost before.
 	if v.attached, err = r.attachedTo(ctx, name); err != nil {

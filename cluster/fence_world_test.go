@@ -116,10 +116,15 @@ func fencedNodeObject(name string, addresses ...string) *corev1.Node {
 	return n
 }
 
+// ownedBy the DaemonSet of a driver's plugin.
+func ownedBy(app string) metav1.OwnerReference {
+	return metav1.OwnerReference{APIVersion: "apps/v1", Kind: "DaemonSet", Name: app, UID: types.UID("uid-" + app), Controller: ptr.To(true)}
+}
+
 // fencedClient is a client pod of a driver's plugin on a node.
 func fencedClient(app, node string, change ...func(*corev1.Pod)) *corev1.Pod {
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "rook-ceph", Name: app + "-" + node, Labels: map[string]string{"app": app}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "rook-ceph", Name: app + "-" + node, Labels: map[string]string{"app": app}, OwnerReferences: []metav1.OwnerReference{ownedBy(app)}},
 		Spec:       corev1.PodSpec{NodeName: node, HostNetwork: true},
 		Status:     corev1.PodStatus{Phase: corev1.PodRunning},
 	}
@@ -189,8 +194,12 @@ func fenceClass(name, driver, clusterID string) *csiaddons.NetworkFenceClass {
 }
 
 func addonsNode(name, driver, nodeID, class string, cidrs ...string) *csiaddons.CSIAddonsNode {
+	plugin := "csi-rbdplugin"
+	if driver == cephfsDriver {
+		plugin = "csi-cephfsplugin"
+	}
 	return &csiaddons.CSIAddonsNode{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "rook-ceph", Name: name, OwnerReferences: []metav1.OwnerReference{{Kind: "DaemonSet", Name: "csi-rbdplugin"}}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "rook-ceph", Name: name, OwnerReferences: []metav1.OwnerReference{ownedBy(plugin)}},
 		Spec:       csiaddons.CSIAddonsNodeSpec{Driver: csiaddons.CSIAddonsNodeDriver{Name: driver, NodeID: nodeID}},
 		Status: csiaddons.CSIAddonsNodeStatus{State: "Connected", NetworkFenceClientStatus: []csiaddons.NetworkFenceClientStatus{
 			{NetworkFenceClassName: class, ClientDetails: []csiaddons.ClientDetail{{ID: "fsid", CIDRs: cidrs}}},

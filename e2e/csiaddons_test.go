@@ -48,6 +48,8 @@ spec:
     csiaddons.openshift.io/networkfence-secret-namespace: rook-ceph
 `
 
+var cephfsFenceClass = strings.NewReplacer("{name: rbd}", "{name: cephfs}", rbd, cephfs).Replace(rbdFenceClass)
+
 const fenceByClass = `
 apiVersion: csiaddons.openshift.io/v1alpha1
 kind: NetworkFence

@@ -36,7 +36,7 @@ func newFencingCluster(t *testing.T, fencing string) (*cluster, *sandbox.CSIAddo
 	c := newControlPlane(t, options{nodes: 6, fastNodeLoss: true, fencing: fencing})
 	c.runKubelets()
 	csi := c.startCSIAddons(protectedDrivers)
-	c.apply(cephSecret, rbdFenceClass)
+	c.apply(cephSecret, rbdFenceClass, cephfsFenceClass)
 	c.must(c.Install(t.Context(), sandbox.RookCeph))
 	c.must(c.RunFairlead(t.Context(), 1, 1))
 	for node := range protectedDrivers.Drivers[0].Nodes {

@@ -240,8 +240,7 @@ func scheduledTo(d database, node string) func(moment) bool {
 }
 
 // gated has a volume of a driver without attachment: there is nothing to refuse,
-// so the next pod waits with a scheduling gate. Its driver has no NetworkFenceClass:
-// it is fenced by driver and secret, by the addresses of its node.
+// so the next pod waits with a scheduling gate.
 func (c *cluster) gated(csi *sandbox.CSIAddons, d database) {
 	c.must(c.Client.Create(c.t.Context(), &storagev1.CSIDriver{
 		ObjectMeta: metav1.ObjectMeta{Name: cephfs}, Spec: storagev1.CSIDriverSpec{AttachRequired: ptr.To(false)},

@@ -55,9 +55,17 @@ var faults = map[string]struct {
 		}
 		return Attach(v, node, slices.DeleteFunc(holders, func(h Holder) bool { return !h.Node.Exists }), p)
 	}}, "invariant 10"},
-	"held volumes are not remembered":     {fault{facts: func(_ *world, _ view, f *Facts) { f.Status.Volumes = nil }}, "invariant 10"},
-	"the ledger is what is seen now":      {fault{facts: seenNow}, "invariant 10"},
-	"any client of a volume is the node":  {fault{facts: anyClient}, "shuts out the healthy machine"},
+	"held volumes are not remembered":    {fault{facts: func(_ *world, _ view, f *Facts) { f.Status.Volumes = nil }}, "invariant 10"},
+	"the ledger is what is seen now":     {fault{facts: seenNow}, "invariant 10"},
+	"any client of a volume is the node": {fault{facts: anyClient}, "shuts out the healthy machine"},
+	"the Node's address is guessed": {fault{facts: func(_ *world, _ view, f *Facts) {
+		for i, found := range f.Ledger {
+			if len(found.Addresses) == 0 {
+				f.Ledger[i].Addresses = []v1alpha1.ClientAddress{{CIDR: HostPrefix(f.Node.Addresses[0]).String(), Source: SourceCSIAddonsNode}}
+				f.Ledger[i].Problem = ""
+			}
+		}
+	}}, "invariant 10"},
 	"earlier addresses are not fenced":    {fault{facts: withoutEarlier}, "invariant 10"},
 	"a fence is not waited for":           {fault{facts: confirmed(func(NetworkFence) bool { return true })}, "invariant 10"},
 	"what is Unfenced passes for Fenced":  {fault{facts: confirmed(func(n NetworkFence) bool { return n.Result == resultSucceeded })}, "invariant 10"},
@@ -123,7 +131,7 @@ func anyClient(w *world, _ view, f *Facts) {
 			}
 			for _, m := range w.machines {
 				if a := m.at(volumeNamed(h.PersistentVolume)); m.mounts[h.PersistentVolume] {
-					f.Status.Identities[i].Addresses = []v1alpha1.ClientAddress{{CIDR: HostPrefix(a).String(), Source: SourceNode, LastSeen: metav1.NewTime(f.Now)}}
+					f.Status.Identities[i].Addresses = []v1alpha1.ClientAddress{{CIDR: HostPrefix(a).String(), Source: SourceCSIAddonsNode, LastSeen: metav1.NewTime(f.Now)}}
 				}
 			}
 		}

@@ -34,13 +34,11 @@ func TestMergeKeepsEarlierAddresses(t *testing.T) {
 		"seen again":             {list(earlier(two, "10.0.0.1/32")), list(two), "10.0.0.2/32 CSIAddonsNode 12:01 10.0.0.1/32 CSIAddonsNode 12:00 earlier"},
 		"reported no more":       {list(earlier(two, "10.0.0.1/32")), nil, "10.0.0.2/32 CSIAddonsNode 12:00 10.0.0.1/32 CSIAddonsNode 12:00 earlier"},
 		"a problem after it":     {list(earlier(two, "10.0.0.1/32")), list(problem), "10.0.0.2/32 CSIAddonsNode 12:00 10.0.0.1/32 CSIAddonsNode 12:00 earlier"},
-		"by a less sure source":  {list(earlier(two, "10.0.0.1/32")), list(from(SourceNode, one)), "10.0.0.2/32 CSIAddonsNode 12:00 10.0.0.1/32 CSIAddonsNode 12:00 earlier"},
-		"by a surer source":      {list(from(SourceNode, one)), list(from(SourceMultus, two)), "10.0.0.2/32 Multus 12:01 10.0.0.1/32 Node 12:00 earlier"},
 		"another storage's":      {list(identity(other, "b", "10.0.0.1/32")), list(identity(other, "b", "10.0.0.2/32")), "10.0.0.2/32 CSIAddonsNode 12:01"},
 		"another storage, of it": {list(earlier(identity(other, "b", "10.0.0.2/32"), "10.0.0.1/32")), nil, "10.0.0.2/32 CSIAddonsNode 12:00"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			merged := merge(test.before, test.now, noon.Add(time.Minute), DefaultMaxAge, func(k key) bool { return k == key{rbd, "a"} })
+			merged := mergedAt(noon.Add(time.Minute), test.before, test.now, func(k key) bool { return k == key{rbd, "a"} })
 			want := merged[0].Driver + "/" + merged[0].ClusterID + " " + test.want
 			if got := textOfLedger(merged); got != want {
 				t.Fatalf("got  %s\nwant %s", got, want)

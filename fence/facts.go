@@ -1,6 +1,7 @@
 package fence
 
 import (
+	"cmp"
 	"net/netip"
 	"time"
 
@@ -50,8 +51,11 @@ type Policy struct {
 // StoragePolicy is what the configuration says of one storage system.
 type StoragePolicy struct {
 	Mode Mode
-	// SwitchedOff by the storage system's own switch.
-	SwitchedOff bool
+	// Profile that the driver is of, by name.
+	Profile string
+	// Source of the addresses that clients are fenced by: the only one that is believed.
+	// Empty is SourceCSIAddonsNode.
+	Source string
 	// ClientRanges that this cluster's clients have their addresses in; empty: any.
 	// What is outside belongs to another cluster on the same storage.
 	ClientRanges []netip.Prefix
@@ -62,10 +66,16 @@ type StoragePolicy struct {
 // mode that is in force for a driver.
 func (p Policy) mode(driver string) Mode {
 	s, protected := p.Storages(driver)
-	if !protected || s.SwitchedOff || s.Mode == "" {
+	if !protected || s.Mode == "" {
 		return ModeOff
 	}
 	return s.Mode
+}
+
+// source of a driver's addresses that is believed.
+func (p Policy) source(driver string) string {
+	s, _ := p.Storages(driver)
+	return cmp.Or(s.Source, SourceCSIAddonsNode)
 }
 
 // Facts are what is known of one node.
@@ -92,6 +102,8 @@ type Facts struct {
 	Ledger []v1alpha1.StorageIdentity
 	// Fences are all NetworkFences of the cluster, Fairlead's and others'.
 	Fences []NetworkFence
+	// SelfFencing names, by profile, a pod by which the CSI driver fences and unfences nodes itself.
+	SelfFencing map[string]string
 	// NoCSIAddons: the cluster has no such kind, so there is nobody to ask for a fence.
 	NoCSIAddons bool
 	// Others are all nodes but this one, as their objects and their NodeFences say.

@@ -294,12 +294,9 @@ func TestNothingIsDeletedBeforeItIsUnfenced(t *testing.T) {
 	s.wantObjects(deletingOf1)
 }
 
-func TestTheSwitchOfRookIsHonoured(t *testing.T) {
-	if s := RookCeph().Switch; s.Key != "ROOK_WATCH_FOR_NODE_FAILURE" || s.ConfigMap != "rook-ceph-operator-config" || !s.Off(map[string]string{s.Key: "false"}) || s.Off(map[string]string{s.Key: "true"}) || s.Off(nil) {
-		t.Errorf("got %+v", s)
-	}
+func TestModeOffFencesNothing(t *testing.T) {
 	s := lostStory(t)
-	s.Policy = with(s.Policy, StoragePolicy{Mode: ModeFence, SwitchedOff: true})
+	s.Policy = with(s.Policy, StoragePolicy{Mode: ModeOff})
 	s.Node.OutOfService = true
 	s.look()
 	s.wantObjects()

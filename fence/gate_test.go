@@ -97,7 +97,7 @@ func TestAttach(t *testing.T) {
 		"read only":                                 {volume: rox, holder: []func(*Holder){tainted}},
 		"not CSI":                                   {volume: Volume{Name: "pv-1"}, holder: []func(*Holder){tainted}},
 		"an unprotected driver":                     {volume: pv("pv-1", "ebs.csi.aws.com", "h", ""), holder: []func(*Holder){tainted}},
-		"switched off":                              {volume: rwo, holder: []func(*Holder){tainted}, policy: func(p *Policy) { *p = with(*p, StoragePolicy{Mode: ModeFence, SwitchedOff: true}) }},
+		"switched off":                              {volume: rwo, holder: []func(*Holder){tainted}, policy: func(p *Policy) { *p = with(*p, StoragePolicy{Mode: ModeOff}) }},
 		"off":                                       {volume: rwo, holder: []func(*Holder){tainted}, policy: func(p *Policy) { *p = with(*p, StoragePolicy{Mode: ModeOff}) }},
 		"guard only":                                {volume: rwo, holder: []func(*Holder){tainted}, policy: func(p *Policy) { *p = with(*p, StoragePolicy{Mode: ModeGuard}) }, want: "NotReady: " + last + again},
 		"overridden":                                {volume: rwo, holder: []func(*Holder){tainted, overridden(GateAttach)}},

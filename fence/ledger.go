@@ -10,52 +10,46 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 )
 
-// Sources of addresses, the surest first.
+// Sources of addresses. The configuration names one for each storage system, and only
+// that one is believed: a fence of a guessed address is confirmed, and stops nothing.
 const (
 	SourceCSIAddonsNode = "CSIAddonsNode"
 	SourceMultus        = "Multus"
 	SourceNode          = "Node"
 )
 
-var sources = []string{SourceCSIAddonsNode, SourceMultus, SourceNode}
-
-// merge takes what the sources say now in place of what they said before, in one
-// boot of one machine. An identity that nobody reports any more stays as old as it
-// is, since a CSIAddonsNode goes before anybody notices that its node is lost; nor
-// does a less sure source take the place of a surer one that has just fallen silent. It does
-// before what the surer one said is too old to fence by, half of maxAge, but not between two routine looks; and what that said is then
-// kept as earlier addresses. Where no source is left to take its place, the identity says so.
-// What to fence with is as it is now, whoever says the addresses.
+// merge takes what the sources report now in place of what they reported before, in one
+// boot of one machine. What to fence with is always as it is now.
 //
-// What is mounted stays mounted by the address that the client had then, for the
-// kernel at least, whatever address the client's pod gets when it starts anew. So an
-// address that is reported no more is kept as an earlier one while the node holds
-// volumes of the identity.
-func merge(before, now []v1alpha1.StorageIdentity, at time.Time, maxAge time.Duration, holds func(key) bool) []v1alpha1.StorageIdentity {
+// A source may fall silent while the node is healthy: a CSIAddonsNode is deleted before
+// Kubernetes notices that its node is lost. Then its addresses stay on record, as old as
+// they are, until they are too old to fence by.
+//
+// A mount keeps the address that the client had when it was made. So an address that is
+// reported no more stays as an earlier one while the node holds volumes of the identity.
+func (f Facts) merge(before []v1alpha1.StorageIdentity, holds func(key) bool) []v1alpha1.StorageIdentity {
+	before = f.believed(before)
 	var merged []v1alpha1.StorageIdentity
-	for _, i := range now {
+	for _, i := range f.Ledger {
 		i = *i.DeepCopy()
 		for n := range i.Addresses {
-			i.Addresses[n].LastSeen = metav1.NewTime(at.Truncate(time.Second))
+			i.Addresses[n].LastSeen = metav1.NewTime(f.Now.Truncate(time.Second))
 		}
-		old, known := (key{i.Driver, i.ClusterID}).in(before)
-		silent := at.Sub(latest(old).LastSeen.Time)
-		switch {
-		case !known:
-		case rank(old) >= rank(i), len(i.Addresses) > 0 && silent > max(maxAge/2, RefreshEvery+time.Minute):
+		old, _ := (key{i.Driver, i.ClusterID}).in(before)
+		if len(i.Addresses) > 0 {
 			i.Addresses = append(i.Addresses, gone(old, i)...)
-		default:
-			kept := *old.DeepCopy()
-			kept.Class, kept.Secret = i.Class, i.Secret
-			if silent > maxAge && len(i.Addresses) == 0 {
-				kept.Problem = latest(old).Source + silentSince + i.Problem
+		} else if len(old.Addresses) > 0 {
+			i.ClientID, i.Addresses = old.ClientID, old.Addresses
+			if last := latest(old); f.Now.Sub(last.LastSeen.Time) > f.Policy.MaxAge {
+				i.Problem = last.Source + silentSince + i.Problem
+			} else {
+				i.Problem = ""
 			}
-			i = kept
 		}
 		merged = append(merged, i)
 	}
 	for _, old := range before {
-		if _, reported := (key{old.Driver, old.ClusterID}).in(now); !reported {
+		if _, reported := (key{old.Driver, old.ClusterID}).in(f.Ledger); !reported && len(old.Addresses) > 0 {
 			merged = append(merged, old)
 		}
 	}
@@ -66,6 +60,18 @@ func merge(before, now []v1alpha1.StorageIdentity, at time.Time, maxAge time.Dur
 		return strings.Compare(a.Driver+"\x00"+a.ClusterID, b.Driver+"\x00"+b.ClusterID)
 	})
 	return merged
+}
+
+// believed is a ledger without the addresses of other sources than the configured ones:
+// they were recorded by another configuration, or by a version that guessed.
+func (f Facts) believed(ledger []v1alpha1.StorageIdentity) []v1alpha1.StorageIdentity {
+	var list []v1alpha1.StorageIdentity
+	for _, i := range ledger {
+		i = *i.DeepCopy()
+		i.Addresses = slices.DeleteFunc(i.Addresses, func(a v1alpha1.ClientAddress) bool { return a.Source != f.Policy.source(i.Driver) })
+		list = append(list, i)
+	}
+	return list
 }
 
 // silentSince is between the source of addresses that are too old and why there are no others.
@@ -99,34 +105,20 @@ const (
 )
 
 // boundEarlier drops earlier addresses where nothing can be mounted by them any more,
-// and says so where not all may be on record. What a surer source than the present one
-// said stays: it may be how the storage knows the node still.
+// and says so where not all may be on record.
 func boundEarlier(i *v1alpha1.StorageIdentity, holds func(key) bool) {
 	held, earlier := holds(key{i.Driver, i.ClusterID}), 0
-	present := rank(*i)
 	i.Addresses = slices.DeleteFunc(slices.Clone(i.Addresses), func(a v1alpha1.ClientAddress) bool {
-		if !a.Earlier {
-			return false
+		if a.Earlier {
+			earlier++
 		}
-		if !held && slices.Index(sources, a.Source) >= present {
-			return true
-		}
-		earlier++
-		return earlier > maxEarlier
+		return a.Earlier && (!held || earlier > maxEarlier)
 	})
-	if earlier >= maxEarlier {
+	if held && earlier >= maxEarlier {
 		i.Problem = tooMany
 	} else if i.Problem == tooMany {
 		i.Problem = ""
 	}
-}
-
-// rank of an identity's source; one without addresses is the least sure.
-func rank(i v1alpha1.StorageIdentity) int {
-	if len(i.Addresses) == 0 {
-		return len(sources)
-	}
-	return slices.Index(sources, i.Addresses[0].Source)
 }
 
 // sameLedger compares but for times.
@@ -140,16 +132,18 @@ func sameLedger(a, b []v1alpha1.StorageIdentity) bool {
 	})
 }
 
-// addressesOf all identities, each once, for a column.
-func addressesOf(ledger []v1alpha1.StorageIdentity) string {
-	var all []string
+// addressesOf all identities, and where they come from, each once, for columns.
+func addressesOf(ledger []v1alpha1.StorageIdentity) (addresses, sources string) {
+	var all, from []string
 	for _, i := range ledger {
 		for _, a := range i.Addresses {
-			if !slices.Contains(all, a.CIDR) {
-				all = append(all, a.CIDR)
-			}
+			all, from = append(all, a.CIDR), append(from, a.Source)
 		}
 	}
-	slices.Sort(all)
-	return strings.Join(all, ",")
+	return strings.Join(sortedSet(all), ","), strings.Join(sortedSet(from), ",")
+}
+
+func sortedSet(texts []string) []string {
+	slices.Sort(texts)
+	return slices.Compact(texts)
 }

@@ -35,6 +35,11 @@ func textOfLedger(ledger []v1alpha1.StorageIdentity) string {
 	return strings.Join(lines, "; ")
 }
 
+// mergedAt is the ledger after a source has reported now.
+func mergedAt(at time.Time, before, now []v1alpha1.StorageIdentity, holds func(key) bool) []v1alpha1.StorageIdentity {
+	return Facts{Now: at, Policy: allFenced(), Ledger: now}.merge(before, holds)
+}
+
 func TestMergeOfLedgers(t *testing.T) {
 	later := noon.Add(time.Minute)
 	one, two := identity(rbd, "a", "10.0.0.1/32"), identity(rbd, "a", "10.0.0.2/32")
@@ -43,21 +48,22 @@ func TestMergeOfLedgers(t *testing.T) {
 		before, now []v1alpha1.StorageIdentity
 		want        string
 	}{
-		"nothing":                     {nil, nil, ""},
-		"the first":                   {nil, []v1alpha1.StorageIdentity{one}, rbd + "/a 10.0.0.1/32 CSIAddonsNode 12:01"},
-		"the same, seen again":        {[]v1alpha1.StorageIdentity{one}, []v1alpha1.StorageIdentity{one}, rbd + "/a 10.0.0.1/32 CSIAddonsNode 12:01"},
-		"another address":             {[]v1alpha1.StorageIdentity{one}, []v1alpha1.StorageIdentity{two}, rbd + "/a 10.0.0.2/32 CSIAddonsNode 12:01"},
-		"reported no more":            {[]v1alpha1.StorageIdentity{one}, nil, rbd + "/a 10.0.0.1/32 CSIAddonsNode 12:00"},
-		"by a less sure source":       {[]v1alpha1.StorageIdentity{one}, []v1alpha1.StorageIdentity{from(SourceNode, two)}, rbd + "/a 10.0.0.1/32 CSIAddonsNode 12:00"},
-		"by a surer source":           {[]v1alpha1.StorageIdentity{from(SourceNode, one)}, []v1alpha1.StorageIdentity{from(SourceMultus, two)}, rbd + "/a 10.0.0.2/32 Multus 12:01"},
-		"a problem after an address":  {[]v1alpha1.StorageIdentity{one}, []v1alpha1.StorageIdentity{problem}, rbd + "/a 10.0.0.1/32 CSIAddonsNode 12:00"},
-		"an address after a problem":  {[]v1alpha1.StorageIdentity{problem}, []v1alpha1.StorageIdentity{from(SourceNode, one)}, rbd + "/a 10.0.0.1/32 Node 12:01"},
-		"another storage beside it":   {[]v1alpha1.StorageIdentity{one}, []v1alpha1.StorageIdentity{identity(rbd, "", "10.0.0.3/32")}, rbd + "/ 10.0.0.3/32 CSIAddonsNode 12:01; " + rbd + "/a 10.0.0.1/32 CSIAddonsNode 12:00"},
-		"one storage falls silent":    {[]v1alpha1.StorageIdentity{one, identity(other, "b", "10.0.0.3/32")}, []v1alpha1.StorageIdentity{two}, other + "/b 10.0.0.3/32 CSIAddonsNode 12:00; " + rbd + "/a 10.0.0.2/32 CSIAddonsNode 12:01"},
-		"what is read is not changed": {nil, []v1alpha1.StorageIdentity{one}, rbd + "/a 10.0.0.1/32 CSIAddonsNode 12:01"},
+		"nothing":                      {nil, nil, ""},
+		"the first":                    {nil, []v1alpha1.StorageIdentity{one}, rbd + "/a 10.0.0.1/32 CSIAddonsNode 12:01"},
+		"the same, seen again":         {[]v1alpha1.StorageIdentity{one}, []v1alpha1.StorageIdentity{one}, rbd + "/a 10.0.0.1/32 CSIAddonsNode 12:01"},
+		"another address":              {[]v1alpha1.StorageIdentity{one}, []v1alpha1.StorageIdentity{two}, rbd + "/a 10.0.0.2/32 CSIAddonsNode 12:01"},
+		"reported no more":             {[]v1alpha1.StorageIdentity{one}, nil, rbd + "/a 10.0.0.1/32 CSIAddonsNode 12:00"},
+		"a guess of before":            {[]v1alpha1.StorageIdentity{from(SourceNode, one)}, []v1alpha1.StorageIdentity{two}, rbd + "/a 10.0.0.2/32 CSIAddonsNode 12:01"},
+		"a guess, and a silent source": {[]v1alpha1.StorageIdentity{from(SourceNode, one)}, []v1alpha1.StorageIdentity{problem}, rbd + "/a no address"},
+		"a guess that is not reported": {[]v1alpha1.StorageIdentity{from(SourceNode, one)}, nil, ""},
+		"a problem after an address":   {[]v1alpha1.StorageIdentity{one}, []v1alpha1.StorageIdentity{problem}, rbd + "/a 10.0.0.1/32 CSIAddonsNode 12:00"},
+		"an address after a problem":   {[]v1alpha1.StorageIdentity{problem}, []v1alpha1.StorageIdentity{one}, rbd + "/a 10.0.0.1/32 CSIAddonsNode 12:01"},
+		"another storage beside it":    {[]v1alpha1.StorageIdentity{one}, []v1alpha1.StorageIdentity{identity(rbd, "", "10.0.0.3/32")}, rbd + "/ 10.0.0.3/32 CSIAddonsNode 12:01; " + rbd + "/a 10.0.0.1/32 CSIAddonsNode 12:00"},
+		"one storage falls silent":     {[]v1alpha1.StorageIdentity{one, identity(other, "b", "10.0.0.3/32")}, []v1alpha1.StorageIdentity{two}, other + "/b 10.0.0.3/32 CSIAddonsNode 12:00; " + rbd + "/a 10.0.0.2/32 CSIAddonsNode 12:01"},
+		"what is read is not changed":  {nil, []v1alpha1.StorageIdentity{one}, rbd + "/a 10.0.0.1/32 CSIAddonsNode 12:01"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := textOfLedger(merge(test.before, test.now, later, DefaultMaxAge, func(key) bool { return false })); got != test.want {
+			if got := textOfLedger(mergedAt(later, test.before, test.now, func(key) bool { return false })); got != test.want {
 				t.Fatalf("got  %s\nwant %s", got, test.want)
 			}
 		})
@@ -148,60 +154,93 @@ func TestSameLedger(t *testing.T) {
 	}
 }
 
-// A surer source may fall silent for the whole boot: the sidecar can't be reached, or the
-// class was deleted. Before its word is too old to fence by, a less sure one takes its place.
-func TestASilentSourceGivesWayToALessSureOne(t *testing.T) {
-	one, two := identity(rbd, "a", "10.0.0.1/32"), identity(rbd, "a", "10.0.0.2/32")
-	none := v1alpha1.StorageIdentity{Driver: rbd, ClusterID: "a", Problem: "no client pod is there"}
-	list := func(i v1alpha1.StorageIdentity) []v1alpha1.StorageIdentity { return []v1alpha1.StorageIdentity{i} }
-	for name, test := range map[string]struct {
-		now   v1alpha1.StorageIdentity
-		after time.Duration
-		want  string
-	}{
-		"for a moment":                 {from(SourceNode, one), DefaultMaxAge / 2, "10.0.0.1/32 CSIAddonsNode 12:00"},
-		"for longer":                   {from(SourceNode, one), 8 * time.Minute, "10.0.0.1/32 Node 12:08"},
-		"and says something else":      {from(SourceNode, two), 8 * time.Minute, "10.0.0.2/32 Node 12:08 10.0.0.1/32 CSIAddonsNode 12:00 earlier"},
-		"and nobody says anything":     {none, 8 * time.Minute, "10.0.0.1/32 CSIAddonsNode 12:00"},
-		"and nobody does for too long": {none, 16 * time.Minute, "10.0.0.1/32 CSIAddonsNode 12:00 CSIAddonsNode, by which its addresses were known, has said nothing for longer than fencing.maxAge; no client pod is there"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			for _, held := range []bool{true, false} {
-				merged := merge(list(one), list(test.now), noon.Add(test.after), DefaultMaxAge, func(key) bool { return held })
-				if got, want := textOfLedger(merged), rbd+"/a "+test.want; got != want {
-					t.Fatalf("held %t: got\n%s\nwant\n%s", held, got, want)
-				}
-			}
-		})
-	}
-	// It speaks again: then it is believed again.
-	merged := merge(list(from(SourceNode, two)), list(one), noon.Add(time.Minute), DefaultMaxAge, func(key) bool { return false })
-	if got, want := textOfLedger(merged), rbd+"/a 10.0.0.1/32 CSIAddonsNode 12:01"; got != want {
-		t.Fatalf("got\n%s\nwant\n%s", got, want)
-	}
-}
-
-// What was seen at the last routine look is not silent, however short maxAge is.
-func TestASourceIsNotSilentBetweenRoutineLooks(t *testing.T) {
-	one, two := identity(rbd, "a", "10.0.0.1/32"), from(SourceNode, identity(rbd, "a", "10.0.0.2/32"))
-	const shortest = 2 * RefreshEvery
+// The sidecar can't be reached, or the class was deleted. No other source takes its place.
+func TestSilentSourceLeavesItsAddressesUntilTheyAreOld(t *testing.T) {
+	one := identity(rbd, "a", "10.0.0.1/32")
+	none := v1alpha1.StorageIdentity{Driver: rbd, ClusterID: "a", Problem: "no sidecar"}
 	for after, want := range map[time.Duration]string{
-		RefreshEvery + 30*time.Second: "10.0.0.1/32 CSIAddonsNode 12:00",
-		RefreshEvery + 2*time.Minute:  "10.0.0.2/32 Node 12:07 10.0.0.1/32 CSIAddonsNode 12:00 earlier",
+		DefaultMaxAge:               "10.0.0.1/32 CSIAddonsNode 12:00",
+		DefaultMaxAge + time.Minute: "10.0.0.1/32 CSIAddonsNode 12:00 CSIAddonsNode, by which its addresses were known, has said nothing for longer than fencing.maxAge; no sidecar",
 	} {
-		merged := merge([]v1alpha1.StorageIdentity{one}, []v1alpha1.StorageIdentity{two}, noon.Add(after), shortest, func(key) bool { return false })
+		merged := mergedAt(noon.Add(after), []v1alpha1.StorageIdentity{one}, []v1alpha1.StorageIdentity{none}, func(key) bool { return true })
 		if got := textOfLedger(merged); got != rbd+"/a "+want {
 			t.Errorf("after %s: got %s, want %s", after, got, want)
 		}
 	}
 }
 
+// An older version recorded the Node's address where csi-addons was silent.
+func TestGuessOfAnOlderVersionFencesNobody(t *testing.T) {
+	for name, asked := range map[string]bool{"before it was asked for": false, "asked for, not confirmed": true} {
+		t.Run(name, func(t *testing.T) {
+			s := lostStory(t)
+			s.Node.OutOfService = true
+			if asked {
+				s.look()
+				s.wantObjects("Fenced [10.0.0.1/32] fence-" + rbd)
+			}
+			s.Status.Identities[0] = from(SourceNode, s.Status.Identities[0])
+			s.look()
+			s.wantReason(ReasonNoIdentity)
+			if recorded := len(s.Status.Fences) > 0; recorded != asked {
+				t.Fatalf("a fence is recorded: %t", recorded)
+			}
+			s.csi() // what is there yet may still be confirmed
+			s.look()
+			s.wantHeld(true)
+			s.Policy = with(s.Policy, StoragePolicy{Mode: ModeFence, Source: SourceNode})
+			s.look()
+			s.csi()
+			s.look()
+			s.wantHeld(false)
+		})
+	}
+}
+
+// The driver's own fencing is switched on while a fence is asked for. One that is confirmed stays:
+// volumes may be in use elsewhere on account of it.
+func TestFenceIsNotConfirmedBesideTheDriversOwn(t *testing.T) {
+	for name, confirmed := range map[string]bool{"asked for": false, "confirmed": true} {
+		t.Run(name, func(t *testing.T) {
+			s := lostStory(t)
+			s.Policy = with(s.Policy, StoragePolicy{Mode: ModeFence, Profile: "rook-ceph"})
+			s.Node.OutOfService = true
+			s.look()
+			if confirmed {
+				s.csi()
+				s.look()
+			}
+			s.SelfFencing = map[string]string{"rook-ceph": "csi-1"}
+			s.look()
+			s.csi()
+			s.look()
+			s.wantHeld(!confirmed)
+			if !confirmed {
+				s.wantReason(ReasonDriverFences)
+			}
+		})
+	}
+}
+
+func TestHealthyNodeSaysThatItCouldNotBeFenced(t *testing.T) {
+	s := healthy(t)
+	s.Ledger = []v1alpha1.StorageIdentity{{Driver: other, ClusterID: "b", Problem: "no class"}}
+	s.look()
+	s.want(v1alpha1.NodeHealthy, ReasonNotFenceable, "the node could not be fenced if it were lost: "+other+" of b: no class")
+	if !s.step.Warning || s.Status.AddressSources != SourceCSIAddonsNode {
+		t.Errorf("warning %t, sources %q", s.step.Warning, s.Status.AddressSources)
+	}
+	s.Policy = with(s.Policy, StoragePolicy{Mode: ModeGuard}) // an operator fences
+	s.look()
+	s.want(v1alpha1.NodeHealthy, ReasonReady, "")
+}
+
 // A fence made with a class that is there no more is never answered.
 func TestWhatToFenceWithIsAsItIsNow(t *testing.T) {
-	before, now := identity(rbd, "a", "10.0.0.1/32"), from(SourceNode, identity(rbd, "a", "10.0.0.1/32"))
-	now.Class, now.Secret = "", &v1alpha1.SecretReference{Name: "s", Namespace: "n"}
-	merged := merge([]v1alpha1.StorageIdentity{before}, []v1alpha1.StorageIdentity{now}, noon.Add(time.Minute), DefaultMaxAge, func(key) bool { return true })
-	if i := merged[0]; i.Class != "" || i.Secret == nil || i.Addresses[0].Source != SourceCSIAddonsNode {
+	before := identity(rbd, "a", "10.0.0.1/32")
+	now := v1alpha1.StorageIdentity{Driver: rbd, ClusterID: "a", Secret: &v1alpha1.SecretReference{Name: "s", Namespace: "n"}}
+	merged := mergedAt(noon.Add(time.Minute), []v1alpha1.StorageIdentity{before}, []v1alpha1.StorageIdentity{now}, func(key) bool { return true })
+	if i := merged[0]; i.Class != "" || i.Secret == nil || len(i.Addresses) != 1 {
 		t.Fatalf("got %+v", i)
 	}
 	if before.Class == "" {

@@ -137,9 +137,7 @@ type world struct {
 	nodesGate bool // the webhook for nodes is up; it is fail-open
 	automatic bool
 	modes     map[string]Mode
-	// bySwitch: what is off is so by the storage's own switch; the configuration protects it still.
-	bySwitch bool
-	driverUp map[string]bool
+	driverUp  map[string]bool
 
 	views []view
 	// broken is a piece of Fairlead that does not work.
@@ -709,25 +707,21 @@ func (w *world) view() view {
 	return v
 }
 
-// sources say by which addresses the storage knows a node, as old as its object
-// is here; what the CSIAddonsNodes say may be gone. Of the first cluster, whose client pods
-// are on the host network, the Node says the same then.
+// sources report by which addresses the storage knows a node, as old as its object
+// is here; the CSIAddonsNodes may be gone, and then report none.
 func (v view) sources(node string) []v1alpha1.StorageIdentity {
 	var list []v1alpha1.StorageIdentity
 	for _, driver := range slices.Sorted(maps.Keys(modelDrivers)) {
 		cluster := modelDrivers[driver]
 		address, there := v.nodes[node].clients[cluster]
-		if !there || v.silent[node] && cluster == "b" {
+		if !there {
 			continue
 		}
-		source := SourceCSIAddonsNode
-		if v.silent[node] {
-			source = SourceNode
+		i := v1alpha1.StorageIdentity{Driver: driver, ClusterID: cluster, Class: "class-" + driver, Problem: "silent"}
+		if !v.silent[node] {
+			i.Addresses, i.Problem = []v1alpha1.ClientAddress{{CIDR: HostPrefix(address).String(), Source: SourceCSIAddonsNode}}, ""
 		}
-		list = append(list, v1alpha1.StorageIdentity{
-			Driver: driver, ClusterID: cluster, Class: "class-" + driver,
-			Addresses: []v1alpha1.ClientAddress{{CIDR: HostPrefix(address).String(), Source: source}},
-		})
+		list = append(list, i)
 	}
 	return list
 }
@@ -761,7 +755,7 @@ func (w *world) facts(v view, name string, now time.Time) Facts {
 			}
 		}
 	}
-	f.Holding = Holding(use, worldVolumes, func(driver string) bool { return w.bySwitch || f.Policy.mode(driver) != ModeOff })
+	f.Holding = Holding(use, worldVolumes, func(driver string) bool { return f.Policy.mode(driver) != ModeOff })
 	for _, fence := range slices.Sorted(maps.Keys(v.fences)) {
 		f.Fences = append(f.Fences, v.fences[fence].NetworkFence)
 	}

@@ -3,6 +3,7 @@ package fence
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,7 +32,7 @@ func Next(f Facts) Step {
 	f.sayAddressTaken(&step)
 	f.sayLostSuccessors(&step)
 	step.Status.Volumes = sorted(append(step.Status.Volumes, step.successors...))
-	step.Status.Addresses = addressesOf(step.Status.Identities)
+	step.Status.Addresses, step.Status.AddressSources = addressesOf(step.Status.Identities)
 	step.Status.VolumeCount = len(step.Status.Volumes)
 	return step
 }
@@ -77,7 +78,27 @@ func (f Facts) healthy(step *Step) {
 		return
 	}
 	step.say(v1alpha1.NodeHealthy, ReasonReady, "")
+	f.sayNotFenceable(step)
 	f.sayShutOut(step)
+}
+
+// sayNotFenceable warns of a healthy node that could not be fenced: when it is lost, it is too late
+// to find out by which addresses the storage knows it.
+func (f Facts) sayNotFenceable(step *Step) {
+	var problems []string
+	for _, i := range step.Status.Identities {
+		k := key{i.Driver, i.ClusterID}
+		switch r := f.besideDriver(k); {
+		case f.Policy.mode(i.Driver) != ModeFence:
+		case r != nil:
+			problems = append(problems, r.Message)
+		case i.Problem != "":
+			problems = append(problems, k.String()+": "+i.Problem)
+		}
+	}
+	if len(problems) > 0 {
+		step.warn(v1alpha1.NodeHealthy, ReasonNotFenceable, "the node could not be fenced if it were lost: "+strings.Join(problems, "; "))
+	}
 }
 
 // endsWithin is how long what runs on a node that came back without a boot is given
@@ -135,7 +156,7 @@ func (f Facts) record(s *v1alpha1.NodeFenceStatus) {
 		before = nil // of another boot, or another machine
 	}
 	volumes := union(s.Volumes, f.Holding)
-	merged := merge(before, f.Ledger, f.Now, f.Policy.MaxAge, func(k key) bool {
+	merged := f.merge(before, func(k key) bool {
 		return slices.ContainsFunc(volumes, func(v v1alpha1.HeldVolume) bool { return keyOf(v) == k })
 	})
 	fresh := before != nil && s.Node == f.Node.Machine && s.LastHealthy != nil && f.Now.Sub(s.LastHealthy.Time) < RefreshEvery

@@ -224,6 +224,11 @@ func (f Facts) follow(step *Step) []Refusal {
 // that another object lets its addresses in.
 func (f Facts) doubt(r v1alpha1.Fence, stands bool) *Refusal {
 	k := keyOfFence(r)
+	for _, refusal := range []*Refusal{f.besideDriver(k), f.unproved(k)} {
+		if refusal != nil && !stands {
+			return refusal
+		}
+	}
 	for _, text := range r.CIDRs {
 		prefix, err := ParseClientCIDR(text)
 		if err != nil {

@@ -715,7 +715,7 @@ func TestOneAddressOfTwoNodes(t *testing.T) {
 func TestSwitchedOffWhileItIsLost(t *testing.T) {
 	s := lostStory(t)
 	s.look()
-	s.Policy = with(s.Policy, StoragePolicy{Mode: ModeFence, SwitchedOff: true})
+	s.Policy = with(s.Policy, StoragePolicy{Mode: ModeOff})
 	s.Node.OutOfService = true
 	s.look()
 	s.want(v1alpha1.NodeLost, ReasonNothingHeld, "the node is not Ready; no protected volume is on it")

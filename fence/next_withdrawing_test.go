@@ -350,7 +350,7 @@ func TestSwitchedOffDoesNotUndoAnotherFence(t *testing.T) {
 // A fence that stands is kept while its storage is switched off: it may have let volumes go.
 func TestSwitchedOffWhatStandsIsKept(t *testing.T) {
 	s := fenced(t)
-	s.Policy = with(s.Policy, StoragePolicy{Mode: ModeFence, SwitchedOff: true})
+	s.Policy = with(s.Policy, StoragePolicy{Mode: ModeOff})
 	s.look()
 	s.want(v1alpha1.NodeDrained, ReasonDrained, "fenced, and nothing is left on it; reboot it to bring it back")
 	s.change(s.Fences[0].Name, func(n *NetworkFence) { n.Deleting = true })

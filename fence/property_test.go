@@ -39,7 +39,6 @@ func interleave(t *rapid.T, broken fault) {
 	w := newWorld(3, rapid.IntRange(0, 3).Draw(t, "shared address") == 3)
 	w.broken = broken
 	w.noUUIDs = rapid.IntRange(0, 3).Draw(t, "no UUIDs") == 3
-	w.bySwitch = rapid.Bool().Draw(t, "by the storage's own switch")
 	w.automatic = rapid.IntRange(0, 3).Draw(t, "automatic") == 3
 	actions := map[string]func(*rapid.T){"": func(t *rapid.T) {
 		w.check(t)
@@ -318,6 +317,21 @@ func (w *world) storylines() map[string]func(*rapid.T) {
 			w.act(t, v, n, w.now, 100)
 			w.deleteNode(n)
 			w.settleDown(t, n)
+		},
+		"a node is lost whose CSIAddonsNodes did not report since it booted": func(t *rapid.T) {
+			m, v := w.drawMachine(t), volumeNamed("pv-other")
+			w.silent[m.node] = true
+			w.reboot(m)
+			w.heartbeat(m)
+			w.use(t, v, m.node)
+			w.settleDown(t, m.node)
+			isLost(t, m.node)
+			for range 2 {
+				w.settleDown(t, m.node)
+				w.csiAddonsRound(t)
+			}
+			w.settleDown(t, m.node)
+			w.use(t, v, w.drawNode(t))
 		},
 		"two at one address are lost, and one comes back": func(t *rapid.T) {
 			a, b := w.machineOf("node-1"), w.machineOf("node-2")
@@ -693,17 +707,16 @@ func (w *world) lose(t *rapid.T, m *machine, v Volume) {
 		w.detach(v.Name, n)
 	}
 	w.use(t, v, m.node)
+	w.silent = map[string]bool{}
 	w.act(t, w.view(), m.node, w.now, 100)
 	if rapid.Bool().Draw(t, "its client pods start anew") {
 		w.startClients(m, false)
 		w.act(t, w.view(), m.node, w.now, 100)
 	}
-	if v.ClusterID == "a" && rapid.Bool().Draw(t, "its CSIAddonsNodes have been gone for long") {
+	if rapid.Bool().Draw(t, "its CSIAddonsNodes have been gone for a while") {
 		w.silent[m.node] = true
-		for passed := time.Duration(0); passed <= modelMaxAge; passed += RefreshEvery {
-			w.pass(RefreshEvery)
-			w.act(t, w.view(), m.node, w.now, 100)
-		}
+		w.pass(RefreshEvery)
+		w.act(t, w.view(), m.node, w.now, 100)
 	}
 	m.reaches = false
 	w.nodeController(m.node)

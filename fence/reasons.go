@@ -3,6 +3,7 @@ package fence
 // Reasons of a NodeFence, in one word each: metric labels and events have them too.
 const (
 	ReasonReady            = "Ready"
+	ReasonNotFenceable     = "NotFenceable"     // healthy, and could not be fenced if it were lost
 	ReasonStillMounted     = "StillMounted"     // healthy, and has a volume that was detached by force
 	ReasonNotReady         = "NotReady"         // lost, and nobody has said more
 	ReasonNodeDeleted      = "NodeDeleted"      // its object is gone
@@ -10,9 +11,10 @@ const (
 	ReasonSuccessorLost    = "SuccessorLost"    // that other machine is lost too, and can't be fenced
 	ReasonTaintedButReady  = "TaintedButReady"  // a healthy node is not fenced
 	ReasonNothingHeld      = "NothingHeld"      // lost, and no protected volume was on it
-	ReasonSwitchedOff      = "SwitchedOff"      // the storage's own switch, or the configuration
+	ReasonSwitchedOff      = "SwitchedOff"      // by the configuration
 	ReasonGuardOnly        = "GuardOnly"        // held, but somebody else is to fence
 	ReasonFencing          = "Fencing"          // asked for, not confirmed
+	ReasonDriverFences     = "DriverFences"     // refused: the CSI driver fences and unfences by itself
 	ReasonFenced           = "Fenced"           // confirmed
 	ReasonDrained          = "Drained"          // nothing is left on the node
 	ReasonNotRebooted      = "NotRebooted"      // back, but with the mounts of before

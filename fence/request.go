@@ -15,6 +15,9 @@ import (
 // none: nothing is fenced by a guess. Whoever gets fenced by a wrong address is healthy.
 func (f Facts) request(k key) (v1alpha1.Fence, *Refusal) {
 	var none v1alpha1.Fence
+	if r := f.besideDriver(k); r != nil {
+		return none, r
+	}
 	identity, known := k.in(f.Status.Identities)
 	if !known {
 		return none, refuse(ReasonNoIdentity, "%s: no address of the node was recorded while it was healthy; fence it by hand and let its volumes go: %s", k, OverrideCommand(f.Node.Name, GateAttach))
@@ -24,6 +27,9 @@ func (f Facts) request(k key) (v1alpha1.Fence, *Refusal) {
 	}
 	if identity.Problem != "" {
 		return none, refuse(ReasonNoIdentity, "%s: %s", k, identity.Problem)
+	}
+	if r := f.unproved(k); r != nil {
+		return none, r
 	}
 	if len(identity.Addresses) == 0 {
 		return none, refuse(ReasonBadAddress, "%s: the list of addresses is empty", k)
@@ -55,6 +61,30 @@ func (f Facts) request(k key) (v1alpha1.Fence, *Refusal) {
 	return fence, nil
 }
 
+// besideDriver refuses to fence where the CSI driver fences too: it unfences without a reboot, and
+// may take Fairlead's block away with its own.
+func (f Facts) besideDriver(k key) *Refusal {
+	s, _ := f.Policy.Storages(k.driver)
+	if pod := f.SelfFencing[s.Profile]; pod != "" {
+		return refuse(ReasonDriverFences, "%s: the CSI driver fences by itself (pod %s has --enable-fencing), and unfences without a reboot. Set enableFencing: false on the Driver; or, if the driver is to fence, set fencing.profiles[%s].mode to off", k, pod, s.Profile)
+	}
+	return nil
+}
+
+// unproved refuses addresses on record that the configuration does not believe: an older
+// version may have recorded a guess before the node was lost.
+func (f Facts) unproved(k key) *Refusal {
+	identity, _ := k.in(f.Status.Identities)
+	believed := f.Policy.source(k.driver)
+	for _, a := range identity.Addresses {
+		if a.Source != believed {
+			return refuse(ReasonNoIdentity, "%s: its address %s was recorded from %s, and the configuration believes %s only. Find out by which address the storage knows the node, fence it by hand and release its volumes: %s",
+				k, a.CIDR, a.Source, believed, OverrideCommand(f.Node.Name, GateAttach))
+		}
+	}
+	return nil
+}
+
 // stale refuses a ledger that may be of another time: addresses are given to
 // others when a machine is gone.
 func (f Facts) stale(k key, identity v1alpha1.StorageIdentity) *Refusal {
@@ -73,7 +103,7 @@ func (f Facts) stale(k key, identity v1alpha1.StorageIdentity) *Refusal {
 	if age := lost.Sub(last.LastSeen.Time); age > f.Policy.MaxAge {
 		why := "nobody looked at the node, so Fairlead was down"
 		if seen := f.Status.LastHealthy; seen != nil && lost.Sub(seen.Time) <= f.Policy.MaxAge {
-			why = fmt.Sprintf("its source, %s, had fallen silent, and no other knew one", last.Source)
+			why = fmt.Sprintf("its source, %s, had fallen silent", last.Source)
 		}
 		return refuse(ReasonStaleLedger, "%s: its address %s was last seen %s before the node was lost (%s at most): %s. Fence it by hand, and let its volumes go", k, last.CIDR, age.Round(time.Second), f.Policy.MaxAge, why)
 	}
@@ -91,7 +121,7 @@ func (f Facts) address(k key, a netip.Addr) *Refusal {
 	if f.replaced() && (slices.Contains(f.Node.Addresses, a) || listed(f.Ledger, a)) {
 		return refuse(ReasonAddressInUse, "%s: %s belongs to the machine that has taken the node's name", k, a)
 	}
-	if _, known := k.in(f.Ledger); f.replaced() && !known && (f.Status.Node.SystemUUID == "" || f.Node.Machine.SystemUUID == "") {
+	if now, _ := k.in(f.Ledger); f.replaced() && len(now.Addresses) == 0 && (f.Status.Node.SystemUUID == "" || f.Node.Machine.SystemUUID == "") {
 		return refuse(ReasonAddressInUse, "%s: %s may belong to the machine that has the node's name now: that may be the same one, since there is no system UUID to tell by, and it is not known by which address the storage knows it", k, a)
 	}
 	for _, o := range f.Others {

@@ -32,11 +32,11 @@ func TestARequestIsRefused(t *testing.T) {
 		"no address": {func(s *story) { s.Status.Identities[0].Addresses[0].CIDR = "node-1" }, ReasonBadAddress,
 			k + `"node-1" is no address`},
 		"a good one and a bad one": {func(s *story) {
-			s.Status.Identities[0].Addresses = append(s.Status.Identities[0].Addresses, v1alpha1.ClientAddress{CIDR: "0.0.0.0/0", LastSeen: metav1.NewTime(noon)})
+			s.Status.Identities[0].Addresses = append(s.Status.Identities[0].Addresses, v1alpha1.ClientAddress{CIDR: "0.0.0.0/0", Source: SourceCSIAddonsNode, LastSeen: metav1.NewTime(noon)})
 		}, ReasonBadAddress, k + "0.0.0.0/0 is wider than one address"},
 		"seen too long ago": {func(s *story) {
 			s.Status.Identities[0].Addresses[0].LastSeen = metav1.NewTime(s.Status.LostSince.Add(-DefaultMaxAge - time.Second))
-		}, ReasonStaleLedger, k + "its address 10.0.0.1/32 was last seen 15m1s before the node was lost (15m0s at most): its source, CSIAddonsNode, had fallen silent, and no other knew one. Fence it by hand, and let its volumes go"},
+		}, ReasonStaleLedger, k + "its address 10.0.0.1/32 was last seen 15m1s before the node was lost (15m0s at most): its source, CSIAddonsNode, had fallen silent. Fence it by hand, and let its volumes go"},
 		"of another boot": {func(s *story) { s.Node.Machine.BootID = "boot-2" }, ReasonStaleLedger,
 			k + "its addresses were recorded before it last booted, and may be others' now"},
 		"a boot that is not known": {func(s *story) { s.Node.Machine.BootID = "" }, ReasonStaleLedger,
@@ -148,6 +148,9 @@ func TestARequestIsRefused(t *testing.T) {
 		"a namesake with another address": {func(s *story) {
 			s.Node.Machine.SystemUUID, s.Node.Machine.BootID = "machine-2", "boot-2"
 		}, "", ""},
+		"the driver fences by itself": {func(s *story) {
+			s.Policy, s.SelfFencing = with(s.Policy, StoragePolicy{Mode: ModeFence, Profile: "rook-ceph"}), map[string]string{"rook-ceph": "csi-1"}
+		}, ReasonDriverFences, k + "the CSI driver fences by itself (pod csi-1 has --enable-fencing), and unfences without a reboot. Set enableFencing: false on the Driver; or, if the driver is to fence, set fencing.profiles[rook-ceph].mode to off"},
 		"guard only": {func(s *story) { s.Policy = with(s.Policy, StoragePolicy{Mode: ModeGuard}) }, ReasonGuardOnly,
 			k + "Fairlead is configured to guard only: fence the node by hand, then: kubectl annotate --overwrite nodefence node-1 'fairlead.io/override-gate=attach: <why>'"},
 	} {

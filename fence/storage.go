@@ -19,9 +19,9 @@ type Storage struct {
 	ClientLabels map[string][]map[string]string
 	// ServerLabels select the pods that serve the storage: their addresses are never fenced.
 	ServerLabels []map[string]string
-	// Switch is the ConfigMap key, in Namespace, by which the storage system's own
-	// users have always switched this off.
-	Switch Switch
+	// FormerSwitch is the ConfigMap key, in Namespace, by which the storage system's own fencing was
+	// once switched off. It changes nothing here, and a leftover one is reported.
+	FormerSwitch Switch
 }
 
 // Switch is a key of a ConfigMap; the value "false" switches off.
@@ -45,7 +45,7 @@ func RookCeph() Storage {
 		ServerLabels: []map[string]string{
 			{"app": "rook-ceph-mon"}, {"app": "rook-ceph-osd"}, {"app": "rook-ceph-mgr"}, {"app": "rook-ceph-mds"},
 		},
-		Switch: Switch{ConfigMap: "rook-ceph-operator-config", Key: "ROOK_WATCH_FOR_NODE_FAILURE"},
+		FormerSwitch: Switch{ConfigMap: "rook-ceph-operator-config", Key: "ROOK_WATCH_FOR_NODE_FAILURE"},
 	}
 }
 

@@ -187,7 +187,7 @@ func TestASuccessorsVolumesThatAreSwitchedOffKeepNoNodeOut(t *testing.T) {
 	s.Policy = allFenced() // it was not long, and nothing is forgotten
 	s.look()
 	s.wantGate(ReasonSuccessorLost)
-	s.Policy = with(s.Policy, StoragePolicy{Mode: ModeFence, SwitchedOff: true})
+	s.Policy = with(s.Policy, StoragePolicy{Mode: ModeOff})
 	s.Node = readyNamed("node-1", "boot-2")
 	for range 3 {
 		s.look()

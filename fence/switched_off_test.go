@@ -10,7 +10,7 @@ import (
 // Weeks later somebody else may have its address, and its volumes be anywhere.
 func TestAMachineThatWentWhileItWasSwitchedOffIsForgotten(t *testing.T) {
 	s := lostStory(t)
-	off := with(s.Policy, StoragePolicy{Mode: ModeFence, SwitchedOff: true})
+	off := with(s.Policy, StoragePolicy{Mode: ModeOff})
 	on := s.Policy
 	s.Policy = off
 	s.look()
@@ -37,7 +37,7 @@ func TestAMachineThatWentWhileItWasSwitchedOffIsForgotten(t *testing.T) {
 // What is fenced for a volume is taken back by what is on record of it.
 func TestWhatWasFencedIsRememberedWhileItIsSwitchedOff(t *testing.T) {
 	s := fenced(t)
-	s.Policy = with(s.Policy, StoragePolicy{Mode: ModeFence, SwitchedOff: true})
+	s.Policy = with(s.Policy, StoragePolicy{Mode: ModeOff})
 	s.Node, s.Holding = Node{Name: "node-1"}, nil
 	s.look()
 	if len(s.Status.Volumes) != 1 || len(s.Status.Fences) != 1 || s.step.Forget {
@@ -75,7 +75,7 @@ func TestTheRecordOfAMachineThatIsForgottenIsTheOnesThatHasItsName(t *testing.T)
 		t.Run(name, func(t *testing.T) {
 			s := refusedAndReplaced(t)
 			on := s.Policy
-			s.Policy = with(s.Policy, StoragePolicy{Mode: ModeFence, SwitchedOff: true})
+			s.Policy = with(s.Policy, StoragePolicy{Mode: ModeOff})
 			s.Node.Ready = name == "switched on again"
 			s.look()
 			s.Policy = on
@@ -124,7 +124,7 @@ func TestWhatASuccessorHadThatWentWhileItWasSwitchedOffIsForgotten(t *testing.T)
 		t.Run(name, func(t *testing.T) {
 			s := replacedStory(t)
 			on := s.Policy
-			s.Policy = with(s.Policy, StoragePolicy{Mode: ModeFence, SwitchedOff: true})
+			s.Policy = with(s.Policy, StoragePolicy{Mode: ModeOff})
 			gone(s)
 			s.look() // its attachment is left, which names it
 			s.Holding = nil
@@ -142,7 +142,7 @@ func TestWhatASuccessorHadThatWentWhileItWasSwitchedOffIsForgotten(t *testing.T)
 	on := s.Policy
 	s.lose()
 	s.look()
-	s.Policy = with(s.Policy, StoragePolicy{Mode: ModeFence, SwitchedOff: true})
+	s.Policy = with(s.Policy, StoragePolicy{Mode: ModeOff})
 	s.look()
 	s.Policy = on
 	s.look()

@@ -48,7 +48,7 @@ func (n *TaintingNode) lose(d time.Duration) {
 	n.Drivers = []string{cephDriver}
 	n.Status.Identities = []v1alpha1.StorageIdentity{{
 		Driver: cephDriver, ClusterID: "c", Class: "class",
-		Addresses: []v1alpha1.ClientAddress{{CIDR: "10.0.0." + strings.TrimPrefix(n.Node.Name, "node-") + "/32", Source: SourceNode, LastSeen: metav1.NewTime(ago(d + time.Minute))}},
+		Addresses: []v1alpha1.ClientAddress{{CIDR: "10.0.0." + strings.TrimPrefix(n.Node.Name, "node-") + "/32", Source: SourceCSIAddonsNode, LastSeen: metav1.NewTime(ago(d + time.Minute))}},
 	}}
 }
 

@@ -7,7 +7,6 @@ import (
 
 	config "github.com/fairlead-io/fairlead/api/config/v1alpha1"
 	"github.com/fairlead-io/fairlead/cluster"
-	"github.com/fairlead-io/fairlead/fence"
 	"github.com/fairlead-io/fairlead/mutators"
 )
 
@@ -46,39 +45,13 @@ func (f *Fencing) routes(r routes) {
 // Reasons why a gate has nothing to say.
 const (
 	reasonNotProtected = "driver is not protected"
-	reasonSwitchedOff  = "switched off"
 	reasonNotHeld      = mutators.ReasonNotHeld
 )
 
-// policy that is in force for a driver, and why there is none.
-func (f *Fencing) policy(ctx context.Context, driver string) (policy fence.Policy, none string, err error) {
-	for _, p := range f.Profiles {
-		if p.Mode == config.Off || !p.Storage().Serves(driver) {
-			continue
-		}
-		off, err := f.Live.SwitchedOff(ctx, p.Storage())
-		if err != nil {
-			return policy, "", err
-		}
-		if off {
-			return policy, reasonSwitchedOff, nil
-		}
-		return f.Policy(func(string) bool { return false }), "", nil
-	}
-	return policy, reasonNotProtected, nil
-}
-
-// inForce tells whether any storage system is protected now.
-func (f *Fencing) inForce(ctx context.Context) (bool, error) {
-	for _, p := range f.Profiles {
-		if p.Mode == config.Off {
-			continue
-		}
-		if off, err := f.Live.SwitchedOff(ctx, p.Storage()); err != nil || !off {
-			return err == nil, err
-		}
-	}
-	return false, nil
+// protects tells whether volumes of a driver are protected.
+func (f *Fencing) protects(driver string) bool {
+	_, protected := f.Policy().Storages(driver)
+	return protected
 }
 
 func allowed(reason string) Decision { return Decision{Outcome: outcomeAllowed, Reason: reason} }

@@ -54,12 +54,8 @@ func (f *Fencing) attachments() rule[attachment] {
 		name:  entryAttachments,
 		kinds: attachmentKinds,
 		decide: func(ctx context.Context, r *Request[attachment]) (Decision, error) {
-			policy, none, err := f.policy(ctx, r.Object.Spec.Attacher)
-			switch {
-			case err != nil:
-				return cannotJudge(err), nil
-			case none != "":
-				return allowed(none), nil
+			if !f.protects(r.Object.Spec.Attacher) {
+				return allowed(reasonNotProtected), nil
 			}
 			volume, err := f.volumeOf(ctx, r.Object)
 			if err != nil {
@@ -69,10 +65,10 @@ func (f *Fencing) attachments() rule[attachment] {
 				path := field.NewPath("spec", "source", "persistentVolumeName")
 				return forbidden(r.Resource, r.Name, path, "no such volume", fmt.Sprintf("there is no PersistentVolume %q, so nobody can tell who holds it", r.Object.Spec.Source.PersistentVolumeName)), nil
 			}
-			held, err := f.held(ctx, *volume, r.Object.Spec.NodeName, policy)
+			held, err := f.held(ctx, *volume, r.Object.Spec.NodeName)
 			reason := reasonNotHeld
 			if err == nil && held != nil && held.Soon && !r.DryRun {
-				if held, err = f.await(ctx, *volume, r.Object.Spec.NodeName, policy, held); held == nil {
+				if held, err = f.await(ctx, *volume, r.Object.Spec.NodeName, held); held == nil {
 					reason = "fenced meanwhile"
 				}
 			}
@@ -108,7 +104,7 @@ func (f *Fencing) volumeOf(ctx context.Context, a *attachment) (*fence.Volume, e
 }
 
 // held by whom and why; nil if it may be attached.
-func (f *Fencing) held(ctx context.Context, v fence.Volume, node string, policy fence.Policy) (*fence.Held, error) {
+func (f *Fencing) held(ctx context.Context, v fence.Volume, node string) (*fence.Held, error) {
 	if v.ReadOnly() {
 		return nil, nil
 	}
@@ -116,7 +112,7 @@ func (f *Fencing) held(ctx context.Context, v fence.Volume, node string, policy 
 	if err != nil {
 		return nil, err
 	}
-	return fence.Attach(v, node, holders, policy), nil
+	return fence.Attach(v, node, holders, f.Policy()), nil
 }
 
 // How long a request waits for a fence that is on its way, and how often it
@@ -129,7 +125,7 @@ const (
 )
 
 // await waits until a volume is held no more, as long as somebody is about to see to that.
-func (f *Fencing) await(ctx context.Context, v fence.Volume, node string, policy fence.Policy, held *fence.Held) (*fence.Held, error) {
+func (f *Fencing) await(ctx context.Context, v fence.Volume, node string, held *fence.Held) (*fence.Held, error) {
 	select {
 	case f.waits <- struct{}{}:
 		defer func() { <-f.waits }()
@@ -155,11 +151,11 @@ func (f *Fencing) await(ctx context.Context, v fence.Volume, node string, policy
 		if err != nil {
 			continue // what was last read still holds
 		}
-		if now := fence.Attach(v, node, []fence.Holder{holder}, policy); now != nil && now.Soon {
+		if now := fence.Attach(v, node, []fence.Holder{holder}, f.Policy()); now != nil && now.Soon {
 			held = now
 			continue
 		}
-		now, err := f.held(ctx, v, node, policy)
+		now, err := f.held(ctx, v, node)
 		if err != nil || now == nil || !now.Soon {
 			return now, err
 		}

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	config "github.com/fairlead-io/fairlead/api/config/v1alpha1"
 	"github.com/fairlead-io/fairlead/fence"
 )
 
@@ -43,8 +44,8 @@ func (f *Fencing) nodes() rule[node] {
 			if is == was {
 				return allowed("taint is as it was"), nil
 			}
-			if inForce, err := f.inForce(ctx); err != nil || !inForce {
-				return allowed(reasonSwitchedOff), err
+			if !slices.ContainsFunc(f.Profiles, func(p config.FencingProfile) bool { return p.Mode != config.Off }) {
+				return allowed(reasonNotProtected), nil
 			}
 			now, err := f.Live.Holder(ctx, r.Object.Metadata.Name)
 			if err != nil {

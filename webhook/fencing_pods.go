@@ -49,17 +49,13 @@ func (f *Fencing) heldClaim(ctx context.Context, namespace, claim string) (held 
 	if volume.Driver == "" {
 		return nil, false, nil
 	}
-	policy, none, err := f.policy(ctx, volume.Driver)
-	if err != nil || none == reasonNotProtected {
-		return nil, false, err
+	if !f.protects(volume.Driver) {
+		return nil, false, nil
 	}
 	if attached, err := f.Live.Attached(ctx, volume.Driver); err != nil || attached {
 		return nil, false, err
 	}
-	if none != "" { // the switch may be on again when the node is lost
-		return nil, true, nil
-	}
-	h, err := f.held(ctx, *volume, "", policy)
+	h, err := f.held(ctx, *volume, "")
 	if err != nil || h == nil {
 		return nil, true, err
 	}

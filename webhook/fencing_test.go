@@ -126,9 +126,7 @@ func TestAttachments(t *testing.T) {
 		"fenced":                                  {objects: []client.Object{clusterNode("node-1", false, "pv-a"), fencing("node-1", true, "pv-a"), attachedOn("pv-a", "node-1")}},
 		"the gate is overridden":                  {objects: []client.Object{clusterNode("node-1", false, "pv-a"), overridden}},
 		"the lost node itself has it":             {objects: []client.Object{clusterNode("node-2", false, "pv-a"), nodeFence("node-2", v1alpha1.NodeLost, "pv-a")}},
-		"switched off":                            {objects: []client.Object{clusterNode("node-1", false, "pv-a"), operatorConfig("False")}},
-		"switched on":                             {objects: []client.Object{clusterNode("node-1", false, "pv-a"), operatorConfig("true")}, held: "node-1"},
-		"a switch without the key":                {objects: []client.Object{clusterNode("node-1", false, "pv-a"), operatorConfig("")}, held: "node-1"},
+		"Rook's leftover switch changes nothing":  {objects: []client.Object{clusterNode("node-1", false, "pv-a"), operatorConfig("false")}, held: "node-1"},
 		"read only, so there is nobody to hold":   {objects: []client.Object{clusterNode("node-1", false, "pv-r"), attachedOn("pv-r", "node-1")}},
 		"shared, and only not Ready":              {objects: []client.Object{clusterNode("node-1", false, "pv-s"), attachedOn("pv-s", "node-1")}},
 	} {
@@ -202,7 +200,7 @@ func TestAnAttachmentIsNotJudgedByGuess(t *testing.T) {
 		},
 	})
 	h := newRig(t, live)
-	for _, broken = range []string{"*v1.ConfigMap", "*v1.PersistentVolume", "*v1.Node", "*v1alpha1.NodeFence", "*v1alpha1.NodeFenceList", "*v1.VolumeAttachmentList", "*v1.NodeList"} {
+	for _, broken = range []string{"*v1.PersistentVolume", "*v1.Node", "*v1alpha1.NodeFence", "*v1alpha1.NodeFenceList", "*v1.VolumeAttachmentList", "*v1.NodeList"} {
 		response := h.ask(t, attachmentsPath, attachmentReview("pv-a", "node-2"))
 		if response.Allowed || response.Result.Code != 503 || !strings.Contains(response.Result.Message, errDown.Error()) {
 			t.Errorf("%s: got %+v", broken, response.Result)
@@ -376,7 +374,7 @@ func TestTheTaintOfANode(t *testing.T) {
 		"comes to a Ready node":             {is: x, objects: []client.Object{clusterNode("node-1", true)}, refused: "node node-1 is Ready"},
 		"comes, in an override":             {is: x, objects: []client.Object{clusterNode("node-1", true), overridden}},
 		"comes to a lost node":              {is: x + "," + other, was: other, objects: []client.Object{clusterNode("node-1", false)}},
-		"comes, switched off":               {is: x, objects: []client.Object{clusterNode("node-1", true), operatorConfig("FALSE")}},
+		"comes, beside a leftover switch":   {is: x, objects: []client.Object{clusterNode("node-1", true), operatorConfig("FALSE")}, refused: "node node-1 is Ready"},
 		"another value":                     {is: y, was: x, objects: []client.Object{clusterNode("node-1", true)}},
 		"once more, with another effect":    {is: x + "," + y, was: x, objects: []client.Object{clusterNode("node-1", true)}},
 		"another taint":                     {is: other, objects: []client.Object{clusterNode("node-1", true)}},

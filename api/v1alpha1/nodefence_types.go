@@ -16,6 +16,7 @@ import (
 // +kubebuilder:resource:scope=Cluster,shortName=nf,categories=fairlead
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
 // +kubebuilder:printcolumn:name="Addresses",type=string,JSONPath=`.status.addresses`
+// +kubebuilder:printcolumn:name="Source",type=string,JSONPath=`.status.addressSources`
 // +kubebuilder:printcolumn:name="Volumes",type=integer,JSONPath=`.status.volumeCount`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
@@ -87,6 +88,10 @@ type NodeFenceStatus struct {
 	//
 	// +optional
 	Addresses string `json:"addresses,omitempty"`
+	// AddressSources are where these addresses come from, for people to read.
+	//
+	// +optional
+	AddressSources string `json:"addressSources,omitempty"`
 	// Identities that the node's storage clients have: the ledger.
 	//
 	// +optional
@@ -180,15 +185,12 @@ type SecretReference struct {
 type ClientAddress struct {
 	// CIDR is the address, /32 or /128.
 	CIDR string `json:"cidr"`
-	// Source that it was read from.
-	//
-	// +kubebuilder:validation:Enum=CSIAddonsNode;Multus;Node
+	// Source that it was read from: CSIAddonsNode, Multus or Node. Records of older versions may name others.
 	Source string `json:"source"`
 	// LastSeen is when the source last said so, to some minutes.
 	LastSeen metav1.Time `json:"lastSeen"`
-	// Earlier: the source says another now. In this boot the node may still have volumes
-	// mounted by this one, so it is kept, and fenced too, while the node holds any. What a
-	// surer source had said is kept until that says so again, or the node boots.
+	// Earlier: the source reports another address now. In this boot the node may still have volumes
+	// mounted by the earlier one, so it is kept, and fenced too, while the node holds any.
 	//
 	// +optional
 	Earlier bool `json:"earlier,omitempty"`

@@ -96,7 +96,7 @@ func (o *controllerOptions) run(ctx context.Context, log *slog.Logger) error {
 		ca.Caches(&caches)
 	}
 	mgr, err := ctrl.NewManager(restConfig, manager.Options{
-		Scheme: scheme, Cache: caches,
+		Scheme: scheme, Cache: caches, NewCache: cluster.NewCache,
 		Metrics:                 metricsserver.Options{BindAddress: o.metricsListen},
 		HealthProbeBindAddress:  o.healthListen,
 		PprofBindAddress:        o.pprofListen,
@@ -217,9 +217,10 @@ func setupFencing(ctx context.Context, mgr manager.Manager, c config.Fencing, lo
 	recorder := mgr.GetEventRecorder("fairlead")
 	for _, controller := range []interface{ SetupWithManager(ctrl.Manager) error }{
 		&fencing.Reconciler{Client: objects, Cached: cached, Live: live, API: api, Ask: ask, Events: recorder, Clock: clock.RealClock{}, Log: log},
+		&fencing.Leftovers{Profiles: c.Profiles, API: api, Events: recorder, Log: log},
 		&fencing.Gates{Client: objects, Facts: live, Holders: cluster.NewHolderReader(api, objects), API: api, Events: recorder, Log: log},
 		&tainting.Reconciler{
-			Tainting: c.Tainting.Rules(), Policy: live.Policy, Facts: live.FenceFacts(clock.RealClock{}, ask),
+			Tainting: c.Tainting.Rules(), Policy: live.Policy(), Facts: live.FenceFacts(clock.RealClock{}, ask),
 			Client: objects, Live: api, Events: recorder, Clock: clock.RealClock{}, Log: log,
 		},
 	} {

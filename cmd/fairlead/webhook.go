@@ -220,7 +220,7 @@ func protected(c *config.Configuration) func(driver string) bool {
 	if !c.Fencing.On() {
 		return nil
 	}
-	policy := c.Fencing.Policy(func(string) bool { return false })
+	policy := c.Fencing.Policy()
 	return func(driver string) bool {
 		_, yes := policy.Storages(driver)
 		return yes

@@ -72,10 +72,7 @@ func (g *Gates) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resul
 // held tells for whom the pod waits; nil is nobody. A claim without a volume is
 // held by nobody.
 func (g *Gates) held(ctx context.Context, pod *corev1.Pod) (*fence.Held, error) {
-	policy, err := g.Facts.Policy(ctx)
-	if err != nil {
-		return nil, err
-	}
+	policy := g.Facts.Policy()
 	var pods *corev1.PodList // of the namespace, once one of the volumes is protected
 	for _, claim := range cluster.Claims(pod) {
 		v, err := g.Holders.BoundVolume(ctx, pod.Namespace, claim)

@@ -19,15 +19,13 @@ import (
 	"github.com/fairlead-io/fairlead/fence"
 )
 
-// SetupWithManager registers the controller. What lets a pod go is news of a node,
-// or of the switch.
+// SetupWithManager registers the controller. Changes of a node or its record may release a pod.
 func (g *Gates) SetupWithManager(mgr ctrl.Manager) error {
 	all := handler.EnqueueRequestsFromMapFunc(g.all)
 	err := ctrl.NewControllerManagedBy(mgr).Named("fencing-gates").
 		For(&corev1.Pod{}, builder.WithPredicates(gated())).
 		Watches(&v1alpha1.NodeFence{}, all).
 		Watches(&corev1.Node{}, all, builder.WithPredicates(predicates.NodeChanged(cluster.FenceNodeChanged))).
-		Watches(&corev1.ConfigMap{}, all).
 		Complete(g)
 	if err != nil {
 		return fmt.Errorf("setting up the controller of scheduling gates: %w", err)

@@ -14,14 +14,16 @@ import (
 // metrics of all nodes.
 type metrics struct {
 	nodes, unfenced    *prometheus.Desc
+	notFenceable       *prometheus.Desc
 	refusals           *prometheus.CounterVec
 	fencing, unfencing prometheus.Histogram
 
 	mu sync.Mutex
-	// phases of nodes, which of them hold volumes unfenced, and since when each was seen
-	// with the taint, or is let in: what a fence was last asked for is later.
+	// phases of nodes, which of them hold volumes unfenced, which could not be fenced, and since
+	// when each was seen with the taint, or is let in: what a fence was last asked for is later.
 	phases  map[string]v1alpha1.NodeFencePhase
 	holding map[string]bool
+	exposed map[string]bool
 	tainted map[string]time.Time
 	let     map[string]time.Time
 }
@@ -29,8 +31,9 @@ type metrics struct {
 func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	buckets := []float64{.1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800}
 	m := &metrics{
-		nodes:    prometheus.NewDesc("fairlead_node_fences", "Nodes by the phase of their fence.", []string{"phase"}, nil),
-		unfenced: prometheus.NewDesc("fairlead_unfenced_nodes", "Nodes that are lost and not fenced, and whose volumes are held.", nil, nil),
+		nodes:        prometheus.NewDesc("fairlead_node_fences", "Nodes by the phase of their fence.", []string{"phase"}, nil),
+		unfenced:     prometheus.NewDesc("fairlead_unfenced_nodes", "Nodes that are lost and not fenced, and whose volumes are held.", nil, nil),
+		notFenceable: prometheus.NewDesc("fairlead_not_fenceable_nodes", "Healthy nodes that could not be fenced if they were lost.", nil, nil),
 		refusals: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "fairlead_fence_refusals_total", Help: "How often it came to be that something should be looked at, by reason: a node is not fenced, or not let in.",
 		}, []string{"reason"}),
@@ -40,7 +43,7 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 		unfencing: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "fairlead_unfence_duration_seconds", Help: "From when a node was to be let in until it was.", Buckets: buckets,
 		}),
-		phases: map[string]v1alpha1.NodeFencePhase{}, holding: map[string]bool{}, tainted: map[string]time.Time{}, let: map[string]time.Time{},
+		phases: map[string]v1alpha1.NodeFencePhase{}, holding: map[string]bool{}, exposed: map[string]bool{}, tainted: map[string]time.Time{}, let: map[string]time.Time{},
 	}
 	for _, c := range []prometheus.Collector{m.refusals, m.fencing, m.unfencing, m} {
 		if err := registry.Register(c); err != nil {
@@ -58,7 +61,7 @@ var refusals = []string{
 	fence.ReasonNotReady, fence.ReasonTaintedButReady, fence.ReasonGuardOnly, fence.ReasonFencing, fence.ReasonNotRebooted, fence.ReasonOldAttachments,
 	fence.ReasonSharedAddress, fence.ReasonUnfencing, fence.ReasonOverridden, fence.ReasonNoIdentity, fence.ReasonStaleLedger, fence.ReasonBadAddress,
 	fence.ReasonAddressInUse, fence.ReasonOutsideRange, fence.ReasonContradicted, fence.ReasonNoCredentials, fence.ReasonLeftoverUnfenced,
-	fence.ReasonDriverFailed, fence.ReasonNoCSIAddons, fence.ReasonWriteFailed, fence.ReasonSuccessorLost, fence.ReasonUnanswered,
+	fence.ReasonNotFenceable, fence.ReasonDriverFences, fence.ReasonDriverFailed, fence.ReasonNoCSIAddons, fence.ReasonWriteFailed, fence.ReasonSuccessorLost, fence.ReasonUnanswered,
 }
 
 // notHeld are the reasons of nodes that are lost and whose volumes are free or fenced, or that are not lost.
@@ -68,6 +71,7 @@ var notHeld = []string{fence.ReasonNothingHeld, fence.ReasonOverridden, fence.Re
 func (m *metrics) is(node string, s v1alpha1.NodeFenceStatus) {
 	m.phases[node] = s.Phase
 	m.holding[node] = (s.Phase == v1alpha1.NodeLost || s.Phase == v1alpha1.NodeFencing) && !slices.Contains(notHeld, s.Reason)
+	m.exposed[node] = s.Phase == v1alpha1.NodeHealthy && s.Reason == fence.ReasonNotFenceable
 }
 
 // seen remembers in which phase a node is, and since when it has the taint.
@@ -115,6 +119,7 @@ func (m *metrics) forgotten(node string) {
 	defer m.mu.Unlock()
 	delete(m.phases, node)
 	delete(m.holding, node)
+	delete(m.exposed, node)
 	delete(m.tainted, node)
 	delete(m.let, node)
 }
@@ -128,24 +133,31 @@ var phases = []v1alpha1.NodeFencePhase{
 func (m *metrics) Describe(descriptions chan<- *prometheus.Desc) {
 	descriptions <- m.nodes
 	descriptions <- m.unfenced
+	descriptions <- m.notFenceable
 }
 
 // Collect implements prometheus.Collector. Phases that no node is in are there too,
 // so that an alert has something to compare with.
 func (m *metrics) Collect(values chan<- prometheus.Metric) {
-	sums, unfenced := map[v1alpha1.NodeFencePhase]int{}, 0
+	sums := map[v1alpha1.NodeFencePhase]int{}
 	m.mu.Lock()
 	for _, phase := range m.phases {
 		sums[phase]++
 	}
-	for _, holds := range m.holding {
-		if holds {
-			unfenced++
-		}
-	}
+	unfenced, notFenceable := count(m.holding), count(m.exposed)
 	m.mu.Unlock()
 	for _, phase := range phases {
 		values <- prometheus.MustNewConstMetric(m.nodes, prometheus.GaugeValue, float64(sums[phase]), string(phase))
 	}
-	values <- prometheus.MustNewConstMetric(m.unfenced, prometheus.GaugeValue, float64(unfenced))
+	values <- prometheus.MustNewConstMetric(m.unfenced, prometheus.GaugeValue, unfenced)
+	values <- prometheus.MustNewConstMetric(m.notFenceable, prometheus.GaugeValue, notFenceable)
+}
+
+func count(nodes map[string]bool) (n float64) {
+	for _, is := range nodes {
+		if is {
+			n++
+		}
+	}
+	return n
 }

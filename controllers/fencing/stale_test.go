@@ -7,10 +7,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/cluster"
+	"github.com/fairlead-io/fairlead/cluster/csiaddons"
 	"github.com/fairlead-io/fairlead/fence"
 )
 
@@ -166,5 +168,23 @@ func TestAnAddressOfTwoLostNodesIsLetInWithTheLast(t *testing.T) {
 	w.expect("node-1", v1alpha1.NodeReturned, fence.ReasonSharedAddress)
 	if got := w.cidrs(); !slices.Equal(got, []string{"Fenced 192.168.1.1/32", "Fenced 192.168.1.1/32,192.168.1.2/32"}) {
 		t.Fatalf("got %v", got)
+	}
+}
+
+// Somebody asks for a fence again while Fairlead deletes its object: it is decided anew.
+func TestNetworkFenceIsDeletedOnlyAsItWasRead(t *testing.T) {
+	w := newWorld(t)
+	n := &csiaddons.NetworkFence{ObjectMeta: metav1.ObjectMeta{Name: "f"}, Spec: csiaddons.NetworkFenceSpec{FenceState: csiaddons.Unfenced}}
+	w.must(w.Create(t.Context(), n))
+	read := cluster.FenceObject(n)
+	n.Spec.FenceState = csiaddons.Fenced
+	w.must(w.Update(t.Context(), n))
+	d := decision{FenceView: &cluster.FenceView{}}
+	if err := w.r.remove(t.Context(), d, read); !faster(err) || len(w.fences()) != 1 {
+		t.Fatalf("deleted as it is not: %v", err)
+	}
+	w.must(w.r.remove(t.Context(), d, cluster.FenceObject(n)))
+	if len(w.fences()) != 0 {
+		t.Fatal("not deleted as it is")
 	}
 }

@@ -5,9 +5,9 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	config "github.com/fairlead-io/fairlead/api/config/v1alpha1"
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/cluster/csiaddons"
 	"github.com/fairlead-io/fairlead/fence"
@@ -57,12 +57,13 @@ func TestANodeThatIsReadyAgainIsNotFencedByWhatWasRecorded(t *testing.T) {
 	}
 }
 
-func TestRooksSwitchTakesBackWhatWasAskedFor(t *testing.T) {
+func TestModeOffTakesBackWhatWasAskedFor(t *testing.T) {
 	w := newWorld(t)
 	w.gone("node-1")
 	w.look("node-1")
 	w.expect("node-1", v1alpha1.NodeFencing, fence.ReasonFencing)
-	w.must(w.Client.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "rook-ceph", Name: "rook-ceph-operator-config"}, Data: map[string]string{"ROOK_WATCH_FOR_NODE_FAILURE": "false"}}))
+	w.config = fencingOf(config.Off)
+	w.restart()
 	w.look("node-1")
 	w.expect("node-1", v1alpha1.NodeFencing, fence.ReasonSwitchedOff)
 	w.nothingShutsOut()

@@ -69,7 +69,7 @@ func (i indexes) IndexField(_ context.Context, o client.Object, field string, ex
 
 func fencingOf(mode config.Switch) config.Fencing {
 	return config.Fencing{
-		Profiles: []config.FencingProfile{{Name: "rook-ceph", Namespace: "rook-ceph", Mode: mode}},
+		Profiles: []config.FencingProfile{{Name: "rook-ceph", Namespace: "rook-ceph", Mode: mode, Addresses: config.AddressesNode}},
 		MaxAge:   metav1.Duration{Duration: fence.DefaultMaxAge}, Returning: config.Returning{ReadyFor: metav1.Duration{Duration: fence.DefaultReadyFor}},
 	}
 }
@@ -297,7 +297,7 @@ func node(name, address string) *corev1.Node {
 
 func clientPod(name, node string) *corev1.Pod {
 	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "rook-ceph", Name: name, Labels: map[string]string{"app": "csi-rbdplugin"}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "rook-ceph", Name: name, Labels: map[string]string{"app": "csi-rbdplugin"}, OwnerReferences: ownedByPlugin()},
 		Spec:       corev1.PodSpec{NodeName: node, HostNetwork: true},
 	}
 }

@@ -46,13 +46,7 @@ func (r *Reconciler) gather(ctx context.Context, reader client.Reader) (*view, e
 		v.nodes[node.Name] = node
 		v.facts.Nodes = append(v.facts.Nodes, n)
 	}
-	if slices.ContainsFunc(v.facts.Nodes, func(n fence.TaintingNode) bool { return !n.Node.Ready }) {
-		var err error
-		if v.facts.Policy, err = r.Policy(ctx); err != nil {
-			return nil, fmt.Errorf("reading how nodes are fenced: %w", err)
-		}
-	}
-	v.facts.Now = r.Clock.Now()
+	v.facts.Policy, v.facts.Now = r.Policy, r.Clock.Now()
 	return v, nil
 }
 

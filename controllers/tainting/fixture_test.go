@@ -89,11 +89,9 @@ func newFixture(t *testing.T) *fixture {
 	})
 	f.r = &Reconciler{
 		Tainting: fence.Tainting{Mode: fence.TaintingOn, StormNodes: 9, MaxShare: 100},
-		Policy: func(context.Context) (fence.Policy, error) {
-			return fence.Policy{MaxAge: fence.DefaultMaxAge, Storages: func(driver string) (fence.StoragePolicy, bool) {
-				return fence.StoragePolicy{Mode: fence.ModeFence}, driver == cephDriver
-			}}, nil
-		},
+		Policy: fence.Policy{MaxAge: fence.DefaultMaxAge, Storages: func(driver string) (fence.StoragePolicy, bool) {
+			return fence.StoragePolicy{Mode: fence.ModeFence}, driver == cephDriver
+		}},
 		Client: through{api, f}, Live: live, Events: recorder{f}, Clock: f.clock, Log: slog.New(slog.DiscardHandler),
 	}
 	f.must(f.r.prepare(f.registry))
@@ -280,7 +278,7 @@ func (f *fixture) lose(name string, ago time.Duration) {
 		s.Phase, s.LostSince, s.Incident = v1alpha1.NodeLost, &at, "incident-of-"+name+at.Format("1504")
 		s.Volumes = []v1alpha1.HeldVolume{{PersistentVolume: "pv-" + name, Driver: cephDriver, ClusterID: "c"}}
 		s.Identities = []v1alpha1.StorageIdentity{{Driver: cephDriver, ClusterID: "c", Class: "class", Addresses: []v1alpha1.ClientAddress{
-			{CIDR: "10.0.0." + strings.TrimPrefix(name, "node-") + "/32", Source: fence.SourceNode, LastSeen: metav1.NewTime(at.Add(-time.Minute))},
+			{CIDR: "10.0.0." + strings.TrimPrefix(name, "node-") + "/32", Source: fence.SourceCSIAddonsNode, LastSeen: metav1.NewTime(at.Add(-time.Minute))},
 		}}}
 	})
 	f.sync()

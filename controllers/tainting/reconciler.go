@@ -22,9 +22,8 @@ import (
 // node is tainted depends on all of them.
 type Reconciler struct {
 	Tainting fence.Tainting
-	// Policy of fencing, as it is now: the storage systems' own switches are in it
-	// (cluster.FenceReader.Policy).
-	Policy func(context.Context) (fence.Policy, error)
+	// Policy of fencing, as configured.
+	Policy fence.Policy
 	// Facts gathers all that fencing a node goes by, such as the servers' addresses and
 	// other NetworkFences, from the API server (cluster.FenceReader). Without it, what is
 	// gone by is the node's record, and the other nodes'.

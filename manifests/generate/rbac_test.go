@@ -11,8 +11,6 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/yaml"
-
-	"github.com/fairlead-io/fairlead/fence"
 )
 
 // Whoever may not read what volumes ask for would leave every volume's Service
@@ -80,8 +78,7 @@ func TestComponentsMayBeRead(t *testing.T) {
 
 // A gate that may not read what it judges by refuses every attachment of its drivers.
 func TestGatesMayReadWhatTheyJudgeBy(t *testing.T) {
-	const file = "../components/fencing/webhook-rbac.yaml"
-	role := clusterRole(t, file)
+	role := clusterRole(t, "../components/fencing/webhook-rbac.yaml")
 	watch, get := []string{"get", "list", "watch"}, []string{"get"}
 	for resource, verbs := range map[string][]string{
 		"fairlead.io/nodefences": watch, "/nodes": watch, "storage.k8s.io/volumeattachments": watch,
@@ -92,27 +89,15 @@ func TestGatesMayReadWhatTheyJudgeBy(t *testing.T) {
 			t.Errorf("the webhook may %v %s, want %v", got, resource, verbs)
 		}
 	}
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	found := false
-	for document := range bytes.SplitSeq(data, []byte("---\n")) {
-		var role rbacv1.Role
-		if err := yaml.Unmarshal(document, &role); err != nil {
-			t.Fatal(err)
+}
+
+// Tenants may create CSIAddonsNodes in their namespaces.
+func TestFencingReadsCSIAddonsNodesOfTheStorageNamespaceOnly(t *testing.T) {
+	role := clusterRole(t, "../components/fencing/controller-rbac.yaml")
+	for _, resource := range []string{"csiaddons.openshift.io/csiaddonsnodes", "/configmaps"} {
+		if got := granted(role.Rules, resource); got != nil {
+			t.Errorf("the controller may %v %s in all namespaces", got, resource)
 		}
-		if role.Kind != "Role" {
-			continue
-		}
-		found = true
-		s := fence.RookCeph()
-		if len(role.Rules) != 1 || role.Namespace != s.Namespace || !slices.Equal(role.Rules[0].ResourceNames, []string{s.Switch.ConfigMap}) || !slices.Equal(role.Rules[0].Verbs, get) {
-			t.Errorf("the webhook may in %s: %+v", role.Namespace, role.Rules)
-		}
-	}
-	if !found {
-		t.Error("the switch of the storage system may not be read")
 	}
 }
 

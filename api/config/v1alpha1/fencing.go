@@ -38,8 +38,12 @@ type FencingProfile struct {
 	Namespace string `json:"namespace,omitempty"`
 	// Mode: fence, guard (hold the volumes, fence nobody) or off. Default fence.
 	Mode Switch `json:"mode,omitempty"`
-	// Network that client pods are on, if not the host's: <namespace>/<name> of a
-	// NetworkAttachmentDefinition, as Multus reports it.
+	// Addresses is where the addresses that clients are fenced by come from, and nothing else is
+	// believed: csi-addons (what CSIAddonsNodes report for a NetworkFenceClass) or node (the Node's
+	// internal addresses). Network names another source. Default csi-addons.
+	Addresses Addresses `json:"addresses,omitempty"`
+	// Network that client pods are on: <namespace>/<name> of a NetworkAttachmentDefinition. Their
+	// addresses on it, as Multus reports them, are then the addresses that clients are fenced by.
 	Network string `json:"network,omitempty"`
 	// ClientRanges that this cluster's clients have their storage addresses in.
 	// Give them where several clusters use one storage system: nothing outside is
@@ -59,6 +63,15 @@ type FencingCluster struct {
 	// ClientRanges take the place of the profile's for this storage cluster.
 	ClientRanges []string `json:"clientRanges"`
 }
+
+// Addresses is a source of addresses.
+type Addresses string
+
+// Sources of addresses that are named here.
+const (
+	AddressesCSIAddons Addresses = "csi-addons"
+	AddressesNode      Addresses = "node"
+)
 
 // Returning of a node that was fenced.
 type Returning struct {
@@ -156,6 +169,17 @@ func (p FencingProfile) Storage() fence.Storage {
 	return s
 }
 
+// Source of the addresses that clients are fenced by.
+func (p FencingProfile) Source() string {
+	switch {
+	case p.Network != "":
+		return fence.SourceMultus
+	case p.Addresses == AddressesNode:
+		return fence.SourceNode
+	}
+	return fence.SourceCSIAddonsNode
+}
+
 // Ranges that ClientRanges name.
 func (p FencingProfile) Ranges() []netip.Prefix { return parseRanges(p.ClientRanges) }
 
@@ -181,15 +205,14 @@ func parseRanges(texts []string) []netip.Prefix {
 	return ranges
 }
 
-// Policy of all profiles. off tells which profiles are switched off by the
-// storage system's own switch.
-func (f Fencing) Policy(off func(profile string) bool) fence.Policy {
+// Policy of all profiles.
+func (f Fencing) Policy() fence.Policy {
 	return fence.Policy{
 		MaxAge: f.MaxAge.Duration, ReadyFor: f.Returning.ReadyFor.Duration, Automatic: f.Returning.Automatic,
 		Storages: func(driver string) (fence.StoragePolicy, bool) {
 			for _, p := range f.Profiles {
 				if p.Mode != Off && p.Storage().Serves(driver) {
-					return fence.StoragePolicy{Mode: fence.Mode(p.Mode), SwitchedOff: off(p.Name), ClientRanges: p.Ranges(), ClusterRanges: p.ClusterRanges()}, true
+					return fence.StoragePolicy{Mode: fence.Mode(p.Mode), Profile: p.Name, Source: p.Source(), ClientRanges: p.Ranges(), ClusterRanges: p.ClusterRanges()}, true
 				}
 			}
 			return fence.StoragePolicy{}, false
@@ -250,6 +273,7 @@ func (p FencingProfile) validate(path *field.Path) field.ErrorList {
 	}
 	problems = append(problems, oneOf(path.Child("mode"), p.Mode, Fence, Guard, Off)...)
 	problems = append(problems, p.refuseRemoved(path)...)
+	problems = append(problems, p.validateSource(path)...)
 	if p.Network != "" {
 		if _, err := storage.ParseNetwork(p.Network); err != nil {
 			problems = append(problems, field.Invalid(path.Child("network"), p.Network, err.Error()))
@@ -270,6 +294,19 @@ func (p FencingProfile) validate(path *field.Path) field.ErrorList {
 			problems = append(problems, field.Required(at.Child("clientRanges"), "the ranges that this cluster's clients have their addresses in there"))
 		}
 		problems = append(problems, validRanges(at.Child("clientRanges"), c.ClientRanges)...)
+	}
+	return problems
+}
+
+// validateSource refuses several sources: which of them is right, Fairlead can't know.
+func (p FencingProfile) validateSource(path *field.Path) field.ErrorList {
+	var problems field.ErrorList
+	at := path.Child("addresses")
+	if p.Addresses != "" && p.Addresses != AddressesCSIAddons && p.Addresses != AddressesNode {
+		problems = append(problems, field.Invalid(at, p.Addresses, "must be csi-addons or node; for a Multus network, write network: <namespace>/<name> instead"))
+	}
+	if p.Addresses != "" && p.Network != "" {
+		problems = append(problems, field.Invalid(at, p.Addresses, "the addresses come from network "+p.Network+": remove addresses, or remove network"))
 	}
 	return problems
 }

@@ -1,0 +1,44 @@
+package cluster
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// selfFencing is the argument by which ceph-csi (v3.15.0 and later) blocks a lost node's address
+// itself, in ControllerUnpublishVolume, and unblocks it again without asking for a reboot. Both
+// plugins, the controller's and the nodes', are given it.
+const selfFencing = "enable-fencing"
+
+// fencesItself tells whether a container of the pod has the argument, as Go's package flag reads it.
+func fencesItself(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool {
+		return slices.ContainsFunc(append(slices.Clone(c.Command), c.Args...), func(arg string) bool {
+			name, value, given := strings.Cut(arg, "=")
+			if name != "--"+selfFencing && name != "-"+selfFencing {
+				return false
+			}
+			on, err := strconv.ParseBool(value)
+			return !given || err == nil && on
+		})
+	})
+}
+
+// selfFencingOnly are the containers of a pod by which fencesItself goes.
+func selfFencingOnly(pod *corev1.Pod) []corev1.Container {
+	if !fencesItself(pod) {
+		return nil
+	}
+	return []corev1.Container{{Args: []string{"--" + selfFencing}}}
+}
+
+// firstOf the pods that fence by themselves; "" is none.
+func firstOf(pods []corev1.Pod) string {
+	if i := slices.IndexFunc(pods, func(pod corev1.Pod) bool { return fencesItself(&pod) }); i >= 0 {
+		return pods[i].Name
+	}
+	return ""
+}
