@@ -19,5 +19,7 @@ func Raced() Allowed {
 	return Allowed{
 		// Longhorn and Kubernetes' endpoints controller race for the Endpoints of a Service with a selector, and their owner.
 		regexp.MustCompile(`^Endpoints \S+: metadata\.ownerReferences: `),
+		// Longhorn takes the addresses of a share manager that has stopped away when it looks next, up to 30 s later.
+		regexp.MustCompile(`^Endpoints \S+: subsets: recorded .*, found nothing$`),
 	}
 }
