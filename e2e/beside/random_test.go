@@ -63,15 +63,11 @@ type interleaving struct {
 	values map[string]string
 }
 
-// longestBackOff is Kubernetes' own, where an attachment that is created again was still
-// being deleted: maxDurationBeforeRetry in pkg/util/goroutinemap/exponentialbackoff.
-const longestBackOff = 2*time.Minute + 2*time.Second
-
 // mountable waits until each volume can be mounted wherever it is used.
 func (r *interleaving) mountable() {
 	r.Helper()
 	for u := range r.users {
-		r.must(r.Eventually(r.ctx, u.volume+" to be mountable on "+u.node, longestBackOff+attachTimeout, func() error {
+		r.must(r.Eventually(r.ctx, u.volume+" to be mountable on "+u.node, attachTimeout, func() error {
 			return r.MountableOn(r.ctx, u.volume, u.node)
 		}))
 	}

@@ -56,8 +56,9 @@ func (c *Cluster) DeleteVolume(ctx context.Context, volume string) error {
 	})
 }
 
-// attachTimeout is what Longhorn needs to attach a volume on a busy machine.
-const attachTimeout = 2 * time.Minute
+// attachTimeout is what it takes to attach or detach a volume on a busy machine: Kubernetes alone waits up to
+// two minutes before it tries again what has failed (maxDurationBeforeRetry in pkg/util/goroutinemap/exponentialbackoff).
+const attachTimeout = 4 * time.Minute
 
 // WaitVolume waits until Longhorn has the volume in a state, such as attached.
 func (c *Cluster) WaitVolume(ctx context.Context, name, state string) error {
