@@ -37,7 +37,7 @@ func TestWhoIsToFenceIsAMatterOfNetworkFences(t *testing.T) {
 		if view.Facts.NoCSIAddons != test.nobody || len(view.Facts.Ledger) != 1 {
 			t.Errorf("%s: nobody is there to ask: %t, want %t; the ledger is %+v", name, view.Facts.NoCSIAddons, test.nobody, view.Facts.Ledger)
 		}
-		if err := w.reader(t).addOthers(t.Context(), &view.Facts); err != nil || view.Facts.NoCSIAddons != test.nobody {
+		if err := w.reader(t).addOthers(t.Context(), view); err != nil || view.Facts.NoCSIAddons != test.nobody {
 			t.Errorf("%s, with the others: nobody is there to ask: %t, want %t (%v)", name, view.Facts.NoCSIAddons, test.nobody, err)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 func slimNodeFence(object any) (any, error) {
 	if n, ok := object.(*v1alpha1.NodeFence); ok {
 		slim := &v1alpha1.NodeFence{ObjectMeta: named(n)}
+		slim.Status.NodeName = NodeOfFence(n)
 		for _, v := range n.Status.Volumes {
 			slim.Status.Volumes = append(slim.Status.Volumes, v1alpha1.HeldVolume{PersistentVolume: v.PersistentVolume})
 		}

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -46,6 +47,8 @@ func NewHolderReader(live, candidates client.Reader) *HolderReader {
 const (
 	heldVolume  = "fairlead.io/volume"
 	volumeInUse = "fairlead.io/in-use"
+	// recordedNode is the name of the node that a NodeFence is of.
+	recordedNode = "fairlead.io/node"
 )
 
 // HolderIndex is one index that candidates are found by.
@@ -64,6 +67,7 @@ func HolderIndexes() []HolderIndex {
 			}
 			return names
 		}},
+		{&v1alpha1.NodeFence{}, recordedNode, func(o client.Object) []string { return []string{NodeOfFence(o.(*v1alpha1.NodeFence))} }},
 		{&storagev1.VolumeAttachment{}, heldVolume, func(o client.Object) []string {
 			if name := o.(*storagev1.VolumeAttachment).Spec.Source.PersistentVolumeName; name != nil {
 				return []string{*name}
@@ -146,7 +150,7 @@ const (
 	share = 8
 )
 
-// Holders are the nodes that have or had a volume, each as it is now.
+// Holders are the machines that have or had a volume, each as it is now.
 func (r *HolderReader) Holders(ctx context.Context, v fence.Volume) ([]fence.Holder, error) {
 	names, err := r.holderNames(ctx, v)
 	if err != nil {
@@ -161,34 +165,54 @@ func (r *HolderReader) Holders(ctx context.Context, v fence.Volume) ([]fence.Hol
 			return r.listed(ctx, v, names)
 		}
 	}
-	holders := make([]fence.Holder, len(names))
+	holders := make([][]fence.Holder, len(names))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(atOnce)
-	for i, name := range names {
+	i := 0
+	for name, records := range names {
+		n := i
 		group.Go(func() (err error) {
-			holders[i], err = r.HolderOf(ctx, v, name)
+			holders[n], err = r.holdersOf(ctx, v, name, records)
 			return err
 		})
+		i++
 	}
-	return holders, group.Wait()
+	err = group.Wait()
+	return sortedHolders(slices.Concat(holders...)), err
 }
 
-func (r *HolderReader) holderNames(ctx context.Context, v fence.Volume) ([]string, error) {
-	names := map[string]bool{}
+func sortedHolders(holders []fence.Holder) []fence.Holder {
+	slices.SortStableFunc(holders, func(a, b fence.Holder) int {
+		return cmp.Or(cmp.Compare(a.Node.Name, b.Node.Name), cmp.Compare(a.Record, b.Record))
+	})
+	return holders
+}
+
+// holderNames are the names of nodes that may have or had a volume, and of the records of each that may say so.
+func (r *HolderReader) holderNames(ctx context.Context, v fence.Volume) (map[string]map[string]bool, error) {
+	names := map[string]map[string]bool{}
+	add := func(node string, records ...string) {
+		if names[node] == nil {
+			names[node] = map[string]bool{}
+		}
+		for _, record := range records {
+			names[node][record] = true
+		}
+	}
 	if v.Name != "" {
 		var fences v1alpha1.NodeFenceList
 		if err := r.candidates.List(ctx, &fences, client.MatchingFields{heldVolume: v.Name}, client.UnsafeDisableDeepCopy); err != nil {
 			return nil, fmt.Errorf("who held volume %s: %w", v.Name, err)
 		}
 		for i := range fences.Items {
-			names[fences.Items[i].Name] = true
+			add(NodeOfFence(&fences.Items[i]), fences.Items[i].Name)
 		}
 		var attachments storagev1.VolumeAttachmentList
 		if err := r.candidates.List(ctx, &attachments, client.MatchingFields{heldVolume: v.Name}, client.UnsafeDisableDeepCopy); err != nil {
 			return nil, fmt.Errorf("where volume %s is attached: %w", v.Name, err)
 		}
 		for i := range attachments.Items {
-			names[attachments.Items[i].Spec.NodeName] = true
+			add(attachments.Items[i].Spec.NodeName)
 		}
 	}
 	if v.Handle != "" {
@@ -197,7 +221,7 @@ func (r *HolderReader) holderNames(ctx context.Context, v fence.Volume) ([]strin
 			return nil, fmt.Errorf("who uses volume %s: %w", v.Name, err)
 		}
 		for i := range nodes.Items {
-			names[nodes.Items[i].Name] = true
+			add(nodes.Items[i].Name)
 		}
 	}
 	// What was written a moment ago may not be in the caches; those in an incident are few.
@@ -206,11 +230,12 @@ func (r *HolderReader) holderNames(ctx context.Context, v fence.Volume) ([]strin
 		return nil, err
 	}
 	for i := range lost {
-		if slices.ContainsFunc(lost[i].Status.Volumes, func(h v1alpha1.HeldVolume) bool { return h.PersistentVolume == v.Name }) {
-			names[lost[i].Name] = true
+		node := NodeOfFence(&lost[i])
+		if names[node] != nil || slices.ContainsFunc(lost[i].Status.Volumes, func(h v1alpha1.HeldVolume) bool { return h.PersistentVolume == v.Name }) {
+			add(node, lost[i].Name)
 		}
 	}
-	return slices.Sorted(maps.Keys(names)), nil
+	return names, nil
 }
 
 // unhealthy NodeFences, live.
@@ -230,63 +255,78 @@ func (r *HolderReader) unhealthy(ctx context.Context) ([]v1alpha1.NodeFence, err
 	return list.Items, nil
 }
 
-// Holder reads one node, and what is on record of it.
-func (r *HolderReader) Holder(ctx context.Context, name string) (fence.Holder, error) {
-	return r.holder(ctx, name, "")
+// Present reads the machine that is a node now, and what is on record of it.
+func (r *HolderReader) Present(ctx context.Context, name string) (fence.Node, fence.Record, error) {
+	sakes, _, err := r.namesakes(ctx, name, nil, "")
+	if err != nil {
+		return fence.Node{}, fence.Record{}, err
+	}
+	record, _ := sakes.Present()
+	return sakes.Node, record, nil
 }
 
-// HolderOf reads one node that has or had a volume.
-func (r *HolderReader) HolderOf(ctx context.Context, v fence.Volume, name string) (fence.Holder, error) {
-	return r.holder(ctx, name, fence.UniqueName(v.Driver, v.Handle))
+// HoldersOf reads all machines of one node's name that have or had a volume, which is on record or shown under that.
+func (r *HolderReader) HoldersOf(ctx context.Context, v fence.Volume, name string) ([]fence.Holder, error) {
+	return r.holdersOf(ctx, v, name, nil)
 }
 
-func (r *HolderReader) holder(ctx context.Context, name, volume string) (fence.Holder, error) {
-	node, record := &corev1.Node{}, &v1alpha1.NodeFence{}
-	if there, err := get(ctx, r.live, name, node); err != nil {
-		return fence.Holder{}, err
-	} else if !there {
-		node = nil
+func (r *HolderReader) holdersOf(ctx context.Context, v fence.Volume, name string, records map[string]bool) ([]fence.Holder, error) {
+	sakes, inUse, err := r.namesakes(ctx, name, records, fence.UniqueName(v.Driver, v.Handle))
+	if err != nil {
+		return nil, err
 	}
-	if there, err := get(ctx, r.live, name, record); err != nil {
-		return fence.Holder{}, err
-	} else if !there {
-		record = nil
-	}
-	h := fence.Holder{Node: fence.Node{Name: name}}
-	if node != nil {
-		isNode(&h, node, volume)
-	}
-	if record != nil {
-		isOnRecord(&h, record)
-	}
-	return h, nil
+	return sakes.Holders(v, inUse), nil
 }
 
-// isNode and isOnRecord take what is read of a holder; volume is its unique name.
-func isNode(h *fence.Holder, node *corev1.Node, volume string) {
-	h.Node, h.InUse = FenceNode(node), slices.Contains(node.Status.VolumesInUse, corev1.UniqueVolumeName(volume))
+// namesakes reads a node and its records: the one of the node's name, those that are known to be of it, and those named.
+// Volume is a unique name.
+func (r *HolderReader) namesakes(ctx context.Context, name string, records map[string]bool, volume string) (sakes fence.Namesakes, inUse bool, err error) {
+	sakes.Node = fence.Node{Name: name}
+	var node corev1.Node
+	if there, err := get(ctx, r.live, name, &node); err != nil {
+		return sakes, false, err
+	} else if there {
+		sakes.Node, inUse = FenceNode(&node), usesVolume(&node, volume)
+	}
+	known := map[string]bool{name: true}
+	maps.Copy(known, records)
+	var list v1alpha1.NodeFenceList
+	if err := r.candidates.List(ctx, &list, client.MatchingFields{recordedNode: name}, client.UnsafeDisableDeepCopy); err != nil {
+		return sakes, false, fmt.Errorf("looking for the NodeFences of node %s: %w", name, err)
+	}
+	for i := range list.Items {
+		known[list.Items[i].Name] = true
+	}
+	for _, record := range slices.Sorted(maps.Keys(known)) {
+		var read v1alpha1.NodeFence
+		if there, err := get(ctx, r.live, record, &read); err != nil {
+			return sakes, false, err
+		} else if there && NodeOfFence(&read) == name {
+			sakes.Records = append(sakes.Records, FenceRecord(&read))
+		}
+	}
+	return sakes, inUse, nil
 }
 
-func isOnRecord(h *fence.Holder, record *v1alpha1.NodeFence) {
-	h.Status, h.Override = record.Status, fence.ReadOverride(record.Annotations, record.Status)
+func usesVolume(node *corev1.Node, volume string) bool {
+	return slices.Contains(node.Status.VolumesInUse, corev1.UniqueVolumeName(volume))
 }
 
 // listed reads all nodes and records, and returns those of some names.
-func (r *HolderReader) listed(ctx context.Context, v fence.Volume, names []string) ([]fence.Holder, error) {
+func (r *HolderReader) listed(ctx context.Context, v fence.Volume, names map[string]map[string]bool) ([]fence.Holder, error) {
 	if err := r.heavy.Acquire(ctx, 1); err != nil {
 		return nil, fmt.Errorf("waiting to read who may hold volume %s: %w", v.Name, err)
 	}
 	defer r.heavy.Release(1)
-	holders := make([]fence.Holder, len(names))
-	of := map[string]*fence.Holder{}
-	for i, name := range names {
-		holders[i].Node.Name, of[name] = name, &holders[i]
+	of, inUse := map[string]*fence.Namesakes{}, map[string]bool{}
+	for name := range names {
+		of[name] = &fence.Namesakes{Node: fence.Node{Name: name}}
 	}
 	var nodes corev1.NodeList
 	err := eachPage(ctx, r.live, &nodes, func() error {
 		for i := range nodes.Items {
-			if h := of[nodes.Items[i].Name]; h != nil {
-				isNode(h, &nodes.Items[i], fence.UniqueName(v.Driver, v.Handle))
+			if sakes := of[nodes.Items[i].Name]; sakes != nil {
+				sakes.Node, inUse[nodes.Items[i].Name] = FenceNode(&nodes.Items[i]), usesVolume(&nodes.Items[i], fence.UniqueName(v.Driver, v.Handle))
 			}
 		}
 		return nil
@@ -297,8 +337,8 @@ func (r *HolderReader) listed(ctx context.Context, v fence.Volume, names []strin
 	var records v1alpha1.NodeFenceList
 	err = eachPage(ctx, r.live, &records, func() error {
 		for i := range records.Items {
-			if h := of[records.Items[i].Name]; h != nil {
-				isOnRecord(h, &records.Items[i])
+			if sakes := of[NodeOfFence(&records.Items[i])]; sakes != nil {
+				sakes.Records = append(sakes.Records, FenceRecord(&records.Items[i]))
 			}
 		}
 		return nil
@@ -306,5 +346,9 @@ func (r *HolderReader) listed(ctx context.Context, v fence.Volume, names []strin
 	if err != nil {
 		return nil, fmt.Errorf("reading the NodeFences that may hold volume %s: %w", v.Name, err)
 	}
-	return holders, nil
+	var holders []fence.Holder
+	for name, sakes := range of {
+		holders = append(holders, sakes.Holders(v, inUse[name])...)
+	}
+	return sortedHolders(holders), nil
 }

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -40,54 +41,71 @@ func (r *FenceReader) attachedTo(ctx context.Context, node string) ([]attachedVo
 	return attached, nil
 }
 
-// addHolding joins all that shows volumes on the node, and what is left on it.
-func (r *FenceReader) addHolding(ctx context.Context, v *FenceView) error {
-	f := &v.Facts
+// seen is what is left on a node, whichever machine it is of.
+type seen struct {
+	volumes  []fence.Volume
+	attached []attachedVolume
+	// pods that use protected volumes.
+	pods       []corev1.Pod
+	unattached []string
+}
+
+// seenOn joins all that shows volumes under a node's name.
+func (r *FenceReader) seenOn(ctx context.Context, sakes *fence.Namesakes, node *corev1.Node, attached []attachedVolume) (seen, error) {
+	s := seen{attached: attached}
 	found := map[string]fence.Volume{}
+	var use fence.Use
+	for _, a := range attached {
+		use.Attached = append(use.Attached, a.volume)
+		if err := r.findVolume(ctx, a.volume, found); err != nil {
+			return s, err
+		}
+	}
+	use.InUse, use.AttachedNames = namesInUse(node), namesAttached(node)
+	if err := r.findHandles(ctx, volumesInUse(node), found); err != nil {
+		return s, err
+	}
+	var pods []corev1.Pod
+	var err error
+	if pods, s.unattached, err = r.podsOn(ctx, sakes); err != nil {
+		return s, err
+	}
+	for i := range pods {
+		names, err := r.findClaims(ctx, &pods[i], found)
+		if err != nil {
+			return s, err
+		}
+		if len(names) > 0 {
+			s.pods = append(s.pods, pods[i])
+		}
+		use.Claimed = append(use.Claimed, names...)
+	}
+	s.volumes = slices.SortedFunc(maps.Values(found), func(a, b fence.Volume) int { return strings.Compare(a.Name, b.Name) })
+	sakes.Shown = fence.Holding(use, s.volumes, r.Protects)
+	return s, nil
+}
+
+// left says what is left on the node of a machine. Where another machine has the name, what is there is of that one.
+func (s seen) left(f *fence.Facts) {
+	if f.Replaced {
+		return
+	}
 	asked := firstAsked(f.Status.Fences)
 	older := func(created time.Time) bool { return f.Node.Ready && !asked.IsZero() && !created.After(asked) }
-	var use fence.Use
-	for _, a := range v.attached {
+	for _, a := range s.attached {
 		what := fmt.Sprintf("VolumeAttachment %s of %s", a.name, a.volume)
 		f.Left = append(f.Left, what)
 		if older(a.created) {
 			f.OldAttachments = append(f.OldAttachments, what)
 		}
-		use.Attached = append(use.Attached, a.volume)
-		if err := r.findVolume(ctx, a.volume, found); err != nil {
-			return err
+	}
+	for i := range s.pods {
+		pod := s.pods[i].Namespace + "/" + s.pods[i].Name
+		f.Left = append(f.Left, "pod "+pod)
+		if older(s.pods[i].CreationTimestamp.Time) {
+			f.OldPods = append(f.OldPods, pod)
 		}
 	}
-	if v.Node != nil {
-		use.InUse, use.AttachedNames = namesInUse(v.Node), namesAttached(v.Node)
-		if err := r.findHandles(ctx, volumesInUse(v.Node), found); err != nil {
-			return err
-		}
-	}
-	pods, err := r.podsOn(ctx, v)
-	if err != nil {
-		return err
-	}
-	for i := range pods {
-		names, err := r.findClaims(ctx, &pods[i], found)
-		if err != nil {
-			return err
-		}
-		if len(names) > 0 {
-			pod := pods[i].Namespace + "/" + pods[i].Name
-			f.Left = append(f.Left, "pod "+pod)
-			if older(pods[i].CreationTimestamp.Time) {
-				f.OldPods = append(f.OldPods, pod)
-			}
-		}
-		use.Claimed = append(use.Claimed, names...)
-	}
-	for _, volume := range found {
-		v.volumes = append(v.volumes, volume)
-	}
-	slices.SortFunc(v.volumes, func(a, b fence.Volume) int { return strings.Compare(a.Name, b.Name) })
-	f.Holding = fence.Holding(use, v.volumes, r.Protects)
-	return nil
 }
 
 // firstAsked is when the first of the fences was asked for: an attachment that is
@@ -163,15 +181,15 @@ func (r *FenceReader) findClaims(ctx context.Context, pod *corev1.Pod, found map
 
 // podsOn lists the node's pods where they can tell more than attachments do: of
 // a node in an incident, and where a driver does without attachments.
-func (r *FenceReader) podsOn(ctx context.Context, v *FenceView) ([]corev1.Pod, error) {
-	f := v.Facts
-	if f.Node.Ready && !f.Node.OutOfService && (f.Status.Phase == "" || f.Status.Phase == v1alpha1.NodeHealthy) {
-		var err error
-		if v.Unattached, err = r.withoutAttachment(ctx); err != nil || len(v.Unattached) == 0 {
-			return nil, err
+func (r *FenceReader) podsOn(ctx context.Context, sakes *fence.Namesakes) (pods []corev1.Pod, unattached []string, err error) {
+	record, _ := sakes.Present()
+	if sakes.Node.Ready && !sakes.Node.OutOfService && (record.Status.Phase == "" || record.Status.Phase == v1alpha1.NodeHealthy) {
+		if unattached, err = r.withoutAttachment(ctx); err != nil || len(unattached) == 0 {
+			return nil, nil, err
 		}
 	}
-	return PodsOn(ctx, r.live, f.Node.Name)
+	pods, err = PodsOn(ctx, r.live, sakes.Node.Name)
+	return pods, unattached, err
 }
 
 // withoutAttachment are the protected drivers that do without attachments.

@@ -391,8 +391,7 @@ func TestVolumeThatTheCacheHasNotSeenIsHeld(t *testing.T) {
 	node, attached := fencedNodeObject("node-1", "192.168.1.1"), attachedAt("pvc-a", rbdDriver, "node-1", fenceNoon)
 	r := fenceWorld{objects: []client.Object{node, attached}}.reader(t)
 	r.live = fenceWorld{objects: []client.Object{node, attached, fencedPV("pvc-a", rbdDriver, "one")}}.reader(t).live
-	view, err := r.Facts(t.Context(), "node-1", fenceNoon)
-	if err != nil || !slices.Equal(names(view.Facts.Holding), []string{"pvc-a"}) {
-		t.Fatalf("holds %v (%v)", view.Facts.Holding, err)
+	if view := onlyView(t, r, "node-1", fenceNoon); !slices.Equal(names(view.Facts.Holding), []string{"pvc-a"}) {
+		t.Fatalf("holds %v", view.Facts.Holding)
 	}
 }

@@ -16,32 +16,28 @@ import (
 	"github.com/fairlead-io/fairlead/storage"
 )
 
-// addOthers gathers what a fence could hurt: the other nodes, the storage's
+// addOthers gathers what a fence could hurt: the other machines, the storage's
 // servers, and the fences that there are.
-func (r *FenceReader) addOthers(ctx context.Context, f *fence.Facts) error {
-	others := map[string]*fence.Other{}
-	other := func(name string) *fence.Other {
-		if others[name] == nil {
-			others[name] = &fence.Other{Node: fence.Node{Name: name}}
-		}
-		return others[name]
-	}
-	var nodes corev1.NodeList
-	if err := r.others.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
+func (r *FenceReader) addOthers(ctx context.Context, v *FenceView) error {
+	f := &v.Facts
+	var nodes []fence.Node
+	var objects corev1.NodeList
+	if err := r.others.List(ctx, &objects, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing nodes: %w", err)
 	}
-	for i := range nodes.Items {
-		other(nodes.Items[i].Name).Node = FenceNode(&nodes.Items[i])
+	for i := range objects.Items {
+		nodes = append(nodes, FenceNode(&objects.Items[i]))
 	}
-	var records v1alpha1.NodeFenceList
-	if err := r.others.List(ctx, &records); err != nil {
+	var records []fence.Record
+	var list v1alpha1.NodeFenceList
+	if err := r.others.List(ctx, &list); err != nil {
 		return fmt.Errorf("listing NodeFences: %w", err)
 	}
-	for i := range records.Items {
-		r := &records.Items[i]
-		other(r.Name).Status, other(r.Name).Override = r.Status, fence.ReadOverride(r.Annotations, r.Status)
+	for i := range list.Items {
+		records = append(records, FenceRecord(&list.Items[i]))
 	}
-	f.SelfFencing = map[string]string{}
+	f.Servers, f.SelfFencing = nil, map[string]string{}
+	clients := map[string][]netip.Addr{}
 	for _, p := range r.profiles() {
 		pods, err := r.storagePods(ctx, r.others, p.Namespace)
 		if err != nil {
@@ -52,18 +48,19 @@ func (r *FenceReader) addOthers(ctx context.Context, f *fence.Facts) error {
 			pod := &pods[i]
 			// Every pod of the storage system, not only its clients: none may lose its address.
 			if node := pod.Spec.NodeName; node != "" {
-				other(node).ClientAddresses = append(other(node).ClientAddresses, podAddresses(pod)...)
+				clients[node] = append(clients[node], podAddresses(pod)...)
 			}
 			if slices.ContainsFunc(p.Storage().ServerLabels, func(set map[string]string) bool { return matches(set, pod.Labels) }) {
 				f.Servers = append(f.Servers, fence.Server{Name: "pod " + pod.Namespace + "/" + pod.Name, Node: pod.Spec.NodeName, Addresses: append(podAddresses(pod), hostAddresses(pod)...)})
 			}
 		}
 	}
-	delete(others, f.Node.Name)
-	for _, o := range others {
-		f.Others = append(f.Others, *o)
+	f.Others = f.OthersOf(fence.Machines(nodes, records))
+	for i := range f.Others {
+		if n := f.Others[i].Node; n.Exists {
+			f.Others[i].ClientAddresses = clients[n.Name]
+		}
 	}
-	slices.SortFunc(f.Others, func(a, b fence.Other) int { return strings.Compare(a.Node.Name, b.Node.Name) })
 	var err error
 	f.Fences, f.NoCSIAddons, err = r.networkFences(ctx)
 	return err

@@ -1,9 +1,11 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -29,6 +31,8 @@ type FenceReader struct {
 	volumes client.Reader
 	// live reads the pods of a node, which are not cached.
 	live client.Reader
+	// indexed: objects is a cache with HolderIndexes.
+	indexed bool
 }
 
 // NewFenceReader reads everything from objects, a cache or the API server.
@@ -39,6 +43,13 @@ func NewFenceReader(c config.Fencing, objects, volumes, live client.Reader) *Fen
 
 // Policy of fencing, as configured.
 func (r *FenceReader) Policy() fence.Policy { return r.config.Policy() }
+
+// WithIndexes is the same reader, over a cache with HolderIndexes.
+func (r *FenceReader) WithIndexes() *FenceReader {
+	indexed := *r
+	indexed.indexed = true
+	return &indexed
+}
 
 // WithLiveNode is the same reader, but it asks the API server whether the node is lost.
 func (r *FenceReader) WithLiveNode() *FenceReader {
@@ -55,19 +66,18 @@ func (r *FenceReader) WithOthersOf(cached *FenceReader) *FenceReader {
 	return &cheap
 }
 
-// AddOthers reads other nodes, servers and NetworkFences anew into a view.
+// AddOthers reads other machines, servers and NetworkFences anew into a view.
 func (r *FenceReader) AddOthers(ctx context.Context, v *FenceView) error {
 	if v.alone() {
 		return nil
 	}
-	v.Facts.Others, v.Facts.Servers, v.Facts.Fences = nil, nil, nil
-	return r.addOthers(ctx, &v.Facts)
+	return r.addOthers(ctx, v)
 }
 
-// FenceView is what is seen of one node.
+// FenceView is what is seen of one machine.
 type FenceView struct {
 	Facts fence.Facts
-	// Record and Node are nil where there is none.
+	// Record is nil where there is none, and Node where another machine or none has the name.
 	Record *v1alpha1.NodeFence
 	Node   *corev1.Node
 	// Unattached are the protected drivers without attachments; only read of a healthy node.
@@ -83,84 +93,148 @@ type FenceView struct {
 	named bool
 }
 
-// Facts gathers what is known of one node. Its record is read first: if it is
+// Views gather what is known of a node name: one view for each machine that has or had it, the earliest
+// first, and the one without a record last. Records are read first: if one is
 // still of that version when it is written, all that was read is newer.
-func (r *FenceReader) Facts(ctx context.Context, name string, now time.Time) (*FenceView, error) {
-	v := &FenceView{Facts: fence.Facts{Now: now, Node: fence.Node{Name: name}}}
-	f := &v.Facts
-	var record v1alpha1.NodeFence
-	if found, err := get(ctx, r.objects, name, &record); err != nil {
-		return nil, err
-	} else if found {
-		v.Record, f.Status = &record, record.Status
-		f.Override = fence.ReadOverride(record.Annotations, record.Status)
-	}
-	f.Policy = r.Policy()
-	var err error
-	// Attachments before the node: who sees that an attachment is gone must not
-	// miss that its node was lost before.
-	if v.attached, err = r.attachedTo(ctx, name); err != nil {
-		return nil, err
-	}
-	var node corev1.Node
-	if found, err := get(ctx, r.nodes, name, &node); err != nil {
-		return nil, err
-	} else if found {
-		v.Node, f.Node = &node, FenceNode(&node)
-	}
-	if err := r.addHolding(ctx, v); err != nil {
-		return nil, err
-	}
-	addons, err := r.addons(ctx, f.Node.Ready)
+func (r *FenceReader) Views(ctx context.Context, name string, now time.Time) ([]*FenceView, error) {
+	sakes := fence.Namesakes{Node: fence.Node{Name: name}}
+	records, err := r.recordsOf(ctx, name, &sakes)
 	if err != nil {
 		return nil, err
 	}
-	if f.Node.Ready {
-		if f.Ledger, err = r.ledger(ctx, v, addons); err != nil {
-			return nil, err
-		}
+	policy := r.Policy()
+	// Attachments before the node: who sees that an attachment is gone must not
+	// miss that its node was lost before.
+	attached, err := r.attachedTo(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	node := &corev1.Node{}
+	if found, err := get(ctx, r.nodes, name, node); err != nil {
+		return nil, err
+	} else if found {
+		sakes.Node = FenceNode(node)
+	}
+	seen, err := r.seenOn(ctx, &sakes, node, attached)
+	if err != nil {
+		return nil, err
+	}
+	views := make([]*FenceView, 0, len(records)+1)
+	for i := range records {
+		views = append(views, &FenceView{Facts: sakes.Of(i), Record: &records[i]})
+	}
+	if f, missing := sakes.Missing(policy); missing {
+		views = append(views, &FenceView{Facts: f})
+	}
+	addons, err := r.addons(ctx, sakes.Node.Ready)
+	if err != nil {
+		return nil, err
 	}
 	// A leader that hung may have made one after all was over, or a record was lost.
 	// And one of another node may shut this one out.
-	if f.Fences, f.NoCSIAddons, err = r.networkFences(ctx); err != nil {
+	fences, noCSIAddons, err := r.networkFences(ctx)
+	if err != nil {
 		return nil, err
 	}
-	v.named = slices.ContainsFunc(f.Fences, func(n fence.NetworkFence) bool { return n.Labels[fence.NodeLabel] == fence.LabelValue(name) })
-	if v.alone() {
-		return v, nil
+	named := slices.ContainsFunc(fences, func(n fence.NetworkFence) bool { return n.Labels[fence.NodeLabel] == fence.LabelValue(name) })
+	for _, v := range views {
+		f := &v.Facts
+		f.Now, f.Policy, f.Fences, f.NoCSIAddons = now, policy, fences, noCSIAddons
+		v.named, v.volumes, v.attached, v.Unattached = named, seen.volumes, attached, seen.unattached
+		if f.Node.Exists {
+			v.Node = node
+		}
+		seen.left(f)
+		if f.Node.Ready {
+			if f.Ledger, err = r.ledger(ctx, v, addons); err != nil {
+				return nil, err
+			}
+		}
+		if err := r.AddOthers(ctx, v); err != nil {
+			return nil, err
+		}
 	}
-	return v, r.addOthers(ctx, f)
+	return views, nil
 }
 
 // AskStorage asks the storage itself about a node that may be fenced. The error is about what was not answered,
 // and so is not checked.
 type AskStorage func(context.Context, fence.Facts) (fence.Report, error)
 
-// FenceFacts gathers all facts of one node, as they are at that time: also what a
+// recordsOf all machines that have or had a node's name, the earliest first. The first of them has the node's name,
+// mostly, and others a label.
+func (r *FenceReader) recordsOf(ctx context.Context, name string, sakes *fence.Namesakes) ([]v1alpha1.NodeFence, error) {
+	var first v1alpha1.NodeFence
+	found, err := get(ctx, r.objects, name, &first)
+	if err != nil {
+		return nil, err
+	}
+	var labelled v1alpha1.NodeFenceList
+	if err := r.objects.List(ctx, &labelled, r.labelled(name)); err != nil {
+		return nil, fmt.Errorf("listing the NodeFences of node %s: %w", name, err)
+	}
+	records := slices.DeleteFunc(labelled.Items, func(o v1alpha1.NodeFence) bool { return o.Name == name || NodeOfFence(&o) != name })
+	if found && NodeOfFence(&first) == name {
+		records = append(records, first)
+	} else {
+		sakes.Taken = found
+	}
+	slices.SortFunc(records, func(a, b v1alpha1.NodeFence) int {
+		return cmp.Or(cmp.Compare(a.Status.Ordinal, b.Status.Ordinal), strings.Compare(a.Name, b.Name))
+	})
+	for i := range records {
+		sakes.Records = append(sakes.Records, FenceRecord(&records[i]))
+	}
+	return records, nil
+}
+
+// labelled selects the NodeFences of a node: by an index of a cache, or by their label.
+func (r *FenceReader) labelled(node string) client.ListOption {
+	if r.indexed {
+		return client.MatchingFields{recordedNode: node}
+	}
+	return client.MatchingLabels{fence.NodeLabel: fence.LabelValue(node)}
+}
+
+// NodeOfFence is the name of the node that a NodeFence is of.
+func NodeOfFence(n *v1alpha1.NodeFence) string {
+	return cmp.Or(n.Status.NodeName, n.Labels[fence.NodeLabel], n.Name)
+}
+
+// FenceRecord is what fencing reads of a NodeFence.
+func FenceRecord(n *v1alpha1.NodeFence) fence.Record {
+	r := fence.Record{Name: n.Name, Status: n.Status, Override: fence.ReadOverride(n.Annotations, n.Status)}
+	r.Status.NodeName = NodeOfFence(n)
+	return r
+}
+
+// FenceFacts gathers all facts of the machine that is a node now, as they are at that time: also what a
 // fence could hurt, and who has its volumes open, whether or not one is due.
 func (r *FenceReader) FenceFacts(c clock.PassiveClock, ask AskStorage) func(ctx context.Context, node string) (fence.Facts, error) {
 	return func(ctx context.Context, node string) (fence.Facts, error) {
-		view, err := r.Facts(ctx, node, c.Now())
+		views, err := r.Views(ctx, node, c.Now())
 		if err != nil {
 			return fence.Facts{}, err
 		}
+		i := slices.IndexFunc(views, func(v *FenceView) bool { return v.Node != nil })
+		if i < 0 {
+			return fence.Facts{}, fmt.Errorf("node %s is gone", node)
+		}
+		view := views[i]
 		if ask != nil {
 			// Without an answer nothing is checked, as when the node is fenced; then it is logged.
 			view.Facts.Report, _ = ask(ctx, view.Facts)
 		}
-		view.Facts.Others, view.Facts.Servers, view.Facts.Fences = nil, nil, nil
-		return view.Facts, r.addOthers(ctx, &view.Facts)
+		return view.Facts, r.addOthers(ctx, view)
 	}
 }
 
-// Quiet tells whether the node is healthy and was, and is the same machine, and
-// there is no NetworkFence for it: then nothing but its own record is of interest. One that
-// was tainted is looked at live once more: an attachment that was deleted by force may be in caches still, and what it
-// was of would pass for what the node has, and be forgotten with it.
+// Quiet tells whether the machine is healthy and was, and
+// there is no NetworkFence for its node: then nothing but its own record is of interest. One that
+// was tainted is looked at live once more: a stale cache may still show a force-deleted attachment; its volume would then be dropped by mistake.
 func (v *FenceView) Quiet() bool {
 	n, s := v.Facts.Node, v.Facts.Status
-	same := s.Node.SystemUUID == n.Machine.SystemUUID && (s.Node.SystemUUID != "" || s.Node.UID == n.Machine.UID) || s.Node == v1alpha1.MachineIdentity{}
-	return n.Ready && !n.OutOfService && same && !v.named && len(s.Fences) == 0 && (s.Phase == "" || s.Phase == v1alpha1.NodeHealthy && s.Reason != fence.ReasonTaintedButReady)
+	return n.Ready && !n.OutOfService && !v.named && len(s.Fences) == 0 && (s.Phase == "" || s.Phase == v1alpha1.NodeHealthy && s.Reason != fence.ReasonTaintedButReady)
 }
 
 // alone tells whether other nodes and their fences have no part in what becomes of

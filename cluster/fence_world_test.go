@@ -68,11 +68,17 @@ func (w fenceWorld) reader(t *testing.T) *FenceReader {
 
 func (w fenceWorld) facts(t *testing.T, node string) *FenceView {
 	t.Helper()
-	view, err := w.reader(t).Facts(t.Context(), node, fenceNoon)
-	if err != nil {
-		t.Fatal(err)
+	return onlyView(t, w.reader(t), node, fenceNoon)
+}
+
+// onlyView is that of a node whose name one machine has or had.
+func onlyView(t *testing.T, r *FenceReader, node string, now time.Time) *FenceView {
+	t.Helper()
+	views, err := r.Views(t.Context(), node, now)
+	if err != nil || len(views) != 1 {
+		t.Fatalf("got %v, %v", views, err)
 	}
-	return view
+	return views[0]
 }
 
 // written is a ledger in few words.

@@ -178,23 +178,16 @@ func TestFencingGatesAreNarrow(t *testing.T) {
 	}
 	c.writeRecord("back", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeHealthy, Reason: fence.ReasonReady})
 	holds("nothing on a node that is back, without Fairlead", "fs-a", cephfsDriver, "node-2", false)
-	// Another machine has the name of one that is to be fenced.
-	taken := v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeFencing, Reason: fence.ReasonFencing, Incident: "taken-1", Volumes: heldVolumes("fs-a"), Successor: v1alpha1.MachineIdentity{UID: "new"}}
+	// Another machine has the name of one that is to be fenced, and a record of its own.
+	taken := v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeFencing, Reason: fence.ReasonFencing, Incident: "taken-1", Volumes: heldVolumes("fs-a"), Gone: true}
 	c.writeRecord("taken", taken)
 	holds("to another machine of the holder's name, without Fairlead", "fs-a", cephfsDriver, "taken", true)
 	refuses("to another machine of the holder's name, without Fairlead", "fs-a", cephfsDriver, "taken", byPolicy+"volumes'", "volume fs-a was last on node taken, which is lost and not fenced")
-	taken.Volumes[0].Successor = &v1alpha1.Successor{MachineIdentity: taken.Successor}
-	c.writeRecord("taken", taken)
+	c.writeRecord("taken", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeDrained, Reason: fence.ReasonReplaced, Incident: "taken-1", Volumes: heldVolumes("fs-a"), Gone: true})
+	c.writeRecord("taken-2", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeLost, Reason: fence.ReasonNotReady, Incident: "taken-2", NodeName: "taken", Volumes: heldVolumes("fs-a")})
 	holds("to the machine that has it, without Fairlead", "fs-a", cephfsDriver, "taken", false)
-	taken.Phase, taken.Volumes[0].Successor.LostSince = v1alpha1.NodeDrained, ptr.To(metav1.Now())
-	c.writeRecord("taken", taken)
-	holds("to a third machine of that name, without Fairlead", "fs-a", cephfsDriver, "taken", true)
-	refuses("on record of a lost namesake of who is fenced, without Fairlead", "fs-a", cephfsDriver, "node-2", byPolicy+"volumes'")
-	taken.Volumes[0].Successor.LostSince, taken.Volumes[0].Until = nil, ptr.To(metav1.Now())
-	c.writeRecord("taken", taken)
-	holds("to the machine that is back, without Fairlead", "fs-a", cephfsDriver, "taken", false)
-	refuses("lingering on a namesake of who is fenced, without Fairlead", "fs-a", cephfsDriver, "node-2", byPolicy+"volumes'")
-	c.kubectl("delete", "nodefence", "back", "taken", "--wait=false", asController)
+	refuses("on record of a lost namesake of who is fenced, without Fairlead", "fs-a", cephfsDriver, "node-2", byPolicy+"volumes'", "volume fs-a was last on node taken, which is lost and not fenced")
+	c.kubectl("delete", "nodefence", "back", "taken", "taken-2", "--wait=false", asController)
 
 	inline := attachmentOf("inline", rbdDriver, "node-2")
 	inline.Spec.Source = storagev1.VolumeAttachmentSource{InlineVolumeSpec: &csiVolume("inline", rbdDriver).Spec}

@@ -25,7 +25,7 @@ func (f Facts) sayAddressTaken(step *Step) {
 			}
 			if who := f.hasNow(prefix.Addr()); who != "" {
 				step.warn(s.Phase, ReasonAddressInUse, fmt.Sprintf("its address %s is blocked, and is or was one of %s, which the storage refuses with it; when you know that the old machine never comes back: %s",
-					prefix.Addr(), who, OverrideCommand(f.Node.Name, GateUnfence)))
+					prefix.Addr(), who, f.command(GateUnfence)))
 				return
 			}
 		}
@@ -34,12 +34,9 @@ func (f Facts) sayAddressTaken(step *Step) {
 
 // hasNow says who has an address, of those that are not lost.
 func (f Facts) hasNow(a netip.Addr) string {
-	if f.replaced() && (slices.Contains(f.Node.Addresses, a) || listed(f.Ledger, a)) {
-		return "the machine that has the node's name"
-	}
 	for _, o := range f.Others {
 		if o.live() && o.has(a) {
-			return "node " + o.Node.Name
+			return f.nameOf(o)
 		}
 	}
 	return ""
@@ -52,13 +49,13 @@ const lookForFences = time.Minute
 // had its address is fenced.
 func (f Facts) sayShutOut(step *Step) {
 	for _, n := range f.Fences {
-		if !n.Blocks() || n.Labels[NodeLabel] == LabelValue(f.Node.Name) {
+		if !n.Blocks() || f.ours(n) {
 			continue
 		}
 		for _, i := range f.Ledger {
 			for _, c := range i.Addresses {
 				if prefix, err := ParseClientCIDR(c.CIDR); err == nil && n.lists(prefix.Addr()) {
-					step.warn(v1alpha1.NodeHealthy, ReasonAddressInUse, fmt.Sprintf("the storage refuses the node: its address %s is blocked by NetworkFence %s%s", prefix.Addr(), n.Name, madeFor(n)))
+					step.warn(v1alpha1.NodeHealthy, ReasonAddressInUse, fmt.Sprintf("the storage refuses the node: its address %s is blocked by NetworkFence %s%s", prefix.Addr(), n.Name, f.madeFor(n)))
 					step.lookAgain(lookForFences)
 					return
 				}
@@ -67,9 +64,14 @@ func (f Facts) sayShutOut(step *Step) {
 	}
 }
 
-func madeFor(n NetworkFence) string {
-	if node := n.Labels[NodeLabel]; node != "" {
-		return fmt.Sprintf(", made for node %s; see: kubectl describe nodefence %s", node, node)
+func (f Facts) madeFor(n NetworkFence) string {
+	node := n.Labels[NodeLabel]
+	if node == "" {
+		return ""
 	}
-	return ""
+	record := node
+	if i := slices.IndexFunc(f.Others, func(o Other) bool { return recordNames(o.Status, n) }); i >= 0 {
+		node, record = f.Others[i].Node.Name, f.Others[i].Record
+	}
+	return fmt.Sprintf(", made for node %s; see: kubectl describe nodefence %s", node, record)
 }

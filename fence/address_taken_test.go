@@ -35,7 +35,7 @@ func TestTheAddressOfAGoneMachineIsGivenToAnother(t *testing.T) {
 	s.want(v1alpha1.NodeDrained, ReasonNodeDeleted, stayingFenced)
 	s.take("machine-2", "10.0.0.1")
 	s.look()
-	s.want(v1alpha1.NodeDrained, ReasonAddressInUse, taken("the machine that has the node's name"))
+	s.want(v1alpha1.NodeDrained, ReasonAddressInUse, taken("the machine that has the node's name now"))
 }
 
 func TestANodeThatIsShutOutIsTold(t *testing.T) {
@@ -50,10 +50,9 @@ func TestANodeThatIsShutOutIsTold(t *testing.T) {
 	}
 	s.wantHeld(false)
 	for name, how := range map[string]func(*NetworkFence){
-		"of another address":    func(n *NetworkFence) { n.CIDRs = []string{"10.0.0.11/32"} },
-		"not confirmed":         func(n *NetworkFence) { n.Result, n.Message = "", "" },
-		"that is taken back":    func(n *NetworkFence) { n.Unfenced, n.Message = true, unfencedMessage },
-		"of its own, this boot": func(n *NetworkFence) { n.Labels[NodeLabel], n.Labels[BootLabel] = "node-1", "boot-1" },
+		"of another address": func(n *NetworkFence) { n.CIDRs = []string{"10.0.0.11/32"} },
+		"not confirmed":      func(n *NetworkFence) { n.Result, n.Message = "", "" },
+		"that is taken back": func(n *NetworkFence) { n.Unfenced, n.Message = true, unfencedMessage },
 	} {
 		n := block
 		n.Labels = map[string]string{NodeLabel: "node-7"}

@@ -66,10 +66,15 @@ var faults = map[string]struct {
 			}
 		}
 	}}, "invariant 10"},
-	"earlier addresses are not fenced":    {fault{facts: withoutEarlier}, "invariant 10"},
-	"a fence is not waited for":           {fault{facts: confirmed(func(NetworkFence) bool { return true })}, "invariant 10"},
-	"what is Unfenced passes for Fenced":  {fault{facts: confirmed(func(n NetworkFence) bool { return n.Result == resultSucceeded })}, "invariant 10"},
-	"it is let in without a boot":         {fault{facts: bootedAnew}, "lets in the machine"},
+	"earlier addresses are not fenced":   {fault{facts: withoutEarlier}, "invariant 10"},
+	"a fence is not waited for":          {fault{facts: confirmed(func(NetworkFence) bool { return true })}, "invariant 10"},
+	"what is Unfenced passes for Fenced": {fault{facts: confirmed(func(n NetworkFence) bool { return n.Result == resultSucceeded })}, "invariant 10"},
+	"it is let in without a boot":        {fault{facts: bootedAnew}, "lets in the machine"},
+	"a machine that was renamed passes for rebooted": {fault{facts: func(_ *world, _ view, f *Facts) {
+		for i := range f.Others {
+			f.Others[i].Node.Machine.BootID += "-anew"
+		}
+	}}, "lets in the machine"},
 	"another machine passes for the same": {fault{facts: sameMachine}, "invariant 10"},
 	"an address of others is fenced": {fault{facts: func(_ *world, _ view, f *Facts) {
 		for i := range f.Others {
@@ -162,8 +167,12 @@ func bootedAnew(_ *world, _ view, f *Facts) {
 	}
 }
 
-func sameMachine(_ *world, _ view, f *Facts) {
-	f.Node.Machine.SystemUUID, f.Node.Machine.UID = f.Status.Node.SystemUUID, f.Status.Node.UID
+func sameMachine(w *world, v view, f *Facts) {
+	if f.Replaced {
+		f.Node, f.Replaced = w.node(f.Node.Name, v.nodes[f.Node.Name]), false
+		f.Node.Machine.SystemUUID, f.Node.Machine.UID = f.Status.Node.SystemUUID, f.Status.Node.UID
+		f.Ledger, f.Holding = v.sources(f.Node.Name), w.namesakes(v, f.Node.Name).Shown
+	}
 }
 
 // maxRuns of the model until it must have found a fault; most are found in the first hundred.

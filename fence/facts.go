@@ -24,6 +24,8 @@ type Node struct {
 	Name    string
 	Exists  bool
 	Machine v1alpha1.MachineIdentity
+	// Created is when the Node object was.
+	Created time.Time
 	// Ready is the node's condition, and ReadyChanged when it last changed.
 	Ready        bool
 	ReadyChanged time.Time
@@ -78,20 +80,24 @@ func (p Policy) source(driver string) string {
 	return cmp.Or(s.Source, SourceCSIAddonsNode)
 }
 
-// Facts are what is known of one node.
+// Facts are what is known of one machine.
 type Facts struct {
-	Now    time.Time
-	Node   Node
-	Status v1alpha1.NodeFenceStatus
+	Now time.Time
+	// Record is the name of the machine's NodeFence, for commands.
+	Record string
+	// Node of the machine; without one, only its name: the object was deleted, or another machine has the name (Replaced).
+	Node     Node
+	Replaced bool
+	Status   v1alpha1.NodeFenceStatus
 	// Override of a gate that holds for this incident.
 	Override Override
 	Policy   Policy
 
-	// Holding are the protected volumes that the cluster shows on the node now: by
+	// Holding are the protected volumes that the cluster shows on the machine now (Namesakes): by
 	// VolumeAttachments, volumesInUse, volumesAttached and pods together.
 	Holding []v1alpha1.HeldVolume
-	// shown is Holding before it is divided among the machines that have had the name.
-	shown []v1alpha1.HeldVolume
+	// ordinal of a machine that takes the name now.
+	ordinal int
 	// Left are the pods and attachments that are still on the node, for people to read.
 	Left []string
 	// OldAttachments are the attachments of Left that are older than the fences on record.
@@ -106,7 +112,7 @@ type Facts struct {
 	SelfFencing map[string]string
 	// NoCSIAddons: the cluster has no such kind, so there is nobody to ask for a fence.
 	NoCSIAddons bool
-	// Others are all nodes but this one, as their objects and their NodeFences say.
+	// Others are all machines but this one, as their Node objects and their NodeFences say.
 	Others []Other
 	// Servers of the storage systems.
 	Servers []Server
@@ -114,12 +120,14 @@ type Facts struct {
 	Report Report
 }
 
-// Other is another node.
+// Other is another machine.
 type Other struct {
+	// Record is the name of its NodeFence, if it has one.
+	Record   string
 	Node     Node
 	Status   v1alpha1.NodeFenceStatus
 	Override Override
-	// ClientAddresses are those of its client pods.
+	// ClientAddresses are those of the client pods on its node.
 	ClientAddresses []netip.Addr
 }
 

@@ -334,10 +334,9 @@ func TestAVolumeIsHeldWhileAHealthyNodeHasItMounted(t *testing.T) {
 // had was forgotten; nor was it held from the namesake itself.
 func TestAMachineThatIsReplacedUnnoticedIsLost(t *testing.T) {
 	s := healthy(t)
-	s.Node.Machine = v1alpha1.MachineIdentity{UID: "uid-2", BootID: "boot-9", SystemUUID: "machine-2"}
-	s.Holding, s.Ledger = nil, nil
+	s.take("machine-2", "192.168.1.2")
 	v := pv("pv-1", rbd, "h-1", "a", "ReadWriteOnce")
-	if Attach(v, "node-1", []Holder{{Node: s.Node, Status: s.Status}}, s.Policy) == nil {
+	if Attach(v, "node-1", []Holder{{Node: s.Node, Replaced: true, Status: s.Status}}, s.Policy) == nil {
 		t.Fatal("the namesake gets it")
 	}
 	s.look()

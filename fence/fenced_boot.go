@@ -16,7 +16,7 @@ const FencedBootAnnotation = "fairlead.io/fenced-boot"
 // storage must refuse all that the node had, by confirmed fences of this incident, also
 // what is switched off by now.
 func FencedBoot(n Node, s v1alpha1.NodeFenceStatus) string {
-	if !n.OutOfService || n.replaces(s) || n.Machine.BootID != s.Node.BootID || s.Phase != v1alpha1.NodeFenced && s.Phase != v1alpha1.NodeDrained {
+	if !n.OutOfService || n.Machine.BootID != s.Node.BootID || s.Phase != v1alpha1.NodeFenced && s.Phase != v1alpha1.NodeDrained {
 		return ""
 	}
 	var stand []key

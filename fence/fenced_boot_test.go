@@ -21,7 +21,6 @@ func TestTheBootThatIsFenced(t *testing.T) {
 		"booted anew":                            {func(s *story) { s.boot("boot-2"); s.look() }, ""},
 		"booted anew, and not heard of yet":      {func(s *story) { s.Node.Machine.BootID = "boot-2" }, ""},
 		"to be let in without a boot":            {func(s *story) { s.Override = Override{Gate: GateUnfence, Reason: "x"}; s.look() }, ""},
-		"another machine":                        {func(s *story) { s.Node.Machine.SystemUUID = "machine-2"; s.look() }, ""},
 		"its object is gone":                     {func(s *story) { s.Node = Node{Name: "node-1"}; s.look() }, ""},
 		"no boot ID":                             {func(s *story) { s.Node.Machine.BootID, s.Status.Node.BootID = "", "" }, ""},
 		"only a fence of before":                 {func(s *story) { s.Status.Incident = "node-1-another" }, ""},

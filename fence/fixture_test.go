@@ -61,7 +61,7 @@ type story struct {
 // healthy is a node with a volume of RBD, whose ledger has been recorded.
 func healthy(t *testing.T) *story {
 	s := &story{T: t, Facts: Facts{
-		Now: noon, Node: readyNamed("node-1", "boot-1"), Policy: allFenced(),
+		Now: noon, Record: "node-1", Node: readyNamed("node-1", "boot-1"), Policy: allFenced(),
 		Ledger:  []v1alpha1.StorageIdentity{identity(rbd, "a", "10.0.0.1/32")},
 		Holding: []v1alpha1.HeldVolume{held("pv-1", rbd, "a")},
 	}}
@@ -208,4 +208,21 @@ func (s *story) wantHeld(held bool) {
 	if got := s.attach(); (got != nil) != held {
 		s.Fatalf("in phase %s (%s), the gate says %+v", s.Status.Phase, s.Status.Reason, got)
 	}
+}
+
+func (s *story) wantReason(reason string) {
+	s.Helper()
+	if s.Status.Reason != reason {
+		s.Fatalf("the node is %s (%s): %s", s.Status.Phase, s.Status.Reason, s.Status.Message)
+	}
+}
+
+// take the node's name, as another machine.
+func (s *story) take(machine, address string) {
+	s.pass(time.Minute)
+	n := readyNamed("node-1", "boot-of-"+machine)
+	n.Machine.UID, n.Machine.SystemUUID = "uid-of-"+n.Machine.UID, machine
+	n.ReadyChanged, n.Addresses[0] = s.Now, addr(address)
+	s.Node, s.Replaced, s.Others = Node{Name: "node-1"}, true, append(s.Others, Other{Record: "node-1-0", Node: n})
+	s.Holding, s.Ledger = nil, nil
 }

@@ -1,6 +1,7 @@
 package fence
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -9,8 +10,11 @@ import (
 
 // Holder is a node that has, or had, a volume: what is read of it at this moment.
 type Holder struct {
-	Node Node
-	// Status of its NodeFence; the zero value if it has none.
+	// Node of the machine; without one, only the name: the object was deleted, or another machine has the name (Replaced).
+	Node     Node
+	Replaced bool
+	// Record is the name of its NodeFence, and Status what that says; zero values if it has none.
+	Record   string
 	Status   v1alpha1.NodeFenceStatus
 	Override Override
 	// InUse: the node's own kubelet has the volume in its status.volumesInUse.
@@ -37,10 +41,7 @@ func Attach(volume Volume, node string, holders []Holder, policy Policy) *Held {
 		return nil
 	}
 	for _, h := range holders {
-		if held := h.successorKeeps(volume, node); held != nil {
-			return held
-		}
-		if h.Node.Name == node && !h.Node.replaces(h.Status) { // a machine that replaces the holder is not the holder
+		if h.Node.Exists && h.Node.Name == node { // a machine that has the holder's name is not the holder
 			continue
 		}
 		if held := h.keeps(volume, node); held != nil {
@@ -52,19 +53,8 @@ func Attach(volume Volume, node string, holders []Holder, policy Policy) *Held {
 
 // keeps says why a holder keeps a volume from being attached to another node.
 func (h Holder) keeps(volume Volume, node string) *Held {
-	if h.Node.replaces(h.Status) && h.Node.Name != node && h.InUse && (volume.exclusive() || !h.Node.Ready || h.Node.OutOfService) && !h.successorLetsGo(volume) {
-		// What is on record, and a fence that stands, are of the machine that had the name before.
-		return &Held{Node: h.Node.Name, Refusal: *refuse(ReasonReplaced, "volume %s is in use on node %s, where another machine than the one on record runs: %s now, it could have two writers. Kubernetes tries again by itself; see: kubectl describe nodefence %s",
-			volume.Name, h.Node.Name, used(node), h.Node.Name)}
-	}
-	own, successor := heldBy(h.Status.Volumes, volume.Name)
-	if successor && !own {
-		return nil // the one on record never had it; of the others, see successorKeeps
-	}
-	// What is not on record yet may be of a machine of which nothing was said or done.
-	ofRecord := own || h.Node.Exists && !h.Node.replaces(h.Status)
-	if h.Override.Gate == GateAttach && ofRecord || h.Status.Phase == v1alpha1.NodeLost && h.Override.givesUp(h.Node, h.Status) {
-		return nil // known to be off; or given up, and let in
+	if h.Override.Gate == GateAttach || h.Status.Phase == v1alpha1.NodeLost && h.Override.givesUp(h.Node) {
+		return nil // known to be off; or given up, and unfenced
 	}
 	if !h.lost(volume.Shared()) {
 		// Its attachment was taken by force while nobody heard of it, and it came
@@ -74,20 +64,20 @@ func (h Holder) keeps(volume Volume, node string) *Held {
 		}
 		return nil
 	}
-	if ofRecord && h.fencedFor(volume) {
+	if h.fencedFor(volume) {
 		return nil
 	}
 	// One that was not answered for half a minute may be so at any time still.
 	soon := h.Status.Phase == v1alpha1.NodeFencing && (h.Status.Reason == ReasonFencing || h.Status.Reason == ReasonUnanswered)
 	held := &Held{Node: h.Node.Name, Soon: soon}
 	held.Refusal = *refuse(h.reason(), "volume %s was last on %s, which is lost and not fenced: %s now, it could have two writers. %sKubernetes tries again by itself; see: kubectl describe nodefence %s",
-		volume.Name, h.who(), used(node), h.says(), h.Node.Name)
+		volume.Name, h.who(), used(node), h.says(), h.record())
 	return held
 }
 
 func (h Holder) stillMounted(volume Volume, node string) *Held {
 	return &Held{Node: h.Node.Name, Soon: true, Refusal: *refuse(ReasonStillMounted, "volume %s is or was still mounted on node %s, from which it was detached: %s now, it could have two writers. Kubernetes tries again by itself; see: kubectl get nodefence %s -o yaml",
-		volume.Name, h.Node.Name, used(node), h.Node.Name)}
+		volume.Name, h.Node.Name, used(node), h.record())}
 }
 
 // used says where; a pod that is not scheduled yet may get anywhere.
@@ -102,7 +92,7 @@ func used(node string) string {
 // kubelet also says that it uses what it only waits for; what is not on record may
 // be mounted.
 func (h Holder) mayHaveMounted(v Volume) bool {
-	i := slices.IndexFunc(h.Status.Volumes, func(held v1alpha1.HeldVolume) bool { return held.PersistentVolume == v.Name && held.Successor == nil })
+	i := slices.IndexFunc(h.Status.Volumes, func(held v1alpha1.HeldVolume) bool { return held.PersistentVolume == v.Name })
 	if i >= 0 && h.Status.Volumes[i].Until != nil {
 		return true
 	}
@@ -119,7 +109,7 @@ func (h Holder) lost(shared bool) bool {
 		return true
 	}
 	n := h.Node
-	if !n.Exists || n.OutOfService || n.replaces(h.Status) {
+	if !n.Exists || n.OutOfService {
 		return true
 	}
 	return !n.Ready && !shared
@@ -149,11 +139,14 @@ func (h Holder) reason() string {
 }
 
 func (h Holder) who() string {
-	if h.Node.replaces(h.Status) {
+	if h.Replaced {
 		return "the machine that was node " + h.Node.Name + " before"
 	}
 	return "node " + h.Node.Name
 }
+
+// record that says more.
+func (h Holder) record() string { return cmp.Or(h.Record, h.Node.Name) }
 
 func (h Holder) says() string {
 	if h.Status.Message == "" || h.Status.Phase == v1alpha1.NodeHealthy && h.Status.Reason == ReasonReady {
@@ -162,28 +155,29 @@ func (h Holder) says() string {
 	return fmt.Sprintf("Fairlead says of it: %s. ", h.Status.Message)
 }
 
-// AddTaint decides whether a node may be given the out-of-service taint:
+// AddTaint decides whether a node, which has the record, may be given the out-of-service taint:
 // Kubernetes then detaches its volumes without asking whether they are in use.
-func AddTaint(n Node, o Override) *Refusal {
-	if !n.Ready || o.Gate == GateTaint {
+func AddTaint(n Node, r Record) *Refusal {
+	if !n.Ready || r.Override.Gate == GateTaint {
 		return nil
 	}
 	return refuse(ReasonTaintedButReady, "node %s is Ready: with this taint Kubernetes takes its volumes away while they are written to. Shut it down first, and wait until it is not Ready; or, if you must: %s",
-		n.Name, OverrideCommand(n.Name, GateTaint))
+		n.Name, OverrideCommand(cmp.Or(r.Name, n.Name), GateTaint))
 }
 
 // RemoveTaint decides whether the out-of-service taint may go: not from a node
 // that is fenced and has not booted since, for then its pods would come back to
 // mounts that the storage refuses, or that are no longer theirs.
-func RemoveTaint(n Node, s v1alpha1.NodeFenceStatus, o Override) *Refusal {
-	f := Facts{Node: n, Status: s, Override: o}
+func RemoveTaint(n Node, r Record) *Refusal {
+	s, o := r.Status, r.Override
+	f := Facts{Record: r.Name, Node: n, Status: s, Override: o}
 	if o.Gate == GateTaint || o.Gate == GateUnfence || !f.asked() || f.rebooted() || f.backUnfenced() {
 		return nil
 	}
 	switch s.Phase {
 	case v1alpha1.NodeFencing, v1alpha1.NodeFenced, v1alpha1.NodeDrained:
 		return refuse(ReasonNotRebooted, "node %s is being fenced or is fenced, and has not booted since (boot %q): reboot it first; or, if you must: %s",
-			n.Name, s.Node.BootID, OverrideCommand(n.Name, GateTaint))
+			n.Name, s.Node.BootID, f.command(GateTaint))
 	}
 	return nil
 }

@@ -37,6 +37,7 @@ func TestAttach(t *testing.T) {
 	overridden := func(gate string) func(*Holder) {
 		return func(h *Holder) { h.Override = Override{Gate: gate, At: noon.Add(time.Minute)} }
 	}
+	replaced := func(h *Holder) { h.Node, h.Replaced = Node{Name: "node-1"}, true }
 	const last = "volume pv-1 was last on node node-1, which is lost and not fenced: attached to node-2 now, it could have two writers. "
 	const stillMounted = "StillMounted: volume pv-1 is or was still mounted on node node-1, from which it was detached: attached to node-2 now, it could have two writers. Kubernetes tries again by itself; see: kubectl get nodefence node-1 -o yaml"
 	const again = "Kubernetes tries again by itself; see: kubectl describe nodefence node-1"
@@ -58,9 +59,8 @@ func TestAttach(t *testing.T) {
 		"a tainted Ready holder":                 {volume: rwo, holder: []func(*Holder){func(h *Holder) { h.Node.OutOfService = true }}, want: "NotReady: " + last + again},
 		"a holder whose object is gone":          {volume: rwo, holder: []func(*Holder){func(h *Holder) { h.Node = Node{Name: "node-1"} }}, want: "NotReady: " + last + again},
 		"a holder that nothing is known of":      {volume: rwo, holder: []func(*Holder){func(h *Holder) { *h = Holder{Node: Node{Name: "node-1"}} }}, want: "NotReady: " + last + again},
-		"a machine that has taken its name":      {volume: rwo, holder: []func(*Holder){func(h *Holder) { h.Node.Machine.SystemUUID = "machine-2" }}, want: "NotReady: " + strings.Replace(last, "node node-1", "the machine that was node node-1 before", 1) + again},
-		"to the machine that has taken its name": {volume: rwo, to: "node-1", holder: []func(*Holder){func(h *Holder) { h.Node.Machine.SystemUUID = "machine-2" }}, want: "NotReady: " + strings.NewReplacer("node node-1", "the machine that was node node-1 before", "node-2", "node-1").Replace(last) + again},
-		"an unknown machine is the same":         {volume: rwo, holder: []func(*Holder){func(h *Holder) { h.Node.Machine.SystemUUID = "" }}},
+		"a machine that has taken its name":      {volume: rwo, holder: []func(*Holder){replaced}, want: "NotReady: " + strings.Replace(last, "node node-1", "the machine that was node node-1 before", 1) + again},
+		"to the machine that has taken its name": {volume: rwo, to: "node-1", holder: []func(*Holder){replaced}, want: "NotReady: " + strings.NewReplacer("node node-1", "the machine that was node node-1 before", "node-2", "node-1").Replace(last) + again},
 		"to the holder itself":                   {volume: rwo, to: "node-1", holder: []func(*Holder){tainted}},
 		"fencing": {volume: rwo, holder: []func(*Holder){in(v1alpha1.NodeFencing, ReasonFencing, "waiting for NetworkFence x")},
 			want: "Fencing: " + last + "Fairlead says of it: waiting for NetworkFence x. " + again, soon: true},
@@ -80,14 +80,12 @@ func TestAttach(t *testing.T) {
 			want: "Fencing: " + last + again, soon: true},
 		"still mounted on a healthy node": {volume: rwo, holder: []func(*Holder){func(h *Holder) { h.InUse = true }}, soon: true,
 			want: stillMounted},
-		"waited for on a healthy node":  {volume: rwo, holder: []func(*Holder){records(v1alpha1.HeldVolume{Waiting: true}), func(h *Holder) { h.InUse = true }}},
-		"recorded, and in use":          {volume: rwo, holder: []func(*Holder){records(v1alpha1.HeldVolume{}), func(h *Holder) { h.InUse = true }}, want: stillMounted, soon: true},
-		"recorded, and let go of":       {volume: rwo, holder: []func(*Holder){records(v1alpha1.HeldVolume{})}},
-		"given time to end":             {volume: rwo, holder: []func(*Holder){records(v1alpha1.HeldVolume{Until: at(noon)})}, want: stillMounted, soon: true},
-		"shared, given time to end":     {volume: rwx, holder: []func(*Holder){records(v1alpha1.HeldVolume{Until: at(noon)})}},
-		"back, and not looked at since": {volume: rwo, holder: []func(*Holder){records(v1alpha1.HeldVolume{}), func(h *Holder) { h.Status.Phase = v1alpha1.NodeLost }}, want: stillMounted, soon: true},
-		"in use on a namesake": {volume: rwo, holder: []func(*Holder){func(h *Holder) { h.Node.Machine.SystemUUID, h.InUse = "machine-2", true }, in(v1alpha1.NodeFenced, ReasonFenced, ""), fence("now", rbd, "a", v1alpha1.FenceFenced)},
-			want: "Replaced: volume pv-1 is in use on node node-1, where another machine than the one on record runs: attached to node-2 now, it could have two writers. Kubernetes tries again by itself; see: kubectl describe nodefence node-1"},
+		"waited for on a healthy node":              {volume: rwo, holder: []func(*Holder){records(v1alpha1.HeldVolume{Waiting: true}), func(h *Holder) { h.InUse = true }}},
+		"recorded, and in use":                      {volume: rwo, holder: []func(*Holder){records(v1alpha1.HeldVolume{}), func(h *Holder) { h.InUse = true }}, want: stillMounted, soon: true},
+		"recorded, and let go of":                   {volume: rwo, holder: []func(*Holder){records(v1alpha1.HeldVolume{})}},
+		"given time to end":                         {volume: rwo, holder: []func(*Holder){records(v1alpha1.HeldVolume{Until: at(noon)})}, want: stillMounted, soon: true},
+		"shared, given time to end":                 {volume: rwx, holder: []func(*Holder){records(v1alpha1.HeldVolume{Until: at(noon)})}},
+		"back, and not looked at since":             {volume: rwo, holder: []func(*Holder){records(v1alpha1.HeldVolume{}), func(h *Holder) { h.Status.Phase = v1alpha1.NodeLost }}, want: stillMounted, soon: true},
 		"still mounted on the node itself":          {volume: rwo, to: "node-1", holder: []func(*Holder){func(h *Holder) { h.InUse = true }}},
 		"shared, mounted on a healthy node":         {volume: rwx, holder: []func(*Holder){func(h *Holder) { h.InUse = true }}},
 		"shared, on a node that is not Ready":       {volume: rwx, holder: []func(*Holder){notReady}},
@@ -139,17 +137,17 @@ func TestAttach(t *testing.T) {
 func TestAddTaint(t *testing.T) {
 	n := readyNamed("node-1", "boot-1")
 	want := "node node-1 is Ready: with this taint Kubernetes takes its volumes away while they are written to. Shut it down first, and wait until it is not Ready; or, if you must: kubectl annotate --overwrite nodefence node-1 'fairlead.io/override-gate=taint: <why>'"
-	if r := AddTaint(n, Override{}); r == nil || r.Reason != ReasonTaintedButReady || r.Message != want {
+	if r := AddTaint(n, Record{Override: Override{}}); r == nil || r.Reason != ReasonTaintedButReady || r.Message != want {
 		t.Errorf("got %+v", r)
 	}
-	if r := AddTaint(n, Override{Gate: GateAttach}); r == nil {
+	if r := AddTaint(n, Record{Override: Override{Gate: GateAttach}}); r == nil {
 		t.Error("another gate's override lets pass")
 	}
-	if r := AddTaint(n, Override{Gate: GateTaint}); r != nil {
+	if r := AddTaint(n, Record{Override: Override{Gate: GateTaint}}); r != nil {
 		t.Errorf("overridden: %+v", r)
 	}
 	n.Ready = false
-	if r := AddTaint(n, Override{}); r != nil {
+	if r := AddTaint(n, Record{Override: Override{}}); r != nil {
 		t.Errorf("not Ready: %+v", r)
 	}
 }
@@ -168,7 +166,6 @@ func TestRemoveTaint(t *testing.T) {
 		"of a fenced node that has booted":       {tell: fenced, then: func(s *story) { s.boot("boot-2") }, may: true},
 		"of one that is back":                    {tell: fenced, then: func(s *story) { s.boot("boot-2"); s.look() }, may: true},
 		"of a node whose boot is not known":      {tell: fenced, then: func(s *story) { s.boot("") }},
-		"of another machine of the name":         {tell: fenced, then: func(s *story) { s.boot("boot-2"); s.Node.Machine.SystemUUID = "machine-2" }},
 		"overridden":                             {tell: fenced, then: func(s *story) { s.override(GateTaint) }, may: true},
 		"of a node that is let in by override":   {tell: fenced, then: func(s *story) { s.override(GateUnfence) }, may: true},
 		"of one whose volumes are to be let go":  {tell: fenced, then: func(s *story) { s.override(GateAttach) }},
@@ -179,7 +176,7 @@ func TestRemoveTaint(t *testing.T) {
 			if test.then != nil {
 				test.then(s)
 			}
-			r := RemoveTaint(s.Node, s.Status, s.Override)
+			r := RemoveTaint(s.Node, Record{Name: "node-1", Status: s.Status, Override: s.Override})
 			if (r == nil) != test.may {
 				t.Fatalf("got %+v", r)
 			}

@@ -2,7 +2,6 @@ package fence
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -82,8 +81,7 @@ func (f Facts) remembered() []v1alpha1.HeldVolume {
 	for i := range now {
 		v := &now[i]
 		was := slices.IndexFunc(f.Status.Volumes, func(b v1alpha1.HeldVolume) bool {
-			// What the machine before only waited for, one that has its name may have mounted.
-			return b.PersistentVolume == v.PersistentVolume && (!f.replaced() || b.Successor != nil && f.Node.is(*b.Successor))
+			return b.PersistentVolume == v.PersistentVolume
 		})
 		if was >= 0 {
 			v.Waiting = v.Waiting && f.Status.Volumes[was].Waiting
@@ -131,21 +129,6 @@ func union(before, now []v1alpha1.HeldVolume) []v1alpha1.HeldVolume {
 }
 
 func sorted(volumes []v1alpha1.HeldVolume) []v1alpha1.HeldVolume {
-	slices.SortStableFunc(volumes, func(a, b v1alpha1.HeldVolume) int {
-		return cmp.Or(cmp.Compare(a.PersistentVolume, b.PersistentVolume), cmp.Compare(successorOf(a), successorOf(b)))
-	})
-	return slices.CompactFunc(volumes, sameHolding)
-}
-
-// sameHolding: the same volume, of the same run of the same machine.
-func sameHolding(a, b v1alpha1.HeldVolume) bool {
-	return a.PersistentVolume == b.PersistentVolume && successorOf(a) == successorOf(b)
-}
-
-// successorOf a machine on record that has a volume, as a text; empty is that machine itself.
-func successorOf(v v1alpha1.HeldVolume) string {
-	if v.Successor == nil {
-		return ""
-	}
-	return fmt.Sprintf("%q", v.Successor.MachineIdentity)
+	slices.SortStableFunc(volumes, func(a, b v1alpha1.HeldVolume) int { return cmp.Compare(a.PersistentVolume, b.PersistentVolume) })
+	return slices.CompactFunc(volumes, func(a, b v1alpha1.HeldVolume) bool { return a.PersistentVolume == b.PersistentVolume })
 }

@@ -21,8 +21,8 @@ func (w *world) unmarked(v Volume, node string) (refused bool) {
 			return true
 		}
 	}
-	for name, r := range w.records {
-		if w.broken.label(r.status) != string(v1alpha1.NodeHealthy) && w.broken.recordHolds(r.status, v, name == node) {
+	for _, r := range w.records {
+		if w.broken.label(r.status) != string(v1alpha1.NodeHealthy) && w.broken.recordHolds(r.status, v, r.node == node) {
 			return true
 		}
 	}
@@ -33,15 +33,10 @@ func (w *world) unmarked(v Volume, node string) (refused bool) {
 func recordHolds(s v1alpha1.NodeFenceStatus, volume Volume, sameNode bool) bool {
 	lost := s.Phase == v1alpha1.NodeLost || s.Phase == v1alpha1.NodeFencing
 	return slices.ContainsFunc(s.Volumes, func(v v1alpha1.HeldVolume) bool {
-		switch {
-		case v.PersistentVolume != volume.Name:
+		if v.PersistentVolume != volume.Name || sameNode && !s.Gone {
 			return false
-		case v.Successor != nil && v.Successor.LostSince != nil:
-			return true
-		case sameNode:
-			return lost && s.Successor != (v1alpha1.MachineIdentity{}) && v.Successor == nil
 		}
-		fenced := v.Successor == nil && (s.Phase == v1alpha1.NodeFenced || s.Phase == v1alpha1.NodeDrained)
+		fenced := s.Phase == v1alpha1.NodeFenced || s.Phase == v1alpha1.NodeDrained
 		return lost || s.Reason == ReasonTaintedButReady || (v.Until != nil || v.Detached) && (!v.Shared || s.Phase != v1alpha1.NodeHealthy) && !fenced
 	})
 }
@@ -62,7 +57,7 @@ func (w *world) policiesMustLetGo(t *rapid.T) {
 			continue
 		}
 		for _, v := range worldVolumes {
-			if own, successor := heldBy(r.status.Volumes, v.Name); own && !successor && w.broken.recordHolds(r.status, v, false) {
+			if w.broken.recordHolds(r.status, v, false) {
 				t.Fatalf("%s is %s, and the policies hold %s for its sake\n%s", name, r.status.Phase, v.Name, w)
 			}
 		}

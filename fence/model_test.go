@@ -54,7 +54,9 @@ type machine struct {
 	// address it has at each storage cluster, and since which step.
 	address map[string]netip.Addr
 	since   int
-	mounts  map[string]bool
+	// had are all addresses that it has or had, as its kubelet has reported them.
+	had    map[string]bool
+	mounts map[string]bool
 	// from is the address that each was mounted by: it stays when the client pods get another.
 	from map[string]netip.Addr
 	// waits: its kubelet says that it uses what it only waits for. hidden: it does not
@@ -74,6 +76,7 @@ func (m *machine) bootID() string { return fmt.Sprintf("%s-boot-%d", m.uuid, m.b
 type worldNode struct {
 	uid          string
 	uuid, bootID string
+	created      time.Time
 	ready        bool
 	changed      time.Time
 	said         bool // by its kubelet
@@ -90,7 +93,9 @@ type worldNode struct {
 // An attachment was made for a boot of a machine.
 type attachment struct{ volume, node, bootID string }
 
+// record of one machine that has or had the node's name.
 type record struct {
+	node        string
 	version     int
 	status      v1alpha1.NodeFenceStatus
 	annotations map[string]string
@@ -129,7 +134,7 @@ type world struct {
 
 	nodes       map[string]worldNode
 	attachments []attachment
-	records     map[string]record
+	records     records
 	fences      map[string]networkFence
 	silent      map[string]bool // nodes whose CSIAddonsNodes are gone
 
@@ -146,7 +151,7 @@ type world struct {
 	// forgiven: what somebody has taken upon himself; by machine, boot and volume.
 	forgiven map[string]bool
 	// tampered: somebody has let an address in behind Fairlead's back, and it has
-	// not had the chance to see that. By node, storage cluster and CIDR: the
+	// not had the chance to see that. By record, storage cluster and CIDR: the
 	// NetworkFence that did it.
 	tampered map[string]string
 	// noticed: mounts, as in forgiven, that Fairlead has had the chance to record.
@@ -155,7 +160,7 @@ type world struct {
 	looked map[string]int
 	// targets of NetworkFences, by name: the boot each was made for.
 	targets map[string]string
-	// given up: machines, by boot and driver, that were gone and unfenced while that was switched off.
+	// given up: machines, by node, boot and driver, that were gone and unfenced while that was switched off.
 	givenUp map[string]bool
 	// stood: NetworkFences, by name, and incidents, for which volumes may have been let
 	// go: Fairlead has recorded that it stands, or an operator has opened the gate.
@@ -172,7 +177,7 @@ const (
 func newWorld(nodes int, sharedAddress bool) *world {
 	w := &world{
 		now: time.Unix(1_000_000, 0), blocks: map[string]map[string]block{"a": {}, "b": {}},
-		nodes: map[string]worldNode{}, records: map[string]record{}, fences: map[string]networkFence{}, silent: map[string]bool{},
+		nodes: map[string]worldNode{}, records: records{}, fences: map[string]networkFence{}, silent: map[string]bool{},
 		nodesGate: true, modes: map[string]Mode{}, driverUp: map[string]bool{},
 		forgiven: map[string]bool{}, noticed: map[string]bool{}, looked: map[string]int{}, step: 1, tampered: map[string]string{}, targets: map[string]string{}, stood: map[string]bool{}, givenUp: map[string]bool{},
 	}
@@ -192,7 +197,7 @@ func newWorld(nodes int, sharedAddress bool) *world {
 func (w *world) id() int { w.ids++; return w.ids }
 
 func (w *world) newMachine(node string) *machine {
-	m := &machine{node: node, uuid: fmt.Sprintf("uuid-%d", w.id()), on: true, reaches: true, mounts: map[string]bool{}, from: map[string]netip.Addr{}, waits: map[string]bool{}, hidden: map[string]time.Time{}, address: w.newAddresses(), since: w.step}
+	m := &machine{node: node, uuid: fmt.Sprintf("uuid-%d", w.id()), on: true, reaches: true, mounts: map[string]bool{}, from: map[string]netip.Addr{}, waits: map[string]bool{}, hidden: map[string]time.Time{}, had: map[string]bool{}, address: w.newAddresses(), since: w.step}
 	w.machines = append(w.machines, m)
 	return m
 }
@@ -205,6 +210,9 @@ func (w *world) newAddresses() map[string]netip.Addr {
 // machineOf a node's name, now.
 func (w *world) machineOf(node string) *machine {
 	i := slices.IndexFunc(w.machines, func(m *machine) bool { return m.node == node && !m.scrap })
+	if i < 0 {
+		return nil
+	}
 	return w.machines[i]
 }
 
@@ -253,16 +261,19 @@ func (w *world) heartbeat(m *machine) {
 	}
 	n, there := w.nodes[m.node]
 	if !there {
-		n = worldNode{uid: fmt.Sprint("uid-", w.id()), changed: w.now}
+		n = worldNode{uid: fmt.Sprint("uid-", w.id()), created: w.now, changed: w.now}
 	}
 	if n.ready == m.unready {
 		n.ready, n.changed = !m.unready, w.now
 	}
 	n.said = true
 	for driver := range modelDrivers {
-		delete(w.givenUp, m.bootID()+driver) // it is there
+		delete(w.givenUp, m.node+m.bootID()+driver) // it is there
 	}
 	n.uuid, n.bootID, n.address = m.uuid, m.bootID(), m.address["a"]
+	for cluster, a := range m.address {
+		m.had[cluster+" "+HostPrefix(a).String()] = true
+	}
 	if w.noUUIDs {
 		n.uuid = ""
 	}
@@ -322,11 +333,10 @@ func (w *world) mayAsk(v Volume, node string) bool {
 func (w *world) gate(v Volume, node string) *Held {
 	var holders []Holder
 	for _, name := range w.everyName() {
-		n, r := w.nodes[name], w.records[name]
-		remembered := slices.ContainsFunc(r.status.Volumes, func(h v1alpha1.HeldVolume) bool { return h.PersistentVolume == v.Name })
-		inUse := slices.Contains(n.inUse, unique(v))
-		if remembered || inUse || slices.Contains(w.attachedTo(v.Name), name) {
-			holders = append(holders, Holder{Node: w.node(name, n), Status: r.status, Override: ReadOverride(r.annotations, r.status), InUse: inUse})
+		sakes := w.records.of(name, w.node(name, w.nodes[name]))
+		inUse := slices.Contains(w.nodes[name].inUse, unique(v))
+		if sakes.recorded(v.Name) || inUse || slices.Contains(w.attachedTo(v.Name), name) {
+			holders = append(holders, sakes.Holders(v, inUse)...)
 		}
 	}
 	if w.broken.gate != nil {
@@ -340,8 +350,8 @@ func (w *world) everyName() []string {
 	for n := range w.nodes {
 		names[n] = true
 	}
-	for n := range w.records {
-		names[n] = true
+	for _, r := range w.records {
+		names[r.node] = true
 	}
 	return slices.Sorted(maps.Keys(names))
 }
@@ -352,7 +362,7 @@ func (w *world) mount(v Volume, node string) {
 	if m.on && m.reaches && !w.blocked(m, v.ClusterID) && w.nodes[node].bootID == m.bootID() && slices.Contains(w.attachedTo(v.Name), node) {
 		if !m.mounts[v.Name] {
 			m.mounts[v.Name], m.from[v.Name] = true, m.address[v.ClusterID]
-			if !w.lists(w.records[node].status, m, v) {
+			if !w.lists(w.recordOf(m).status, m, v) {
 				delete(w.noticed, forgivenKey(m, v.Name)) // that was a mount by another address
 			}
 		}
@@ -411,7 +421,7 @@ func (w *world) startKubelet(m *machine) {
 			if m.hidden[v] = (time.Time{}); m.reaches {
 				m.hidden[v] = w.now
 			}
-			if s := w.records[m.node].status; !w.lostSuccessor(m, v) && (!mayHaveBeenForced(s) || s.Node.BootID != m.bootID()) {
+			if !mayHaveBeenForced(w.recordOf(m).status) {
 				// Lost, detached by force and back, all without Fairlead's looking: that
 				// can't be told from a volume that was let go of.
 				delete(w.noticed, forgivenKey(m, v))
@@ -421,11 +431,20 @@ func (w *world) startKubelet(m *machine) {
 	w.heartbeat(m)
 }
 
-// lostSuccessor tells whether a machine is on record as lost beside the one that the record is of.
-func (w *world) lostSuccessor(m *machine, volume string) bool {
-	return slices.ContainsFunc(w.records[m.node].status.Volumes, func(h v1alpha1.HeldVolume) bool {
-		return h.PersistentVolume == volume && h.Successor != nil && h.Successor.BootID == m.bootID() && w.node(m.node, w.nodes[m.node]).wasLost(*h.Successor)
-	})
+// recordOf this boot of a machine.
+func (w *world) recordOf(m *machine) record {
+	for _, name := range w.records.names(m.node) {
+		if r := w.records[name]; r.status.Node.BootID == m.bootID() {
+			return r
+		}
+	}
+	return record{}
+}
+
+// present record of a node: of the machine that has the name now.
+func (w *world) present(node string) Record {
+	r, _ := w.records.of(node, w.node(node, w.nodes[node])).Present()
+	return r
 }
 
 // heal a partition.
@@ -569,6 +588,16 @@ func (w *world) tamper(by, cluster, cidr string) {
 	}
 }
 
+// isTampered: the machine was let in for a volume so, and Fairlead has not had the chance to see that.
+func (w *world) isTampered(m *machine, v Volume) bool {
+	for name, r := range w.records {
+		if r.status.Node.BootID == m.bootID() && w.tampered[name+" "+v.ClusterID+" "+HostPrefix(m.at(v)).String()] != "" {
+			return true
+		}
+	}
+	return false
+}
+
 // elsewhere: a volume is attached to or mounted by another machine.
 func (w *world) elsewhere(m *machine, v Volume) bool {
 	for _, o := range w.machines {
@@ -603,10 +632,9 @@ func (w *world) taint(node string, on, own bool) {
 	if !there {
 		return
 	}
-	r := w.records[node]
-	o := ReadOverride(r.annotations, r.status)
+	r := w.present(node)
 	if w.nodesGate && !own {
-		if on && AddTaint(w.node(node, n), o) != nil || !on && n.taint && RemoveTaint(w.node(node, n), r.status, o) != nil {
+		if on && AddTaint(w.node(node, n), r) != nil || !on && n.taint && RemoveTaint(w.node(node, n), r) != nil {
 			return
 		}
 	}
@@ -628,6 +656,15 @@ func (w *world) deleteNode(node string) {
 	w.machineOf(node).suspect = true
 }
 
+// rename a machine: it comes back as another node. Its former Node is deleted.
+func (w *world) rename(m *machine, boots bool) {
+	w.deleteNode(m.node)
+	if boots {
+		w.reboot(m)
+	}
+	m.node = fmt.Sprint("node-", w.id())
+}
+
 // replace a machine by another of the same name; the old one may still run.
 func (w *world) replace(node string) {
 	m := w.machineOf(node)
@@ -636,16 +673,16 @@ func (w *world) replace(node string) {
 	delete(w.nodes, node)
 }
 
-// override a gate, through the webhook that records it.
-func (w *world) override(node, gate string) {
-	r, there := w.records[node]
+// override a gate of a record, through the webhook that records it.
+func (w *world) override(name, gate string) {
+	r, there := w.records[name]
 	if !there {
 		return
 	}
 	o := Override{Gate: gate, By: "alice", Reason: "I know", Scope: Scope(r.status), At: w.now}
 	r.annotations = map[string]string{OverrideAnnotation: gate + ": I know", OverriddenAnnotation: o.Text()}
 	r.version++
-	w.records[node] = r
+	w.records[name] = r
 	if gate == GateAttach {
 		w.stood[r.status.Incident] = true
 	}
@@ -653,12 +690,21 @@ func (w *world) override(node, gate string) {
 		return
 	}
 	for _, m := range w.machines {
-		if m.node == node {
+		if w.isOf(m, r) {
 			for v := range m.mounts {
 				w.forgive(m, v)
 			}
 		}
 	}
+}
+
+// isOf: the record is of the machine, or of one that nobody saw, and the machine has none.
+func (w *world) isOf(m *machine, r record) bool {
+	is := func(r record) bool { return strings.HasPrefix(r.status.Node.BootID, m.uuid+"-") }
+	if r.status.Node.BootID != "" {
+		return is(r)
+	}
+	return m.node == r.node && !slices.ContainsFunc(w.records.names(m.node), func(name string) bool { return is(w.records[name]) })
 }
 
 func (w *world) setMode(driver string, mode Mode) {
@@ -693,7 +739,7 @@ type view struct {
 	now         time.Time
 	nodes       map[string]worldNode
 	attachments []attachment
-	records     map[string]record
+	records     records
 	fences      map[string]networkFence
 	cached      bool // in part
 	silent      map[string]bool
@@ -731,97 +777,163 @@ func (w *world) node(name string, n worldNode) Node {
 		return Node{Name: name}
 	}
 	return Node{
-		Name: name, Exists: true, Machine: v1alpha1.MachineIdentity{UID: types.UID(n.uid), BootID: n.bootID, SystemUUID: n.uuid},
+		Name: name, Exists: true, Created: n.created, Machine: v1alpha1.MachineIdentity{UID: types.UID(n.uid), BootID: n.bootID, SystemUUID: n.uuid},
 		Ready: n.ready, ReadyChanged: n.changed, OutOfService: n.taint, OwnTaint: n.own, Addresses: []netip.Addr{n.address}, FencedBoot: n.fencedBoot,
 	}
 }
 
-func (w *world) facts(v view, name string, now time.Time) Facts {
-	r := v.records[name]
-	n := w.node(name, v.nodes[name])
-	f := Facts{
-		Now: now, Node: n, Status: r.status, Override: ReadOverride(r.annotations, r.status), Policy: w.policy(),
-	}
-	if n.Ready {
-		f.Ledger = v.sources(name)
-	}
-	use := Use{InUse: v.nodes[name].inUse}
+// namesakes are what a view shows of a node's name.
+func (w *world) namesakes(v view, node string) Namesakes {
+	use := Use{InUse: v.nodes[node].inUse}
 	for _, a := range v.attachments {
-		if a.node == name {
+		if a.node == node {
 			use.Attached = append(use.Attached, a.volume)
+		}
+	}
+	policy := w.policy()
+	n := v.records.of(node, w.node(node, v.nodes[node]))
+	n.Shown = Holding(use, worldVolumes, func(driver string) bool { return policy.mode(driver) != ModeOff })
+	return n
+}
+
+// records by their names.
+type records map[string]record
+
+// of a node's name.
+func (r records) of(node string, now Node) Namesakes {
+	n := Namesakes{Node: now}
+	for _, name := range r.names(node) {
+		n.Records = append(n.Records, r[name].read(name))
+	}
+	return n
+}
+
+// names of the records of all machines that have or had a node's name.
+func (r records) names(node string) []string {
+	var names []string
+	for name := range r {
+		if r[name].node == node {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (r record) read(name string) Record {
+	return Record{Name: name, Status: r.status, Override: ReadOverride(r.annotations, r.status)}
+}
+
+// facts of one record; none where the view does not have it.
+func (w *world) facts(v view, node, name string, now time.Time) (Facts, bool) {
+	sakes := w.namesakes(v, node)
+	i := slices.IndexFunc(sakes.Records, func(r Record) bool { return r.Name == name })
+	if i < 0 {
+		return Facts{}, false
+	}
+	f := sakes.Of(i)
+	f.Now, f.Policy = now, w.policy()
+	if f.Node.Ready {
+		f.Ledger = v.sources(node)
+	}
+	for _, a := range v.attachments {
+		if a.node == node && !f.Replaced {
 			f.Left = append(f.Left, "attachment of "+a.volume)
-			if a.bootID != n.Machine.BootID {
+			if a.bootID != f.Node.Machine.BootID {
 				f.OldAttachments = append(f.OldAttachments, a.volume)
 			}
 		}
 	}
-	f.Holding = Holding(use, worldVolumes, func(driver string) bool { return f.Policy.mode(driver) != ModeOff })
 	for _, fence := range slices.Sorted(maps.Keys(v.fences)) {
 		f.Fences = append(f.Fences, v.fences[fence].NetworkFence)
 	}
-	names := map[string]bool{}
+	var nodes []Node
 	for o := range v.nodes {
-		names[o] = true
+		nodes = append(nodes, w.node(o, v.nodes[o]))
 	}
-	for o := range v.records {
-		names[o] = true
+	var all []Record
+	for o, r := range v.records {
+		all = append(all, r.read(o))
 	}
-	delete(names, name)
-	for _, o := range slices.Sorted(maps.Keys(names)) {
-		f.Others = append(f.Others, Other{Node: w.node(o, v.nodes[o]), Status: v.records[o].status, Override: ReadOverride(v.records[o].annotations, v.records[o].status), ClientAddresses: slices.Collect(maps.Values(v.nodes[o].clients))})
+	f.Others = f.OthersOf(Machines(nodes, all))
+	for i, o := range f.Others {
+		if o.Node.Exists {
+			f.Others[i].ClientAddresses = slices.Collect(maps.Values(v.nodes[o.Node.Name].clients))
+		}
 	}
 	if w.broken.facts != nil {
 		w.broken.facts(w, v, &f)
 	}
-	return f
+	return f, true
 }
 
 // --- Fairlead's controller
 
-// act decides on facts and does what Next says: writes carry the version that
-// was read, any of them may fail, and after writes of them it crashes. It tells
-// whether there was anything to do.
-func (w *world) act(t *rapid.T, v view, name string, now time.Time, writes int) bool {
-	if _, there := v.records[name]; !there {
-		if _, there := v.nodes[name]; there && writes > 0 {
-			if _, exists := w.records[name]; !exists {
-				w.records[name] = record{version: w.id()}
-			}
-			return true
+// act looks at a node's name: at each of its records, and makes the one that is missing once all that is to be
+// recorded in the others is. Writes carry the version that was read, any of them may fail, and after writes of them it
+// crashes. It tells whether there was anything to do.
+func (w *world) act(t *rapid.T, v view, node string, now time.Time, writes int) bool {
+	did := false
+	for _, name := range v.records.names(node) {
+		wrote, acted := w.actOn(t, v, node, name, now, &writes)
+		if wrote {
+			return true // what is done next follows from what is recorded
 		}
-		return false
+		did = did || acted
 	}
-	f := w.facts(v, name, now)
+	if v.cached {
+		v.records = w.view().records
+	}
+	if f, missing := w.namesakes(v, node).Missing(w.policy()); missing {
+		if _, exists := w.records[f.Record]; !exists && writes > 0 {
+			w.records[f.Record] = record{node: node, version: w.id()}
+		}
+		return true
+	}
+	if v.step == w.step && writes >= 0 {
+		w.looked[node] = w.step
+	}
+	return did
+}
+
+// actOn one record: it decides on facts and does what Next says. It tells whether it had to write the record, and else
+// whether there was anything to do.
+func (w *world) actOn(t *rapid.T, v view, node, name string, now time.Time, writes *int) (wrote, acted bool) {
+	f, there := w.facts(v, node, name, now)
 	step := Next(f)
 	if v.cached && !w.broken.believesCaches {
 		// As controllers/fencing has it: a healthy node's ledger is kept on what caches
 		// say, nothing is forgotten before the node was read live, and all else is
 		// decided on live reads only.
-		if forgets(f.Status, step.Status) {
+		if there && forgets(f.Status, step.Status) {
 			v.nodes, v.silent = w.view().nodes, w.view().silent
-			f = w.facts(v, name, now)
+			f, there = w.facts(v, node, name, now)
 			step = Next(f)
 		}
-		if !routine(f, step) || f.Node.FencedBoot != "" {
+		if !there || !routine(f, step) || f.Node.FencedBoot != "" || len(w.records.names(node)) > 1 {
 			v = w.view()
-			f = w.facts(v, name, now)
+			f, there = w.facts(v, node, name, now)
 			step = Next(f)
 		}
+	}
+	if !there {
+		return true, false
 	}
 	for _, h := range f.Holding {
-		delete(w.givenUp, f.Status.Node.BootID+h.Driver) // it may be its own still
+		delete(w.givenUp, f.Node.Name+f.Status.Node.BootID+h.Driver) // it may be its own still
 	}
 	boot := FencedBoot(f.Node, step.Status)
-	if f.Node.FencedBoot != "" && boot == "" && writes > 0 {
-		writes--
-		w.mark(name, "", v.step)
+	if f.Node.FencedBoot != "" && boot == "" && *writes > 0 {
+		*writes--
+		w.mark(node, "", v.step)
 	}
 	current, there := w.records[name]
+	asRead := there && current.version == v.records[name].version
 	if !reflect.DeepEqual(step.Status, f.Status) && !equality.Semantic.DeepEqual(step.Status, f.Status) {
-		if writes > 0 && there && current.version == v.records[name].version {
+		if *writes > 0 && asRead {
 			noticed := maps.Clone(w.noticed)
-			w.write(f, name, step.Status)
-			if m := w.machineOf(name); v.step < w.step {
+			w.write(name, step.Status)
+			if m := w.machineOf(node); m != nil && v.step < w.step {
 				// An old leader, or one with an old cache, has written what it saw before a loss
 				// that nobody else has noticed: what the kubelet does not show any more is not known then.
 				for volume := range m.hidden {
@@ -831,21 +943,21 @@ func (w *world) act(t *rapid.T, v view, name string, now time.Time, writes int) 
 				}
 			}
 		}
-		return true
+		return true, true
 	}
-	if there && current.version == v.records[name].version {
-		w.noticeSuccessor(f, name)
+	if asRead && !v.cached && v.step == w.step {
+		w.notice(node, f.Status, f.Status)
 	}
-	did := func() bool { writes--; return writes >= 0 }
-	if step.Forget && did() && there && current.version == v.records[name].version {
+	did := func() bool { *writes--; return *writes >= 0 }
+	if step.Forget && did() && asRead {
 		delete(w.records, name)
 	}
-	marks := boot != "" && boot != f.Node.FencedBoot && reflect.DeepEqual(w.nodes[name], v.nodes[name])
+	marks := boot != "" && boot != f.Node.FencedBoot && reflect.DeepEqual(w.nodes[node], v.nodes[node])
 	if marks && did() {
-		w.mark(name, boot, v.step)
+		w.mark(node, boot, v.step)
 	}
-	if f.Node.FencedBoot != "" && boot == "" && w.nodes[name].fencedBoot != "" {
-		return true // nobody is let in while it stands
+	if f.Node.FencedBoot != "" && boot == "" && w.nodes[node].fencedBoot != "" {
+		return false, true // nobody is let in while it stands
 	}
 	for _, n := range step.Create {
 		if _, exists := w.fences[n.Name]; !exists && did() {
@@ -869,15 +981,15 @@ func (w *world) act(t *rapid.T, v view, name string, now time.Time, writes int) 
 			w.put(n.Name, have)
 		}
 	}
-	if n := w.nodes[name]; step.RemoveTaint && n.own && n.uid == string(f.Node.Machine.UID) && did() {
+	if n := w.nodes[node]; step.RemoveTaint && n.own && n.uid == string(f.Node.Machine.UID) && did() {
 		n.taint, n.own = false, false
-		w.nodes[name] = n
+		w.nodes[node] = n
 	}
-	if v.step == w.step && writes >= 0 {
+	if v.step == w.step && *writes >= 0 {
 		w.seen(name)
-		w.seenOff(f, name)
+		w.seenOff(f)
 	}
-	return marks || step.Forget || step.RemoveTaint || len(step.Create)+len(step.Unfence)+len(step.Delete) > 0
+	return step.Forget, marks || step.RemoveTaint || len(step.Create)+len(step.Unfence)+len(step.Delete) > 0
 }
 
 // mark a node with the boot that is fenced; "" takes the mark away.
@@ -915,7 +1027,7 @@ func normal(s v1alpha1.NodeFenceStatus) string {
 	return text
 }
 
-func (w *world) write(f Facts, name string, s v1alpha1.NodeFenceStatus) {
+func (w *world) write(name string, s v1alpha1.NodeFenceStatus) {
 	r := w.records[name]
 	before := r.status
 	r.version, r.status = w.id(), s
@@ -925,28 +1037,23 @@ func (w *world) write(f Facts, name string, s v1alpha1.NodeFenceStatus) {
 			w.stood[f.Name], w.stood[f.Incident] = true, true
 		}
 	}
+	w.notice(r.node, before, s)
+}
+
+// notice: what is on record of a machine's mounts must not be written to by another from here on.
+func (w *world) notice(node string, before, s v1alpha1.NodeFenceStatus) {
 	for _, m := range w.machines {
 		for v := range m.mounts {
-			if m.node == name && !knows(before, volumeNamed(v)) && !w.lists(s, m, volumeNamed(v)) {
+			if m.node != node || s.Node.BootID != m.bootID() {
+				continue
+			}
+			if !m.known(before, volumeNamed(v)) && !w.lists(s, m, volumeNamed(v)) {
 				delete(w.noticed, forgivenKey(m, v)) // the address was another before any was known
 			}
 			if _, hidden := m.hidden[v]; hidden && !mayHaveBeenForced(s) {
 				continue // its node's word is of before its kubelet started anew, as in startKubelet
 			}
-			if m.node == name && s.Node.BootID == m.bootID() && slices.ContainsFunc(s.Volumes, func(h v1alpha1.HeldVolume) bool { return h.PersistentVolume == v && h.Successor == nil && !h.Waiting }) && w.lists(s, m, volumeNamed(v)) {
-				w.noticed[forgivenKey(m, v)] = true
-			}
-		}
-	}
-	w.noticeSuccessor(f, name)
-}
-
-// noticeSuccessor: Fairlead has had the chance to record what a machine has that has
-// taken the name of the one on record.
-func (w *world) noticeSuccessor(f Facts, name string) {
-	for _, m := range w.machines {
-		for v := range m.mounts {
-			if m.node == name && f.Node.Machine.BootID == m.bootID() && f.Node.replaces(f.Status) && slices.ContainsFunc(f.Holding, func(h v1alpha1.HeldVolume) bool { return h.PersistentVolume == v }) {
+			if slices.ContainsFunc(s.Volumes, func(h v1alpha1.HeldVolume) bool { return h.PersistentVolume == v && !h.Waiting }) && w.lists(s, m, volumeNamed(v)) {
 				w.noticed[forgivenKey(m, v)] = true
 			}
 		}
@@ -956,13 +1063,13 @@ func (w *world) noticeSuccessor(f Facts, name string) {
 // lists: the record has the address that the volume is mounted by, or none, and says so.
 func (w *world) lists(s v1alpha1.NodeFenceStatus, m *machine, v Volume) bool {
 	i, _ := key{v.Driver, v.ClusterID}.in(s.Identities)
-	return !knows(s, v) || listed([]v1alpha1.StorageIdentity{i}, m.at(v))
+	return !m.known(s, v) || listed([]v1alpha1.StorageIdentity{i}, m.at(v))
 }
 
-// knows: the record has an address of the volume's identity.
-func knows(s v1alpha1.NodeFenceStatus, v Volume) bool {
+// known: the record has an address that the machine has or had at the volume's storage cluster. One that it never had is no knowledge.
+func (m *machine) known(s v1alpha1.NodeFenceStatus, v Volume) bool {
 	i, _ := key{v.Driver, v.ClusterID}.in(s.Identities)
-	return len(i.Addresses) > 0
+	return slices.ContainsFunc(i.Addresses, func(a v1alpha1.ClientAddress) bool { return m.had[v.ClusterID+" "+a.CIDR] })
 }
 
 // counts: nobody has taken upon himself what the machine writes to the volume,
@@ -986,7 +1093,6 @@ func (w *world) create(f Facts, n NetworkFence, decided int) {
 // seen: Fairlead has looked at its fences as they are, and had the chance to
 // take back what it believed of them.
 func (w *world) seen(name string) {
-	w.looked[name] = w.step
 	for _, r := range w.records[name].status.Fences {
 		if f, there := w.fences[r.Name]; there && f.lies() {
 			continue // nobody can tell, until csi-addons has looked at it again
@@ -1005,12 +1111,12 @@ func (w *world) seen(name string) {
 }
 
 // seenOff: Fairlead has had the chance to give up a machine that is gone and was never to be fenced.
-func (w *world) seenOff(f Facts, name string) {
+func (w *world) seenOff(f Facts) {
 	for driver, mode := range w.modes {
 		uses := func(v v1alpha1.HeldVolume) bool { return v.Driver == driver }
 		asked := slices.ContainsFunc(f.Status.Fences, func(r v1alpha1.Fence) bool { return r.Driver == driver })
 		if mode == ModeOff && f.gone() && !asked && !slices.ContainsFunc(f.Holding, uses) && f.Status.Node.BootID != "" {
-			w.givenUp[f.Status.Node.BootID+driver] = true
+			w.givenUp[f.Node.Name+f.Status.Node.BootID+driver] = true
 		}
 	}
 }
@@ -1040,9 +1146,9 @@ func (w *world) mustNotBeWritable(t *rapid.T, v Volume, node string) {
 		if n, there := w.nodes[m.node]; v.Shared() && there && !n.taint && !m.scrap {
 			continue // it may have many writers
 		}
-		r := w.records[m.node]
-		overridden := r.status.Node.BootID == m.bootID() && ReadOverride(r.annotations, r.status).Gate == GateAttach
-		if !w.counts(m, v) || overridden || w.tampered[m.node+" "+v.ClusterID+" "+HostPrefix(m.at(v)).String()] != "" {
+		r := w.recordOf(m)
+		overridden := ReadOverride(r.annotations, r.status).Gate == GateAttach
+		if !w.counts(m, v) || overridden || w.isTampered(m, v) {
 			w.forgive(m, v.Name)
 			continue
 		}
@@ -1119,10 +1225,10 @@ func (w *world) mustNotBeWell(t *rapid.T, f Facts, n NetworkFence) {
 	if n.Unfenced || w.stood[n.Labels[IncidentLabel]] {
 		return
 	}
-	if f.Node.Ready && f.Node.Machine.BootID == f.Status.Node.BootID && !f.replaced() {
+	if f.Node.Ready && f.Node.Machine.BootID == f.Status.Node.BootID {
 		t.Fatalf("%s is to shut out %s, which is Ready and runs as before\n%s", n.Name, f.Node.Name, w)
 	}
-	if w.givenUp[f.Status.Node.BootID+w.driverOf(n)] {
+	if w.givenUp[f.Node.Name+f.Status.Node.BootID+w.driverOf(n)] {
 		t.Fatalf("%s is to shut out a machine that was gone before this was switched on\n%s", n.Name, w)
 	}
 	if mode := w.modes[w.driverOf(n)]; mode != ModeFence {
@@ -1162,7 +1268,7 @@ func (w *world) markedMustNotWrite(t *rapid.T) {
 		}
 		for _, m := range w.machines {
 			for _, v := range worldVolumes {
-				if m.bootID() != n.fencedBoot || v.ReadOnly() || !w.writes(m, v) || !w.counts(m, v) || w.tampered[name+" "+v.ClusterID+" "+HostPrefix(m.at(v)).String()] != "" {
+				if m.bootID() != n.fencedBoot || v.ReadOnly() || !w.writes(m, v) || !w.counts(m, v) || w.isTampered(m, v) {
 					continue
 				}
 				t.Fatalf("%s is marked as fenced, and writes to %s\n%s", name, v.Name, w)

@@ -61,11 +61,16 @@ func incidentOf(node string, s v1alpha1.NodeFenceStatus) string {
 // fenceName is unlike that of any other incident or identity, so that what is
 // left over from another one can't be taken for it.
 func fenceName(node, incident, driver, clusterID string) string {
+	return "fairlead-" + shortened(node) + "-" + incident + "-" + short(driver, clusterID)
+}
+
+// shortened is a node's name with room for more in the name of an object.
+func shortened(node string) string {
 	const room = 200 // of 253 for an object's name
 	if len(node) > room {
 		node = strings.TrimRight(node[:room], "-.")
 	}
-	return "fairlead-" + node + "-" + incident + "-" + short(driver, clusterID)
+	return node
 }
 
 func short(parts ...string) string {

@@ -1,6 +1,7 @@
 package fence
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,41 +12,61 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 )
 
-// Next is the whole state machine of one node. It is level-triggered: whatever
+// Next is the whole state machine of one machine. It is level-triggered: whatever
 // happened before, it goes by what is recorded and what is there. What caches say
 // is enough to record what a healthy node has, not to forget that (the node must
 // be read live), nor for anything else (all must be).
 func Next(f Facts) Step {
 	step := Step{Status: *f.Status.DeepCopy()}
-	f.shown = f.remembered()
-	f.Holding = f.shown
-	f.divide(&step)
-	switch f.Status.Phase {
-	case v1alpha1.NodeFencing, v1alpha1.NodeFenced, v1alpha1.NodeDrained:
+	f.identify(&step.Status)
+	f.Holding = f.remembered()
+	switch phase := f.Status.Phase; {
+	case step.Status.RunsAs != "":
+		f.runsElsewhere(&step)
+	case phase == v1alpha1.NodeFencing, phase == v1alpha1.NodeFenced, phase == v1alpha1.NodeDrained:
 		f.fencing(&step)
-	case v1alpha1.NodeReturned, v1alpha1.NodeUnfencing:
+	case phase == v1alpha1.NodeReturned, phase == v1alpha1.NodeUnfencing:
 		f.returning(&step)
 	default:
 		f.watch(&step)
 	}
 	step.Status.Ended = f.ended(step.Status)
 	f.sayAddressTaken(&step)
-	f.sayLostSuccessors(&step)
-	step.Status.Volumes = sorted(append(step.Status.Volumes, step.successors...))
 	step.Status.Addresses, step.Status.AddressSources = addressesOf(step.Status.Identities)
 	step.Status.VolumeCount = len(step.Status.Volumes)
 	return step
+}
+
+// identify says whose record it is: of the machine that was there first, also if that was never Ready, or of
+// one that nobody saw.
+func (f Facts) identify(s *v1alpha1.NodeFenceStatus) {
+	s.NodeName, s.Gone = f.Node.Name, !f.Node.Exists
+	unwritten := s.Node == v1alpha1.MachineIdentity{}
+	if unwritten {
+		s.Node = f.Node.Machine
+		if !f.Node.Exists {
+			s.Node.UID = unknownMachine
+		}
+	}
+	if f.Node.Exists || unwritten {
+		s.Ordinal = max(s.Ordinal, f.ordinal)
+	}
+	if f.Node.Exists {
+		s.RunsAs = ""
+	} else if s.RunsAs == "" {
+		s.RunsAs = f.otherName()
+	}
 }
 
 // watch keeps the ledger of a healthy node, and finds out that it is lost.
 func (f Facts) watch(step *Step) {
 	s := &step.Status
 	switch {
-	case f.gone() && len(f.Holding) == 0 && len(s.Volumes) == 0 && len(s.Fences) == 0 && len(step.successors) == 0:
+	case f.gone() && len(f.Holding) == 0 && len(s.Volumes) == 0 && len(s.Fences) == 0:
 		step.Forget = true
-	case f.Node.Ready && !f.replaced() && (len(s.Fences) > 0 || len(step.successors) > 0):
+	case f.Node.Ready && len(s.Fences) > 0:
 		f.comeBack(step)
-	case f.Node.Ready && !f.replaced():
+	case f.Node.Ready:
 		f.healthy(step)
 	default:
 		f.lost(step)
@@ -113,7 +134,7 @@ func (f Facts) lingering(step *Step) []v1alpha1.HeldVolume {
 	}
 	back := mayHaveBeenForced(f.Status)
 	var list []v1alpha1.HeldVolume
-	for _, v := range ownVolumes(f.Status.Volumes) {
+	for _, v := range f.Status.Volumes {
 		if slices.ContainsFunc(f.Holding, func(h v1alpha1.HeldVolume) bool { return h.PersistentVolume == v.PersistentVolume }) {
 			if f.lingers(v) {
 				step.lookAgain(v.Until.Sub(f.Now))
@@ -182,13 +203,13 @@ func (f Facts) lost(step *Step) {
 		f.Override = Override{} // it was for a loss before this one
 	}
 	s.Volumes = slices.DeleteFunc(union(s.Volumes, f.Holding), f.letGoUnfenced)
-	if f.gone() && f.Override.givesUp(f.Node, *s) {
+	if f.gone() && f.Override.givesUp(f.Node) {
 		s.Volumes = f.Holding // it is forgotten once nothing of it is left
 	}
 	if !f.asked() {
 		f.withdraw(step) // of a loss before this one
 	}
-	if len(s.Fences) > 0 && f.Override.givesUp(f.Node, *s) && f.sharedWith() == "" {
+	if len(s.Fences) > 0 && f.Override.givesUp(f.Node) && f.sharedWith() == "" {
 		f.letIn(step) // of an incident before this one
 		return
 	}
@@ -200,7 +221,7 @@ func (f Facts) lost(step *Step) {
 		step.say(v1alpha1.NodeDrained, ReasonNodeDeleted, f.deletedMessage())
 	case len(f.protected(s.Volumes)) == 0:
 		step.say(v1alpha1.NodeLost, ReasonNothingHeld, what+"; no protected volume is on it")
-	case f.Override.givesUp(f.Node, *s):
+	case f.Override.givesUp(f.Node):
 		step.warn(v1alpha1.NodeLost, ReasonOverridden, fmt.Sprintf("%s; it is not fenced, and its volumes are not held: %s says %q", what, f.Override.By, f.Override.Reason))
 	case !f.Node.OutOfService && !f.gone() && f.Override.Gate == GateAttach:
 		step.warn(v1alpha1.NodeLost, ReasonOverridden, fmt.Sprintf("%s; its volumes may be attached elsewhere although it is not fenced: %s says %q", what, f.Override.By, f.Override.Reason))
@@ -225,58 +246,37 @@ func (f Facts) unconfirmed(s *v1alpha1.NodeFenceStatus) bool {
 	return slices.ContainsFunc(s.Fences, func(r v1alpha1.Fence) bool { return r.Incident == s.Incident && r.State != v1alpha1.FenceFenced })
 }
 
-// gone: no machine of this record has the node's name.
-func (f Facts) gone() bool { return !f.Node.Exists || f.replaced() }
-
-// replaced: the name is taken by another machine, so the one that is on record
-// may still run and write, even if nobody has noticed that it was lost. Where nothing of
-// that one is left on record, it is the other's as soon as that is Ready, though the record has what
-// came with it: what is shown of a node that is not is never to be fenced by the first one's addresses.
-func (f Facts) replaced() bool {
-	s := f.Status
-	left := len(s.Fences) > 0 || len(ownVolumes(s.Volumes)) > 0 || !f.Node.Ready && len(s.Volumes) > 0
-	return f.Node.replaces(s) && left
-}
-
-// replaces tells whether the node is another machine than the one on record.
-func (n Node) replaces(s v1alpha1.NodeFenceStatus) bool {
-	return n.Exists && otherMachine(s.Node, n.Machine)
-}
-
-// otherMachine tells machines apart: by their UUIDs, and where one has none, by the
-// Node object, unless the boot is the same. One machine may have several of those in its time, so that it seems to
-// be another; but a machine that is taken for another one's boot would let that one go.
-func otherMachine(was, is v1alpha1.MachineIdentity) bool {
-	if was.SystemUUID != "" && is.SystemUUID != "" {
-		return was.SystemUUID != is.SystemUUID
-	}
-	sameBoot := was.BootID != "" && was.BootID == is.BootID
-	return was.UID != "" && is.UID != "" && was.UID != is.UID && !sameBoot
-}
+// gone: the machine has no Node object. It may still run and write, even if nobody has noticed that it was lost.
+func (f Facts) gone() bool { return !f.Node.Exists }
 
 // rebooted: the machine that was lost runs again, without the mounts of before.
 func (f Facts) rebooted() bool {
-	return f.Node.Exists && !f.replaced() && f.Node.Machine.BootID != "" && f.Status.Node.BootID != "" && f.Node.Machine.BootID != f.Status.Node.BootID
+	return f.Node.Exists && f.Node.Machine.BootID != "" && f.Status.Node.BootID != "" && f.Node.Machine.BootID != f.Status.Node.BootID
 }
 
 func (f Facts) how() (reason, what string) {
 	switch {
-	case !f.Node.Exists:
-		return ReasonNodeDeleted, "the node's object was deleted"
-	case f.replaced():
+	case f.Replaced:
 		return ReasonReplaced, "another machine has taken the node's name"
+	case f.gone():
+		return ReasonNodeDeleted, "the node's object was deleted"
 	default:
 		return ReasonNotReady, "the node is not Ready"
 	}
 }
 
 func (f Facts) deletedMessage() string {
-	return "the node is gone and stays fenced; when you know that it never comes back: " + OverrideCommand(f.Node.Name, GateUnfence)
+	return "the node is gone and stays fenced; when you know that it never comes back: " + f.command(GateUnfence)
 }
 
-// protected are the volumes of the machine on record, of storage systems that are not switched off.
+// command overrides a gate of the machine.
+func (f Facts) command(gate string) string {
+	return OverrideCommand(cmp.Or(f.Record, f.Node.Name), gate)
+}
+
+// protected are the volumes of storage systems that are not switched off.
 func (f Facts) protected(volumes []v1alpha1.HeldVolume) []v1alpha1.HeldVolume {
-	return slices.DeleteFunc(ownVolumes(volumes), func(v v1alpha1.HeldVolume) bool { return f.Policy.mode(v.Driver) == ModeOff })
+	return slices.DeleteFunc(slices.Clone(volumes), func(v v1alpha1.HeldVolume) bool { return f.Policy.mode(v.Driver) == ModeOff })
 }
 
 // VolumeNames are the names of their PersistentVolumes.

@@ -35,7 +35,7 @@ func (f Facts) fencing(step *Step) {
 	case f.backUnfenced() && !f.Node.OutOfService:
 		f.comeBackUnfenced(step)
 		return
-	case !f.asked() && (f.Node.Ready && !f.replaced() || !f.Node.OutOfService && !f.gone() || len(f.protected(s.Volumes)) == 0):
+	case !f.asked() && (f.Node.Ready || !f.Node.OutOfService && !f.gone() || len(f.protected(s.Volumes)) == 0):
 		f.watch(step) // nothing was asked for yet, and now it is not lost, or not to be fenced
 		return
 	}
@@ -64,7 +64,7 @@ func (f Facts) fencing(step *Step) {
 		f.sayWaiting(step, waiting, unsettled)
 	case len(withdrawn) > 0:
 		f.sayWithdrawn(step, withdrawn)
-	case f.Node.Ready && !f.replaced():
+	case f.Node.Ready:
 		step.warn(v1alpha1.NodeFenced, ReasonNotRebooted, "the node is Ready again but has not booted since it was lost: it still has the mounts of before; reboot it")
 	case len(f.Left) > 0:
 		step.say(v1alpha1.NodeFenced, ReasonFenced, fmt.Sprintf("%s; fenced; still on it: %s", what, list(f.Left)))
@@ -77,8 +77,10 @@ func (f Facts) fencing(step *Step) {
 
 // asked tells whether a fence was asked for in this incident: then it may stand,
 // and only a new boot is sure to be without the mounts of before.
-func (f Facts) asked() bool {
-	return slices.ContainsFunc(f.Status.Fences, func(r v1alpha1.Fence) bool { return r.Incident == f.Status.Incident })
+func (f Facts) asked() bool { return asked(f.Status) }
+
+func asked(s v1alpha1.NodeFenceStatus) bool {
+	return slices.ContainsFunc(s.Fences, func(r v1alpha1.Fence) bool { return r.Incident == s.Incident })
 }
 
 // noAnswer is what to look at where csi-addons does nothing.
@@ -138,7 +140,7 @@ func (f Facts) ask(step *Step, settled bool) []Refusal {
 			continue
 		}
 		if f.Policy.mode(k.driver) == ModeGuard {
-			refused = append(refused, *refuse(ReasonGuardOnly, "%s: Fairlead is configured to guard only: fence the node by hand, then: %s", k, OverrideCommand(f.Node.Name, GateAttach)))
+			refused = append(refused, *refuse(ReasonGuardOnly, "%s: Fairlead is configured to guard only: fence the node by hand, then: %s", k, f.command(GateAttach)))
 			continue
 		}
 		fence, r := f.request(k)

@@ -29,7 +29,7 @@ func (f Facts) returning(step *Step) {
 		f.lost(step) // anew, if it was back: then nobody has given it up
 		return
 	}
-	if f.Node.Ready && !f.replaced() {
+	if f.Node.Ready {
 		s.Volumes, s.LostSince = union(f.lingering(step), f.Holding), nil
 		f.record(s)
 	}
@@ -64,8 +64,6 @@ func (f Facts) mayComeIn(step *Step) {
 		step.lookAgain(f.Policy.ReadyFor - ready)
 	case !forced && len(f.OldAttachments) > 0:
 		step.warn(v1alpha1.NodeReturned, ReasonOldAttachments, fmt.Sprintf("attachments of before it booted are left: %s%s", list(f.OldAttachments), f.keptByPods()+f.mayHaveOldAttachments(step)))
-	case !forced && len(step.successors) > 0:
-		step.warn(v1alpha1.NodeReturned, ReasonSuccessorLost, f.successorMessage(step.successors))
 	case f.sharedWith() != "":
 		step.say(v1alpha1.NodeReturned, ReasonSharedAddress, f.sharedWith())
 	default:
@@ -86,11 +84,11 @@ func (f Facts) keptByPods() string {
 // mayHaveOldAttachments: a DaemonSet's pod that is deleted is there anew at once, so its
 // attachment never goes. Where nothing of before can be mounted, that is no reason to keep the node out.
 func (f Facts) mayHaveOldAttachments(step *Step) string {
-	if !f.bootedSinceFenced() || len(step.successors) > 0 || slices.ContainsFunc(step.Status.Volumes, func(v v1alpha1.HeldVolume) bool { return v.Until != nil }) {
+	if !f.bootedSinceFenced() || slices.ContainsFunc(step.Status.Volumes, func(v v1alpha1.HeldVolume) bool { return v.Until != nil }) {
 		return ""
 	}
 	return "; if the next pods there keep them too, as a DaemonSet's do: it has booted since it was fenced, so it may be let in with them: " +
-		OverrideCommand(f.Node.Name, GateUnfence)
+		f.command(GateUnfence)
 }
 
 // bootedSinceFenced tells whether every fence on record was made for a boot that is known not to be the present one.
@@ -132,7 +130,7 @@ func (f Facts) sharedWith() string {
 			}
 			for _, mine := range f.Status.Fences {
 				if i := slices.IndexFunc(mine.CIDRs, func(c string) bool { return slices.Contains(theirs.CIDRs, c) }); i >= 0 {
-					return fmt.Sprintf("its address %s also keeps out node %s, which may not be let in yet; if that is known to be off: %s", mine.CIDRs[i], o.Node.Name, OverrideCommand(o.Node.Name, GateUnfence))
+					return fmt.Sprintf("its address %s also keeps out node %s, which may not be let in yet; if that is known to be off: %s", mine.CIDRs[i], o.Node.Name, o.command(GateUnfence))
 				}
 			}
 		}
@@ -177,13 +175,13 @@ func (f Facts) ended(is v1alpha1.NodeFenceStatus) []string {
 }
 
 // strays are NetworkFences that were made for a boot of this node that is over, or for
-// an incident that was over without a boot, and that its record does not know: a leader that hung while it made one, and
+// an incident that was over without a boot, and that no record knows: a leader that hung while it made one, and
 // went on when all was over, or a record that somebody deleted.
 func (f Facts) strays() []v1alpha1.Fence {
 	var strays []v1alpha1.Fence
 	for _, n := range f.Fences {
 		boot := n.Labels[BootLabel]
-		if n.Labels[NodeLabel] != LabelValue(f.Node.Name) || boot == "" || f.ours(n) {
+		if n.Labels[NodeLabel] != LabelValue(f.Node.Name) || boot == "" || f.ours(n) || slices.ContainsFunc(f.Others, func(o Other) bool { return recordNames(o.Status, n) }) {
 			continue
 		}
 		if boot == LabelValue(f.Node.Machine.BootID) && !n.Unfenced && !slices.Contains(f.Status.Ended, n.Labels[IncidentLabel]) {
@@ -263,16 +261,17 @@ func (f Facts) unfencing(step *Step) {
 	}
 	// Nothing is fenced any more: what is there now is looked at like any node.
 	s.Phase = v1alpha1.NodeLost
-	if f.Override.Gate == GateUnfence && f.Node.Ready || f.Override.givesUp(f.Node, *s) {
-		s.Volumes = f.Holding // what was lost is given up
-		f.inherit(step)
+	if s.RunsAs != "" {
+		f.runsElsewhere(step)
+		return
 	}
-	if s.Incident == "" || !f.Override.givesUp(f.Node, *s) {
+	if f.Override.Gate == GateUnfence && f.Node.Ready || f.Override.givesUp(f.Node) {
+		s.Volumes = f.Holding // what was lost is given up
+	}
+	if s.Incident == "" || !f.Override.givesUp(f.Node) {
 		s.Incident, s.LostSince = "", nil
 	}
 	f.Status = *s.DeepCopy()
-	f.Holding = f.shown
-	f.divide(step)
 	f.watch(step)
 }
 

@@ -130,7 +130,7 @@ func TestATaintedNodeThatIsReadyAgainIsNotFenced(t *testing.T) {
 	s.want(v1alpha1.NodeFencing, ReasonTaintedButReady, backTainted)
 	s.wantObjects(unfencedOf1)
 	s.wantHeld(true)
-	if r := RemoveTaint(s.Node, s.Status, Override{}); r != nil {
+	if r := RemoveTaint(s.Node, Record{Status: s.Status}); r != nil {
 		t.Fatalf("its taint may not go: %s", r.Message)
 	}
 	s.takesBack()
@@ -236,7 +236,7 @@ func TestWhatMayHaveBeenLetGoOfIsNotWithdrawn(t *testing.T) {
 				s.look()
 				s.want(v1alpha1.NodeFenced, ReasonNotRebooted, "the node is Ready again but has not booted since it was lost: it still has the mounts of before; reboot it")
 				s.wantObjects(fencedOf1)
-				if RemoveTaint(s.Node, s.Status, s.Override) == nil {
+				if RemoveTaint(s.Node, Record{Name: "node-1", Status: s.Status, Override: s.Override}) == nil {
 					t.Fatal("its taint may go")
 				}
 			})

@@ -48,15 +48,15 @@ type Override struct {
 
 // givesUp tells whether a node that is let in by override is lost still: not fenced
 // again, nor held. It holds until the node is back; lost anew, it is another matter.
-// One whose object is gone, or whose name another machine has, does not come back as what it was.
-func (o Override) givesUp(n Node, s v1alpha1.NodeFenceStatus) bool {
-	return o.Gate == GateUnfence && (!n.Exists || n.replaces(s) || !n.Ready && !n.ReadyChanged.After(o.At))
+// A machine without Node object does not come back as what it was.
+func (o Override) givesUp(n Node) bool {
+	return o.Gate == GateUnfence && (!n.Exists || !n.Ready && !n.ReadyChanged.After(o.At))
 }
 
-// OverrideCommand asks for a gate of a node, by hand. What was asked for in an incident that is
+// OverrideCommand asks for a gate of a machine, by hand, on its NodeFence. What was asked for in an incident that is
 // over is still there: nobody takes it away.
-func OverrideCommand(node, gate string) string {
-	return fmt.Sprintf("kubectl annotate --overwrite nodefence %s '%s=%s: <why>'", node, OverrideAnnotation, gate)
+func OverrideCommand(record, gate string) string {
+	return fmt.Sprintf("kubectl annotate --overwrite nodefence %s '%s=%s: <why>'", record, OverrideAnnotation, gate)
 }
 
 // ParseOverride reads a request: "<gate>: <reason>".

@@ -69,6 +69,14 @@ func drawVolume(t *rapid.T) Volume {
 	return worldVolumes[rapid.IntRange(0, len(worldVolumes)-1).Draw(t, "volume")]
 }
 
+// drawRecord of a machine.
+func (w *world) drawRecord(t *rapid.T) string {
+	if len(w.records) == 0 {
+		return ""
+	}
+	return drawOf(t, "record", slices.Sorted(maps.Keys(w.records))...)
+}
+
 // drawName of a node or of a record that outlives its node.
 func (w *world) drawName(t *rapid.T) string {
 	if names := w.everyName(); len(names) > 0 {
@@ -89,10 +97,15 @@ func (w *world) machineActions() map[string]func(*rapid.T) {
 		"pass time": func(t *rapid.T) {
 			w.pass(drawOf(t, "passes", time.Second, 7*time.Second, 30*time.Second, 3*time.Minute, 7*time.Minute))
 		},
-		"partition":         func(t *rapid.T) { w.drawMachine(t).reaches = false },
-		"partition heals":   func(t *rapid.T) { w.heal(w.drawMachine(t)) },
-		"power fails":       func(t *rapid.T) { w.drawMachine(t).stop() },
-		"reboot":            func(t *rapid.T) { w.reboot(w.drawMachine(t)) },
+		"partition":       func(t *rapid.T) { w.drawMachine(t).reaches = false },
+		"partition heals": func(t *rapid.T) { w.heal(w.drawMachine(t)) },
+		"power fails":     func(t *rapid.T) { w.drawMachine(t).stop() },
+		"reboot":          func(t *rapid.T) { w.reboot(w.drawMachine(t)) },
+		"machine comes back under another name": func(t *rapid.T) {
+			if m := w.drawMachine(t); w.nodes[m.node].uid != "" && len(w.everyName()) < 5 {
+				w.rename(m, rapid.Bool().Draw(t, "it boots"))
+			}
+		},
 		"old machines stop": func(*rapid.T) { w.stopScrap() },
 		"address is given to another": func(t *rapid.T) {
 			from, to := w.drawMachine(t), w.drawMachine(t)
@@ -211,7 +224,7 @@ func (w *world) peopleActions(t *rapid.T) map[string]func(*rapid.T) {
 		},
 	}
 	if rapid.IntRange(0, 2).Draw(t, "people override") == 2 {
-		actions["override"] = func(t *rapid.T) { w.override(w.drawName(t), drawOf(t, "gate", Gates()...)) }
+		actions["override"] = func(t *rapid.T) { w.override(w.drawRecord(t), drawOf(t, "gate", Gates()...)) }
 	}
 	if rapid.IntRange(0, 4).Draw(t, "people switch off") == 4 {
 		actions["switch"] = func(t *rapid.T) {
@@ -306,7 +319,7 @@ func (w *world) storylines() map[string]func(*rapid.T) {
 		},
 		"a node is lost with what the cache has not seen, and its object goes": func(t *rapid.T) {
 			n, old := w.drawNode(t), w.view()
-			if r := w.records[n]; ReadOverride(r.annotations, r.status).Gate == GateAttach {
+			if w.present(n).Override.Gate == GateAttach {
 				return // somebody has taken this loss upon himself
 			}
 			w.use(t, drawVolume(t), n)
@@ -335,7 +348,7 @@ func (w *world) storylines() map[string]func(*rapid.T) {
 		},
 		"two at one address are lost, and one comes back": func(t *rapid.T) {
 			a, b := w.machineOf("node-1"), w.machineOf("node-2")
-			if a.address["a"] != b.address["a"] {
+			if a == nil || b == nil || a.address["a"] != b.address["a"] {
 				return
 			}
 			for _, m := range []*machine{a, b} {
@@ -358,6 +371,26 @@ func (w *world) storylines() map[string]func(*rapid.T) {
 				w.csiAddonsRound(t)
 			}
 			w.settleDown(t, n)
+		},
+		"a fenced machine comes back under another name": func(t *rapid.T) {
+			m := w.drawMachine(t)
+			if len(w.everyName()) >= 5 || w.nodes[m.node].uid == "" {
+				return
+			}
+			old := m.node
+			w.use(t, drawVolume(t), old)
+			w.settleDown(t, old)
+			isLost(t, old)
+			w.settleDown(t, old)
+			w.csiAddonsRound(t)
+			w.settleDown(t, old)
+			w.rename(m, rapid.Bool().Draw(t, "it boots"))
+			w.heal(m)
+			w.settleDown(t, m.node)
+			w.pass(time.Minute)
+			w.settleDown(t, old)
+			w.csiAddonsRound(t)
+			w.settleDown(t, old)
 		},
 		"a node is shut down": func(t *rapid.T) {
 			m := w.drawMachine(t)
@@ -456,13 +489,16 @@ func (w *world) settleDown(t *rapid.T, name string) {
 // mustBeOnRecord: a machine that works has a record to fence it by, unless there is one yet of what was there
 // before; and one that went while that was switched off has none.
 func (w *world) mustBeOnRecord(t *rapid.T, name string) {
-	n, s := w.nodes[name], w.records[name].status
-	if n.ready && len(s.Fences) == 0 && len(ownVolumes(s.Volumes)) == 0 && s.Node.BootID != n.bootID {
+	n, s := w.nodes[name], w.present(name).Status
+	if n.ready && len(s.Fences) == 0 && s.Node.BootID != n.bootID {
 		t.Fatalf("%s is Ready, and its record is of another run\n%s", name, w)
 	}
-	for _, v := range s.Volumes {
-		if v.Successor != nil && w.modes[v.Driver] == ModeOff && !w.node(name, n).is(*v.Successor) {
-			t.Fatalf("%s is on record of a machine that had the name %s, went, and is switched off\n%s", v.PersistentVolume, name, w)
+	for _, r := range w.records.names(name) {
+		s := w.records[r].status
+		for _, v := range s.Volumes {
+			if w.modes[v.Driver] == ModeOff && s.Gone && len(s.Fences) == 0 {
+				t.Fatalf("%s is on record of a machine that had the name %s, went, and is switched off\n%s", v.PersistentVolume, name, w)
+			}
 		}
 	}
 }
@@ -518,9 +554,9 @@ func (w *world) goWell(t *rapid.T) {
 	for _, n := range w.nodeNames() {
 		w.heartbeat(w.machineOf(n))
 		w.nodeController(n)
-		w.detachAll(n)
 	}
 	for _, n := range w.everyName() {
+		w.detachAll(n)
 		w.settleDown(t, n)
 	}
 	w.csiAddonsRound(t)
@@ -550,14 +586,11 @@ func (w *world) mustFinish(t *rapid.T) {
 		}
 		for _, n := range w.nodeNames() {
 			w.taint(n, false, false)
-			if r := w.records[n]; i > 10 && r.status.Phase != v1alpha1.NodeHealthy && (r.status.Phase != v1alpha1.NodeReturned || r.status.Reason == ReasonSuccessorLost) && r.status.Phase != v1alpha1.NodeUnfencing {
-				gate := GateUnfence
-				if r.status.Phase == v1alpha1.NodeLost && r.status.Reason == ReasonSuccessorLost {
-					gate = GateAttach // as its message says
-				}
-				if o := ReadOverride(r.annotations, r.status); o.Gate != gate {
-					w.override(n, gate) // the operator knows that the old machine is off
-				}
+		}
+		for _, name := range slices.Sorted(maps.Keys(w.records)) {
+			r := w.records[name]
+			if i > 10 && r.status.Phase != v1alpha1.NodeHealthy && r.status.Phase != v1alpha1.NodeReturned && r.status.Phase != v1alpha1.NodeUnfencing && ReadOverride(r.annotations, r.status).Gate != GateUnfence {
+				w.override(name, GateUnfence) // the operator knows that the old machine is off
 			}
 		}
 	}
@@ -735,7 +768,7 @@ func (w *world) mustComeIn(t *rapid.T, m *machine, begun bool) {
 	if w.taint(m.node, false, false); w.nodes[m.node].taint {
 		t.Fatalf("the taint of %s may not go although it has booted\n%s", m.node, w)
 	}
-	for rounds := 0; !w.isQuiet() && !(begun && w.records[m.node].status.Phase == v1alpha1.NodeUnfencing); rounds++ {
+	for rounds := 0; !w.isQuiet() && !(begun && w.present(m.node).Status.Phase == v1alpha1.NodeUnfencing); rounds++ {
 		if rounds > 16 {
 			t.Fatalf("%s is not let in again\n%s", m.node, w)
 		}

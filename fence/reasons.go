@@ -8,7 +8,7 @@ const (
 	ReasonNotReady         = "NotReady"         // lost, and nobody has said more
 	ReasonNodeDeleted      = "NodeDeleted"      // its object is gone
 	ReasonReplaced         = "Replaced"         // another machine has its name
-	ReasonSuccessorLost    = "SuccessorLost"    // that other machine is lost too, and can't be fenced
+	ReasonRenamed          = "Renamed"          // the machine has rebooted and is another node now
 	ReasonTaintedButReady  = "TaintedButReady"  // a healthy node is not fenced
 	ReasonNothingHeld      = "NothingHeld"      // lost, and no protected volume was on it
 	ReasonSwitchedOff      = "SwitchedOff"      // by the configuration

@@ -1,6 +1,7 @@
 package fence
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -20,7 +21,7 @@ func (f Facts) request(k key) (v1alpha1.Fence, *Refusal) {
 	}
 	identity, known := k.in(f.Status.Identities)
 	if !known {
-		return none, refuse(ReasonNoIdentity, "%s: no address of the node was recorded while it was healthy; fence it by hand and let its volumes go: %s", k, OverrideCommand(f.Node.Name, GateAttach))
+		return none, refuse(ReasonNoIdentity, "%s: no address of the node was recorded while it was healthy; fence it by hand and let its volumes go: %s", k, f.command(GateAttach))
 	}
 	if r := f.stale(k, identity); r != nil {
 		return none, r
@@ -88,7 +89,7 @@ func (f Facts) unproved(k key) *Refusal {
 // stale refuses a ledger that may be of another time: addresses are given to
 // others when a machine is gone.
 func (f Facts) stale(k key, identity v1alpha1.StorageIdentity) *Refusal {
-	if boot := f.Node.Machine.BootID; f.Node.Exists && !f.replaced() && boot != f.Status.Node.BootID {
+	if boot := f.Node.Machine.BootID; f.Node.Exists && boot != f.Status.Node.BootID {
 		return refuse(ReasonStaleLedger, "%s: its addresses were recorded before it last booted, and may be others' now", k)
 	}
 	lost := f.Now
@@ -118,15 +119,12 @@ func (f Facts) address(k key, a netip.Addr) *Refusal {
 	if ranges := f.ranges(k); len(ranges) > 0 && !slices.ContainsFunc(ranges, func(p netip.Prefix) bool { return p.Contains(a) }) {
 		return refuse(ReasonOutsideRange, "%s: %s is outside this cluster's clientRanges: it may be another cluster's", k, a)
 	}
-	if f.replaced() && (slices.Contains(f.Node.Addresses, a) || listed(f.Ledger, a)) {
-		return refuse(ReasonAddressInUse, "%s: %s belongs to the machine that has taken the node's name", k, a)
-	}
-	if now, _ := k.in(f.Ledger); f.replaced() && len(now.Addresses) == 0 && (f.Status.Node.SystemUUID == "" || f.Node.Machine.SystemUUID == "") {
-		return refuse(ReasonAddressInUse, "%s: %s may belong to the machine that has the node's name now: that may be the same one, since there is no system UUID to tell by, and it is not known by which address the storage knows it", k, a)
-	}
 	for _, o := range f.Others {
 		if o.live() && o.has(a) {
-			return refuse(ReasonAddressInUse, "%s: %s is also an address of node %s, which is not lost", k, a, o.Node.Name)
+			return refuse(ReasonAddressInUse, "%s: %s is also an address of %s, which is not lost", k, a, f.nameOf(o))
+		}
+		if o.mayBe(f) && !o.knownFor(k) {
+			return refuse(ReasonAddressInUse, "%s: %s may belong to the machine that has the node's name now: that may be the same one, since there is no system UUID to tell by, and it is not known by which address the storage knows it", k, a)
 		}
 	}
 	for _, s := range slices.Concat(f.Servers, f.Report.Servers) {
@@ -156,7 +154,7 @@ func (f Facts) leftover(k key, a netip.Addr, but func(NetworkFence) bool) *Refus
 // knows, and the node is not, is one.
 func (f Facts) contradicted(k key, identity v1alpha1.StorageIdentity) *Refusal {
 	for _, w := range f.Report.Clients {
-		if own, successor := heldBy(f.Status.Volumes, w.Volume.PersistentVolume); keyOf(w.Volume) != k || successor && !own {
+		if keyOf(w.Volume) != k {
 			continue
 		}
 		own := func(a netip.Addr) bool { return listed([]v1alpha1.StorageIdentity{identity}, a) }
@@ -185,21 +183,44 @@ func (f Facts) ranges(k key) []netip.Prefix {
 	return s.ClientRanges
 }
 
-// ours: a NetworkFence that this node's record names.
-func (f Facts) ours(n NetworkFence) bool {
-	return slices.ContainsFunc(f.Status.Fences, func(r v1alpha1.Fence) bool { return r.Name == n.Name })
+// ours: a NetworkFence that this machine's record names.
+func (f Facts) ours(n NetworkFence) bool { return recordNames(f.Status, n) }
+
+func recordNames(s v1alpha1.NodeFenceStatus, n NetworkFence) bool {
+	return slices.ContainsFunc(s.Fences, func(r v1alpha1.Fence) bool { return r.Name == n.Name })
 }
 
 // live: nobody has said that the node is out of service.
 func (o Other) live() bool { return o.Node.Exists && (o.Node.Ready || !o.Node.OutOfService) }
 
+// mayBe tells whether the other machine, which has the node's name now, may be the one that is to be fenced, under
+// another Node object: nothing but a UUID tells that it is not.
+func (o Other) mayBe(f Facts) bool {
+	return o.Node.Exists && o.Node.Name == f.Node.Name && (f.Status.Node.SystemUUID == "" || o.Node.Machine.SystemUUID == "")
+}
+
+// knownFor tells whether it is on record by which address the storage knows the machine.
+func (o Other) knownFor(k key) bool {
+	identity, _ := k.in(o.Status.Identities)
+	return len(identity.Addresses) > 0
+}
+
+func (o Other) command(gate string) string {
+	return OverrideCommand(cmp.Or(o.Record, o.Node.Name), gate)
+}
+
+// nameOf another machine, for messages.
+func (f Facts) nameOf(o Other) string {
+	if o.Node.Name == f.Node.Name {
+		return "the machine that has the node's name now"
+	}
+	return "node " + o.Node.Name
+}
+
 // has tells whether an address is one of the node's, by all that is known.
 func (o Other) has(a netip.Addr) bool {
 	if slices.Contains(o.Node.Addresses, a) || slices.Contains(o.ClientAddresses, a) {
 		return true
-	}
-	if o.Node.replaces(o.Status) {
-		return false // what is recorded is of the machine before, which is lost
 	}
 	return listed(o.Status.Identities, a)
 }

@@ -76,12 +76,6 @@ func TestARequestIsRefused(t *testing.T) {
 		"one of a node that is gone": {func(s *story) {
 			s.Others = []Other{{Node: Node{Name: "node-11"}, Status: v1alpha1.NodeFenceStatus{Identities: []v1alpha1.StorageIdentity{identity(rbd, "a", "10.0.0.1/32")}}}}
 		}, "", ""},
-		"one that the machine before a live one had": {func(s *story) {
-			o := live("node-11")
-			o.Node.Machine.SystemUUID, o.Status.Node.SystemUUID = "new", "old"
-			o.Status.Identities = []v1alpha1.StorageIdentity{identity(rbd, "a", "10.0.0.1/32")}
-			s.Others = []Other{o}
-		}, "", ""},
 		"a server's": {func(s *story) {
 			s.Servers = []Server{{Name: "pod rook-ceph/mon-a", Node: "node-3", Addresses: []netip.Addr{addr("10.0.0.1")}}}
 		}, ReasonAddressInUse, k + "10.0.0.1 is also an address of pod rook-ceph/mon-a, which serves the storage"},
@@ -140,13 +134,21 @@ func TestARequestIsRefused(t *testing.T) {
 			s.Fences = []NetworkFence{{Name: "x", Unfenced: true, CIDRs: []string{"10.0.0.11/32", "", "node-1", "10.0.0.1/x"}}, {Name: "y", CIDRs: []string{"10.0.0.1/32"}}}
 		}, "", ""},
 		"a namesake's address": {func(s *story) {
-			s.Node.Machine.SystemUUID, s.Node.Addresses = "machine-2", []netip.Addr{addr("10.0.0.1")}
-		}, ReasonAddressInUse, k + "10.0.0.1 belongs to the machine that has taken the node's name"},
+			s.take("machine-2", "10.0.0.1")
+		}, ReasonAddressInUse, k + "10.0.0.1 is also an address of the machine that has the node's name now, which is not lost"},
 		"a namesake's storage address": {func(s *story) {
-			s.Node.Machine.SystemUUID, s.Ledger = "machine-2", []v1alpha1.StorageIdentity{identity(rbd, "a", "10.0.0.1/32")}
-		}, ReasonAddressInUse, k + "10.0.0.1 belongs to the machine that has taken the node's name"},
+			s.take("machine-2", "192.168.1.2")
+			s.Others[0].Status.Identities = []v1alpha1.StorageIdentity{identity(rbd, "a", "10.0.0.1/32")}
+		}, ReasonAddressInUse, k + "10.0.0.1 is also an address of the machine that has the node's name now, which is not lost"},
 		"a namesake with another address": {func(s *story) {
-			s.Node.Machine.SystemUUID, s.Node.Machine.BootID = "machine-2", "boot-2"
+			s.take("machine-2", "192.168.1.2")
+		}, "", ""},
+		"a namesake without UUID": {func(s *story) { // it may be the same machine, which works
+			s.take("", "192.168.1.2")
+		}, ReasonAddressInUse, k + "10.0.0.1 may belong to the machine that has the node's name now: that may be the same one, since there is no system UUID to tell by, and it is not known by which address the storage knows it"},
+		"a namesake without UUID, known by another address": {func(s *story) {
+			s.take("", "192.168.1.2")
+			s.Others[0].Status.Identities = []v1alpha1.StorageIdentity{identity(rbd, "a", "10.0.0.2/32")}
 		}, "", ""},
 		"the driver fences by itself": {func(s *story) {
 			s.Policy, s.SelfFencing = with(s.Policy, StoragePolicy{Mode: ModeFence, Profile: "rook-ceph"}), map[string]string{"rook-ceph": "csi-1"}

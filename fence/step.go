@@ -25,9 +25,6 @@ type Step struct {
 	Refused bool
 	// After is when to look again though nothing has happened; 0: never.
 	After time.Duration
-
-	// successors are the volumes of Status that other machines have had by the node's name.
-	successors []v1alpha1.HeldVolume
 }
 
 func (s *Step) say(phase v1alpha1.NodeFencePhase, reason, message string) {

@@ -137,7 +137,8 @@ type TaintingNode struct {
 	Heartbeat time.Time
 	// Drivers of all volumes that its status lists as attached or in use.
 	Drivers []string
-	// Status of its NodeFence; the zero value if it has none.
+	// Record is the name of its NodeFence, and Status what that says; zero values if it has none.
+	Record string
 	Status v1alpha1.NodeFenceStatus
 	// Refused is why the node could not be fenced, by a closer look at the storage than
 	// the facts here allow (Unfenceable with all of Facts); nil if there was none.

@@ -1,6 +1,7 @@
 package fence
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -146,16 +147,16 @@ func (j *judge) notRecorded(n TaintingNode) *Refusal {
 	case v1alpha1.NodeLost:
 		return nil
 	case "", v1alpha1.NodeHealthy:
-		return refuse(ReasonNotRecorded, "the loss of node %s is not on record (NodeFence %s): nothing holds its volumes yet", n.Node.Name, n.Node.Name)
+		return refuse(ReasonNotRecorded, "the loss of node %s is not on record (NodeFence %s): nothing holds its volumes yet", n.Node.Name, cmp.Or(n.Record, n.Node.Name))
 	}
-	return refuse(ReasonUnderWay, "NodeFence %s is %s", n.Node.Name, n.Status.Phase)
+	return refuse(ReasonUnderWay, "NodeFence %s is %s", cmp.Or(n.Record, n.Node.Name), n.Status.Phase)
 }
 
 // nothingHeld: its pods are given up by Kubernetes itself, and nothing of theirs waits for a fence.
 func (j *judge) nothingHeld(n TaintingNode) *Refusal {
 	f := Facts{Status: n.Status, Policy: j.Policy}
 	switch {
-	case len(ownVolumes(n.Status.Volumes)) == 0:
+	case len(n.Status.Volumes) == 0:
 		return refuse(ReasonNothingHeld, "no protected volume is on node %s", n.Node.Name)
 	case len(f.protected(n.Status.Volumes)) == 0:
 		return refuse(ReasonSwitchedOff, "fencing is switched off for the volumes that are on node %s", n.Node.Name)
@@ -185,10 +186,10 @@ func (j *judge) unfenceable(n TaintingNode) *Refusal {
 	if n.Refused != nil {
 		return n.Refused
 	}
-	f := Facts{Now: j.Now, Node: n.Node, Status: n.Status, Policy: j.Policy}
+	f := Facts{Now: j.Now, Record: n.Record, Node: n.Node, Status: n.Status, Policy: j.Policy}
 	for _, o := range j.Nodes {
 		if o.Node.Name != n.Node.Name {
-			f.Others = append(f.Others, Other{Node: o.Node, Status: o.Status})
+			f.Others = append(f.Others, Other{Record: o.Record, Node: o.Node, Status: o.Status})
 		}
 	}
 	return Unfenceable(f)

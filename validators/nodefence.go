@@ -1,6 +1,7 @@
 package validators
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -22,6 +23,9 @@ type NodeFence struct {
 	Status v1alpha1.NodeFenceStatus `json:"status"`
 }
 
+// node that the machine is or was.
+func (n NodeFence) node() string { return cmp.Or(n.Status.NodeName, n.Metadata.Name) }
+
 // NodeFenceFacts are who changes a NodeFence, and whether he may override gates.
 type NodeFenceFacts struct {
 	User        string
@@ -35,7 +39,7 @@ type NodeFenceFacts struct {
 // name, which the mutating webhook writes. Taking the request away closes the
 // gate, and anybody who may change the object may.
 //
-// The label and the finalizer are the controller's: by the one the API server finds
+// The labels and the finalizer are the controller's: by one the API server finds
 // the nodes whose volumes it holds while Fairlead is down, and by the other no
 // record goes in the midst of an incident.
 //
@@ -72,7 +76,7 @@ func ValidateNodeFence(n NodeFence, old *NodeFence, facts NodeFenceFacts) Verdic
 	case before.Status.Incident == "" && gate != fence.GateTaint:
 		v.refuse(ReasonOverride, field.Forbidden(path.Key(fence.OverrideAnnotation), fmt.Sprintf(
 			"there is nothing to override yet: node %s is in no incident, and gate %s is opened for one. Once it is %s, try again (kubectl get nodefence %s)",
-			n.Metadata.Name, gate, v1alpha1.NodeLost, n.Metadata.Name)))
+			n.node(), gate, v1alpha1.NodeLost, n.Metadata.Name)))
 	case requestChanged && !recordChanged && record != "" && fence.ReadOverride(n.Metadata.Annotations, before.Status).Gate != "":
 		v.refuse(ReasonOverride, field.Forbidden(path.Key(fence.OverrideAnnotation),
 			"this override was used before: give a new reason (and do not keep the annotation in files that are applied again)"))
@@ -87,7 +91,7 @@ func ValidateNodeFence(n NodeFence, old *NodeFence, facts NodeFenceFacts) Verdic
 			break
 		}
 		v.Reason = ReasonOverridden
-		v.Warnings = append(v.Warnings, fmt.Sprintf("gate %s of node %s is open for %s, in your name: %s", gate, n.Metadata.Name, o.Scope, effect(gate, n.Metadata.Name)))
+		v.Warnings = append(v.Warnings, fmt.Sprintf("gate %s of node %s is open for %s, in your name: %s", gate, n.node(), o.Scope, effect(gate, n.node())))
 	}
 	return v
 }
@@ -99,9 +103,13 @@ func refuseOthersMeta(v *Verdict, n, before NodeFence, facts NodeFenceFacts) {
 		return
 	}
 	metadata := field.NewPath("metadata")
-	if n.Metadata.Labels[fence.PhaseLabel] != before.Metadata.Labels[fence.PhaseLabel] {
-		v.refuse(ReasonNotTheirs, field.Forbidden(metadata.Child("labels").Key(fence.PhaseLabel),
-			"is written by Fairlead's controller: by it the API server finds the nodes whose volumes it holds while Fairlead is down; leave it as it is"))
+	for _, l := range []struct{ label, use string }{
+		{fence.PhaseLabel, "by it the API server finds the nodes whose volumes it holds while Fairlead is down"},
+		{fence.NodeLabel, "by it Fairlead finds the machines that have or had a node's name"},
+	} {
+		if n.Metadata.Labels[l.label] != before.Metadata.Labels[l.label] {
+			v.refuse(ReasonNotTheirs, field.Forbidden(metadata.Child("labels").Key(l.label), "is written by Fairlead's controller: "+l.use+"; leave it as it is"))
+		}
 	}
 	has := slices.Contains(n.Metadata.Finalizers, fence.RecordFinalizer)
 	forgets := !has && fence.ReadOverride(before.Metadata.Annotations, before.Status).Gate == fence.GateUnfence
@@ -152,11 +160,11 @@ func ValidateNodeFenceDeletion(n NodeFence) Verdict {
 	case !fence.Keep(s), unfence && len(s.Fences) == 0:
 		return v
 	case unfence:
-		v.refuse(ReasonNotForgotten, field.Forbidden(field.NewPath("status", "fences"), "the record of node "+n.Metadata.Name+" "+standing(n.Metadata.Name, s)))
+		v.refuse(ReasonNotForgotten, field.Forbidden(field.NewPath("status", "fences"), "the record of node "+n.node()+" "+standing(n.Metadata.Name, s)))
 		return v
 	}
 	v.refuse(ReasonNotForgotten, field.Forbidden(field.NewPath("status", "phase"), fmt.Sprintf(
 		"node %s is %s: this is the only record of the volumes that it held and of what is fenced. Wait until it is %s; Fairlead deletes the record of a node that is gone by itself, once nothing is held or fenced any more. If you must: %s",
-		n.Metadata.Name, s.Phase, v1alpha1.NodeHealthy, fence.OverrideCommand(n.Metadata.Name, fence.GateUnfence))))
+		n.node(), s.Phase, v1alpha1.NodeHealthy, fence.OverrideCommand(n.Metadata.Name, fence.GateUnfence))))
 	return v
 }

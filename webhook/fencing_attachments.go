@@ -147,11 +147,11 @@ func (f *Fencing) await(ctx context.Context, v fence.Volume, node string, held *
 		case <-ticker.C:
 		}
 		// Only the node that it is held by is looked at, until that has something new to say.
-		holder, err := f.Live.HolderOf(waiting, v, held.Node)
+		holders, err := f.Live.HoldersOf(waiting, v, held.Node)
 		if err != nil {
 			continue // what was last read still holds
 		}
-		if now := fence.Attach(v, node, []fence.Holder{holder}, f.Policy()); now != nil && now.Soon {
+		if now := fence.Attach(v, node, holders, f.Policy()); now != nil && now.Soon {
 			held = now
 			continue
 		}

@@ -47,13 +47,13 @@ func (f *Fencing) nodes() rule[node] {
 			if !slices.ContainsFunc(f.Profiles, func(p config.FencingProfile) bool { return p.Mode != config.Off }) {
 				return allowed(reasonNotProtected), nil
 			}
-			now, err := f.Live.Holder(ctx, r.Object.Metadata.Name)
+			node, record, err := f.Live.Present(ctx, r.Object.Metadata.Name)
 			if err != nil {
 				return Decision{}, err
 			}
-			refusal := fence.RemoveTaint(now.Node, now.Status, now.Override)
+			refusal := fence.RemoveTaint(node, record)
 			if is {
-				refusal = fence.AddTaint(now.Node, now.Override)
+				refusal = fence.AddTaint(node, record)
 			}
 			if refusal != nil {
 				return forbidden(r.Resource, r.Object.Metadata.Name, field.NewPath("spec", "taints"), refusal.Reason, refusal.Message), nil

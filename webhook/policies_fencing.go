@@ -57,7 +57,7 @@ func FencingPolicies(storages []fence.Storage) []Policy {
 			}},
 			admissionregistrationv1.Validation{
 				Expression: "!" + recordHolds,
-				MessageExpression: "'Fairlead is not answering, and volume ' + object.spec.source.persistentVolumeName + ' was last on node ' + params.metadata.name + " +
+				MessageExpression: "'Fairlead is not answering, and volume ' + object.spec.source.persistentVolumeName + ' was last on node ' + " + fenceOf + " + " +
 					"(" + recordLost + " ? ', which is lost and not fenced' : ', which may still write to it') + ': attached elsewhere now, it could have two writers. " + advice + "'",
 				Reason: ptr.To(metav1.StatusReasonForbidden),
 			}),
@@ -66,23 +66,23 @@ func FencingPolicies(storages []fence.Storage) []Policy {
 
 // In CEL: what is read of the attachment, and of the node or NodeFence that is held against it.
 const (
-	sameNode   = "params.metadata.name == object.spec.nodeName"
+	sameNode = "params.metadata.name == object.spec.nodeName"
+	fenceOf  = "params.?status.?nodeName.orValue(params.metadata.name)"
+	// A machine that is gone is not the one that has its node's name now.
+	itself     = fenceOf + " == object.spec.nodeName && !params.?status.?gone.orValue(false)"
 	ready      = "params.?status.?conditions.orValue([]).exists(c, c.type == 'Ready' && c.status == 'True')"
 	hasVolumes = "params.?status.?volumesInUse.orValue([]).exists(v, v.startsWith('kubernetes.io/csi/' + object.spec.attacher + '^'))"
 	bootID     = "params.?status.?nodeInfo.?bootID.orValue('')"
 	fencedBoot = bootID + " != '' && params.metadata.?annotations[?'" + fence.FencedBootAnnotation + "'].orValue('') == " + bootID
 	recordLost = "params.?status.?phase.orValue('') in ['" + string(v1alpha1.NodeLost) + "', '" + string(v1alpha1.NodeFencing) + "']"
 	// Of a node that works: its kubelet uses what was detached by force, or may do so. What is shared may have
-	// other writers, but one that is not healthy may be tainted still. Once the machine on record is fenced, what is known
-	// of it from before counts no more; another that has taken its name is not.
+	// other writers, but one that is not healthy may be tainted still. Once the machine is fenced, what is known
+	// of it from before counts no more.
 	stillMounted = "(has(v.until) || v.?detached.orValue(false)) && (!v.?shared.orValue(false) || params.?status.?phase.orValue('') != '" + string(v1alpha1.NodeHealthy) + "')" +
-		" && (has(v.successor) || !(params.?status.?phase.orValue('') in ['" + string(v1alpha1.NodeFenced) + "', '" + string(v1alpha1.NodeDrained) + "']))"
-	tainted = "params.?status.?reason.orValue('') == '" + fence.ReasonTaintedButReady + "'"
-	// Another machine that has taken the name of the one on record is not that one.
-	ofSuccessor = "has(v.successor) && has(v.successor.lostSince)"
-	ofNamesake  = recordLost + " && params.?status.?successor.hasValue() && !has(v.successor)"
-	recordHolds = "params.?status.?volumes.orValue([]).exists(v, v.persistentVolume == object.spec.source.?persistentVolumeName.orValue('') && (" +
-		ofSuccessor + " || (" + sameNode + " ? " + ofNamesake + " : " + recordLost + " || " + tainted + " || " + stillMounted + ")))"
+		" && !(params.?status.?phase.orValue('') in ['" + string(v1alpha1.NodeFenced) + "', '" + string(v1alpha1.NodeDrained) + "'])"
+	tainted     = "params.?status.?reason.orValue('') == '" + fence.ReasonTaintedButReady + "'"
+	recordHolds = "(!(" + itself + ") && params.?status.?volumes.orValue([]).exists(v, v.persistentVolume == object.spec.source.?persistentVolumeName.orValue('') && (" +
+		recordLost + " || " + tainted + " || " + stillMounted + ")))"
 )
 
 // advice is text within a literal of CEL: no quotes. It names both bindings: where one policy holds an

@@ -29,16 +29,16 @@ func TestThePolicyFindsEveryRecordThatHoldsAVolume(t *testing.T) {
 		status v1alpha1.NodeFenceStatus
 		found  bool
 	}{
-		"healthy":                         {holding(v1alpha1.HeldVolume{}), false},
-		"waits for it":                    {holding(v1alpha1.HeldVolume{Waiting: true}), false},
-		"given time to end":               {holding(v1alpha1.HeldVolume{Until: &now}), true},
-		"detached by force, and in use":   {holding(v1alpha1.HeldVolume{Detached: true}), true},
-		"shared, and in use":              {holding(v1alpha1.HeldVolume{Detached: true, Shared: true}), false},
-		"tainted, and Ready":              {v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeHealthy, Reason: fence.ReasonTaintedButReady}, true},
-		"lost":                            {v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeLost}, true},
-		"to be fenced":                    {v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeFencing}, true},
-		"fenced, and its namesake is not": {v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeDrained}, true},
-		"let in as it was":                {v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeUnfencing}, true},
+		"healthy":                       {holding(v1alpha1.HeldVolume{}), false},
+		"waits for it":                  {holding(v1alpha1.HeldVolume{Waiting: true}), false},
+		"given time to end":             {holding(v1alpha1.HeldVolume{Until: &now}), true},
+		"detached by force, and in use": {holding(v1alpha1.HeldVolume{Detached: true}), true},
+		"shared, and in use":            {holding(v1alpha1.HeldVolume{Detached: true, Shared: true}), false},
+		"tainted, and Ready":            {v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeHealthy, Reason: fence.ReasonTaintedButReady}, true},
+		"lost":                          {v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeLost}, true},
+		"to be fenced":                  {v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeFencing}, true},
+		"fenced":                        {v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeDrained}, true},
+		"let in as it was":              {v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeUnfencing}, true},
 	} {
 		if found := selector.Matches(k8slabels.Set{fence.PhaseLabel: fence.PhaseLabelValue(test.status)}); found != test.found {
 			t.Errorf("%s: found %t", name, found)

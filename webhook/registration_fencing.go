@@ -153,14 +153,16 @@ var unhealthy = []v1alpha1.NodeFencePhase{
 // gateOverrideChanged is overrideChanged for NodeFences.
 var gateOverrideChanged = noteChanged(fence.OverrideAnnotation) + " || " + noteChanged(fence.OverriddenAnnotation)
 
-// othersChangeMeta, in CEL: somebody else changes the controller's label or finalizer.
-var othersChangeMeta = fmt.Sprintf("(request.userInfo.username != %q && (%s || %s))", controllerUser,
-	changed(func(object string) string {
-		return fmt.Sprintf("%s.?metadata.?labels[?'%s'].orValue('')", object, fence.PhaseLabel)
-	}, "''"),
+// othersChangeMeta, in CEL: somebody else changes the controller's labels or finalizer.
+var othersChangeMeta = fmt.Sprintf("(request.userInfo.username != %q && (%s || %s || %s))", controllerUser,
+	changed(label(fence.PhaseLabel), "''"), changed(label(fence.NodeLabel), "''"),
 	changed(func(object string) string {
 		return fmt.Sprintf("('%s' in %s.?metadata.?finalizers.orValue([]))", fence.RecordFinalizer, object)
 	}, "false"))
+
+func label(key string) func(object string) string {
+	return func(object string) string { return fmt.Sprintf("%s.?metadata.?labels[?'%s'].orValue('')", object, key) }
+}
 
 // changed, in CEL: what is read of an object is not what it was; none has what is given.
 func changed(of func(object string) string, none string) string {

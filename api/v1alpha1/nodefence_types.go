@@ -5,9 +5,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// NodeFence is what Fairlead knows of one node, by the node's name: the addresses
-// by which its storage clients are known, kept while the node is healthy; the
-// volumes that it holds; and, when it is lost, how far fencing it is. The
+// NodeFence is what Fairlead knows of one machine: the addresses
+// by which its storage clients are known, kept while its node is healthy; the
+// volumes that it holds; and, when it is lost, how far fencing it is. It has the
+// name of the machine's node; a second machine of that name has a record of its own, named after the node and a hash. The
 // controller owns it, and it outlives the node. Users read it; a gate is
 // overridden by an annotation on it.
 //
@@ -64,14 +65,28 @@ type NodeFenceStatus struct {
 	//
 	// +optional
 	Message string `json:"message,omitempty"`
-	// Node that the ledger was recorded of.
+	// NodeName is the name that the machine has or had. Without it, the name is that of the NodeFence.
+	//
+	// +optional
+	NodeName string `json:"nodeName,omitempty"`
+	// Node tells which machine it is, and which boot of it the ledger was recorded of. UID "unknown" is a
+	// machine that had the name while Fairlead did not look.
 	//
 	// +optional
 	Node MachineIdentity `json:"node,omitzero"`
-	// Successor is another machine that has taken the node's name, while what is recorded is of Node.
+	// Gone: no Node object is of this machine any more. It was deleted, or another machine has the name.
 	//
 	// +optional
-	Successor MachineIdentity `json:"successor,omitzero"`
+	Gone bool `json:"gone,omitempty"`
+	// RunsAs is the node that the machine is now, if it has rebooted and come back under another name. Nothing that it
+	// held is mounted any more.
+	//
+	// +optional
+	RunsAs string `json:"runsAs,omitempty"`
+	// Ordinal tells which of several machines had the name later: the higher one.
+	//
+	// +optional
+	Ordinal int `json:"ordinal,omitempty"`
 	// LastHealthy is when the node was last seen Ready, to some minutes.
 	//
 	// +optional
@@ -222,24 +237,10 @@ type HeldVolume struct {
 	//
 	// +optional
 	Until *metav1.Time `json:"until,omitempty"`
-	// Successor has or had the volume, and not the machine of status.node: another one
-	// has taken the node's name since. A fence of the one is none of the other.
-	//
-	// +optional
-	Successor *Successor `json:"successor,omitempty"`
 	// Shared volumes may be written to from several nodes at once.
 	//
 	// +optional
 	Shared bool `json:"shared,omitempty"`
-}
-
-// Successor is a machine that has taken the name of one that is on record.
-type Successor struct {
-	MachineIdentity `json:",inline"`
-	// LostSince is when it was first seen not Ready, out of service or gone.
-	//
-	// +optional
-	LostSince *metav1.Time `json:"lostSince,omitempty"`
 }
 
 // Fence is a NetworkFence that Fairlead asked for.

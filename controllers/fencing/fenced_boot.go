@@ -20,6 +20,9 @@ func (d decision) boot() string { return fence.FencedBoot(d.Facts.Node, d.Status
 // marks tells whether the node's mark is to be written or taken away, and that may
 // work: Fairlead may patch nodes only where it was given the right.
 func (r *Reconciler) marks(d decision) bool {
+	if d.Facts.Replaced {
+		return false // the Node is another machine's
+	}
 	if d.Node == nil || d.boot() == d.Facts.Node.FencedBoot {
 		r.unmarked.Delete(d.Facts.Node.Name)
 		return false

@@ -92,7 +92,7 @@ func (g *Gates) held(ctx context.Context, pod *corev1.Pod) (*fence.Held, error) 
 				return nil, fmt.Errorf("listing the pods of namespace %s: %w", pod.Namespace, err)
 			}
 		}
-		users, err := g.users(ctx, pods, claim, holders)
+		users, err := g.users(ctx, pods, *v, claim, holders)
 		if err != nil {
 			return nil, err
 		}
@@ -103,9 +103,9 @@ func (g *Gates) held(ctx context.Context, pod *corev1.Pod) (*fence.Held, error) 
 	return nil, nil
 }
 
-// users are the nodes where pods use the claim that are not among the holders: a
+// users are the nodes where pods use the claim of a volume that are not among the holders: a
 // driver without attachments leaves no other trace until the node's record has it.
-func (g *Gates) users(ctx context.Context, pods *corev1.PodList, claim string, known []fence.Holder) ([]fence.Holder, error) {
+func (g *Gates) users(ctx context.Context, pods *corev1.PodList, v fence.Volume, claim string, known []fence.Holder) ([]fence.Holder, error) {
 	var users []fence.Holder
 	for i := range pods.Items {
 		node := pods.Items[i].Spec.NodeName
@@ -113,11 +113,11 @@ func (g *Gates) users(ctx context.Context, pods *corev1.PodList, claim string, k
 		if node == "" || cluster.Ended(&pods.Items[i]) || slices.ContainsFunc(known, is) || slices.ContainsFunc(users, is) || !slices.Contains(cluster.Claims(&pods.Items[i]), claim) {
 			continue
 		}
-		h, err := g.Holders.Holder(ctx, node)
+		of, err := g.Holders.HoldersOf(ctx, v, node)
 		if err != nil {
 			return nil, err
 		}
-		users = append(users, h)
+		users = append(users, of...)
 	}
 	return users, nil
 }

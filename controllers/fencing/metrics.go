@@ -11,7 +11,7 @@ import (
 	"github.com/fairlead-io/fairlead/fence"
 )
 
-// metrics of all nodes.
+// metrics of all machines, by record.
 type metrics struct {
 	nodes, unfenced    *prometheus.Desc
 	notFenceable       *prometheus.Desc
@@ -61,31 +61,31 @@ var refusals = []string{
 	fence.ReasonNotReady, fence.ReasonTaintedButReady, fence.ReasonGuardOnly, fence.ReasonFencing, fence.ReasonNotRebooted, fence.ReasonOldAttachments,
 	fence.ReasonSharedAddress, fence.ReasonUnfencing, fence.ReasonOverridden, fence.ReasonNoIdentity, fence.ReasonStaleLedger, fence.ReasonBadAddress,
 	fence.ReasonAddressInUse, fence.ReasonOutsideRange, fence.ReasonContradicted, fence.ReasonNoCredentials, fence.ReasonLeftoverUnfenced,
-	fence.ReasonNotFenceable, fence.ReasonDriverFences, fence.ReasonDriverFailed, fence.ReasonNoCSIAddons, fence.ReasonWriteFailed, fence.ReasonSuccessorLost, fence.ReasonUnanswered,
+	fence.ReasonNotFenceable, fence.ReasonDriverFences, fence.ReasonDriverFailed, fence.ReasonNoCSIAddons, fence.ReasonWriteFailed, fence.ReasonUnanswered,
 }
 
 // notHeld are the reasons of nodes that are lost and whose volumes are free or fenced, or that are not lost.
-var notHeld = []string{fence.ReasonNothingHeld, fence.ReasonOverridden, fence.ReasonSwitchedOff, fence.ReasonTaintedButReady}
+var notHeld = []string{fence.ReasonNothingHeld, fence.ReasonOverridden, fence.ReasonSwitchedOff, fence.ReasonTaintedButReady, fence.ReasonRenamed}
 
-// is remembers how a node's record is.
-func (m *metrics) is(node string, s v1alpha1.NodeFenceStatus) {
-	m.phases[node] = s.Phase
-	m.holding[node] = (s.Phase == v1alpha1.NodeLost || s.Phase == v1alpha1.NodeFencing) && !slices.Contains(notHeld, s.Reason)
-	m.exposed[node] = s.Phase == v1alpha1.NodeHealthy && s.Reason == fence.ReasonNotFenceable
+// is remembers how a record is.
+func (m *metrics) is(record string, s v1alpha1.NodeFenceStatus) {
+	m.phases[record] = s.Phase
+	m.holding[record] = (s.Phase == v1alpha1.NodeLost || s.Phase == v1alpha1.NodeFencing) && !slices.Contains(notHeld, s.Reason)
+	m.exposed[record] = s.Phase == v1alpha1.NodeHealthy && s.Reason == fence.ReasonNotFenceable
 }
 
 // seen remembers in which phase a node is, and since when it has the taint.
 func (r *Reconciler) seen(d decision) {
-	m, node := r.metrics, d.Facts.Node
+	m, node, name := r.metrics, d.Facts.Node, d.Facts.Record
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if d.Record != nil {
-		m.is(node.Name, d.Facts.Status)
+		m.is(name, d.Facts.Status)
 	}
-	if _, known := m.tainted[node.Name]; !known && node.OutOfService && !node.Ready {
-		m.tainted[node.Name] = d.Facts.Now
+	if _, known := m.tainted[name]; !known && node.OutOfService && !node.Ready {
+		m.tainted[name] = d.Facts.Now
 	} else if known && !node.OutOfService {
-		delete(m.tainted, node.Name)
+		delete(m.tainted, name)
 	}
 }
 
@@ -94,34 +94,34 @@ func (m *metrics) moved(d decision) {
 	was, is := d.Facts.Status, d.Status
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.is(d.Facts.Node.Name, is)
+	m.is(d.Facts.Record, is)
 	if d.Warning && (was.Reason != is.Reason || was.Phase != is.Phase) {
 		m.refusals.WithLabelValues(is.Reason).Inc()
 	}
 	stands := is.Phase == v1alpha1.NodeFenced || is.Phase == v1alpha1.NodeDrained
-	if since, known := m.tainted[d.Facts.Node.Name]; known && stands && was.Phase == v1alpha1.NodeFencing {
+	if since, known := m.tainted[d.Facts.Record]; known && stands && was.Phase == v1alpha1.NodeFencing {
 		m.fencing.Observe(d.Facts.Now.Sub(since).Seconds())
 	}
-	since, known := m.let[d.Facts.Node.Name]
+	since, known := m.let[d.Facts.Record]
 	switch {
 	case is.Phase == v1alpha1.NodeUnfencing && !known && was.Phase != is.Phase:
-		m.let[d.Facts.Node.Name] = d.Facts.Now
+		m.let[d.Facts.Record] = d.Facts.Now
 	case is.Phase != v1alpha1.NodeUnfencing && known:
-		delete(m.let, d.Facts.Node.Name)
+		delete(m.let, d.Facts.Record)
 		if len(is.Fences) == 0 {
 			m.unfencing.Observe(d.Facts.Now.Sub(since).Seconds())
 		}
 	}
 }
 
-func (m *metrics) forgotten(node string) {
+func (m *metrics) forgotten(record string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.phases, node)
-	delete(m.holding, node)
-	delete(m.exposed, node)
-	delete(m.tainted, node)
-	delete(m.let, node)
+	delete(m.phases, record)
+	delete(m.holding, record)
+	delete(m.exposed, record)
+	delete(m.tainted, record)
+	delete(m.let, record)
 }
 
 var phases = []v1alpha1.NodeFencePhase{

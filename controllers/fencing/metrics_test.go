@@ -23,7 +23,7 @@ import (
 // calm are reasons that nobody needs to look at; all others are counted.
 var calm = []string{
 	fence.ReasonReady, fence.ReasonStillMounted, fence.ReasonNodeDeleted, fence.ReasonReplaced, fence.ReasonNothingHeld, fence.ReasonSwitchedOff,
-	fence.ReasonFenced, fence.ReasonDrained, fence.ReasonTainted, fence.ReasonSettling,
+	fence.ReasonFenced, fence.ReasonDrained, fence.ReasonTainted, fence.ReasonSettling, fence.ReasonRenamed,
 }
 
 // reasons are the values of all constants in the file that lists them.
@@ -110,7 +110,6 @@ func TestNodesThatNobodyWaitsForAreNotUnfenced(t *testing.T) {
 		counts bool
 	}{
 		{v1alpha1.NodeLost, fence.ReasonNotReady, true},
-		{v1alpha1.NodeLost, fence.ReasonSuccessorLost, true},
 		{v1alpha1.NodeLost, fence.ReasonNothingHeld, false},
 		{v1alpha1.NodeFencing, fence.ReasonFencing, true},
 		{v1alpha1.NodeFencing, fence.ReasonGuardOnly, true},

@@ -2,6 +2,7 @@ package fencing
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"strings"
@@ -39,13 +40,13 @@ type Reconciler struct {
 	// nodes too: they may have an address in common.
 	deciding sync.Mutex
 	metrics  *metrics
-	// idle is since when there has been nothing to do for a node in an incident.
+	// idle is since when there has been nothing to do in an incident, by record.
 	idle sync.Map
 	// undone is what went wrong, by node, when what was decided was last tried.
 	undone sync.Map
 	// unmarked is since when the API server does not let a node be marked, by node.
 	unmarked sync.Map
-	// left is since when volumes without attachment are used no more, by node.
+	// left is since when volumes without attachment are used no more, by record.
 	left sync.Map
 	// cordoned is since when a node is, by node.
 	cordoned sync.Map
@@ -73,39 +74,46 @@ const (
 	behind = 200 * time.Millisecond
 )
 
-// Reconcile looks at one node.
+// Reconcile looks at one node name: at all machines that have or had it.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	view, err := r.facts(ctx, r.Cached, request.Name)
+	all, err := r.look(ctx, r.Cached, request.Name)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	d := decide(view)
-	if d.forgets() && d.routine() {
+	if len(all) == 1 && all[0].forgets() && all[0].routine() {
 		// The cache may be behind with the node: an attachment may be gone because it is lost.
-		if view, err = r.facts(ctx, r.Cached.WithLiveNode(), request.Name); err != nil {
+		if all, err = r.look(ctx, r.Cached.WithLiveNode(), request.Name); err != nil {
 			return ctrl.Result{}, err
 		}
-		d = decide(view)
 	}
-	r.seen(d)
-	marks := r.marks(d)
-	if d.rests() && !marks {
+	quiet, marks := true, false
+	var after time.Duration
+	for _, d := range all {
+		r.seen(d)
+		marks = r.marks(d) || marks
+		if quiet = quiet && d.rests(); quiet {
+			after = sooner(after, r.patience(d))
+		}
+	}
+	if quiet && !marks {
 		// Should the cache be behind, what it has missed is an event.
-		r.tellKept(d)
-		return ctrl.Result{RequeueAfter: r.patience(d)}, nil
+		for _, d := range all {
+			r.tellKept(d)
+		}
+		return ctrl.Result{RequeueAfter: after}, nil
 	}
-	if d.justLost() {
+	if len(all) == 1 && all[0].justLost() {
 		// When many nodes are lost at once, none that is to be fenced waits for those
 		// that only are to be remembered.
-		if view, err = r.facts(ctx, r.Cached.WithLiveNode(), request.Name); err != nil {
+		if all, err = r.look(ctx, r.Cached.WithLiveNode(), request.Name); err != nil {
 			return ctrl.Result{}, err
 		}
-		d = decide(view)
 	}
-	if marks || !d.routine() && !d.justLost() {
+	if marks || len(all) != 1 || !all[0].routine() && !all[0].justLost() {
 		return r.incident(ctx, request.Name)
 	}
-	r.idle.Delete(request.Name)
+	d := all[0]
+	r.idle.Delete(d.Facts.Record)
 	if d.differs() {
 		err = r.write(ctx, d)
 		if faster(err) || apierrors.IsNotFound(err) {
@@ -116,93 +124,131 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{RequeueAfter: d.after()}, err
 }
 
+// look at all machines that have or had a node's name, and decide.
+func (r *Reconciler) look(ctx context.Context, from *cluster.FenceReader, node string) ([]decision, error) {
+	views, err := r.views(ctx, from, node)
+	var all []decision
+	for _, v := range views {
+		all = append(all, decide(v))
+	}
+	return all, err
+}
+
+// sooner of two times to wait; 0 is for ever.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
+}
+
 // patience is when to look again at a node for which there was nothing to do. The
 // longer a refusal stands, the longer it is left alone: what settles it mostly is
 // an event.
 func (r *Reconciler) patience(d decision) time.Duration {
 	if !d.Refused {
-		r.idle.Delete(d.Facts.Node.Name)
+		r.idle.Delete(d.Facts.Record)
 		return d.after()
 	}
-	since, _ := r.idle.LoadOrStore(d.Facts.Node.Name, d.Facts.Now)
+	since, _ := r.idle.LoadOrStore(d.Facts.Record, d.Facts.Now)
 	return min(max(d.after(), d.Facts.Now.Sub(since.(time.Time))), refused)
 }
 
-// report is what the storage itself says of a node that is about to be fenced. It is asked before other nodes
+// reports are what the storage itself says of machines that are about to be fenced, by record. It is asked before other nodes
 // have to wait for this one. What it does not answer is not checked: fencing goes by the ledger. asked is false
 // where nothing is about to be fenced.
-func (r *Reconciler) report(ctx context.Context, node string) (report fence.Report, asked bool, err error) {
+func (r *Reconciler) reports(ctx context.Context, node string) (reports map[string]fence.Report, asked bool, err error) {
 	if r.Ask == nil {
-		return report, true, nil
+		return nil, true, nil
 	}
-	view, err := r.Live.Facts(ctx, node, r.Clock.Now())
-	if err != nil {
-		return report, false, err
+	all, err := r.look(ctx, r.Live, node)
+	reports = map[string]fence.Report{}
+	for _, d := range all {
+		if !d.asks() {
+			continue
+		}
+		report, failed := r.Ask(ctx, d.Facts)
+		if failed != nil {
+			r.log(d).Warn("not all volumes could be checked for who has them open", "checked", len(report.Clients), "error", failed)
+		}
+		reports[d.Facts.Record], asked = report, true
 	}
-	d := decide(view)
-	if !d.asks() {
-		return report, false, nil
-	}
-	report, err = r.Ask(ctx, view.Facts)
-	if err != nil {
-		r.log(d).Warn("not all volumes could be checked for who has them open", "checked", len(report.Clients), "error", err)
-	}
-	return report, true, nil
+	return reports, asked, err
 }
 
 // incident decides on live reads, one node at a time, and does what is to be done.
 func (r *Reconciler) incident(ctx context.Context, node string) (ctrl.Result, error) {
-	report, asked, err := r.report(ctx, node)
+	reports, asked, err := r.reports(ctx, node)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	r.deciding.Lock()
 	defer r.deciding.Unlock()
 	live := r.Live.WithOthersOf(r.Cached)
-	for round := range rounds {
-		view, err := r.facts(ctx, live, node)
+	for range rounds {
+		views, err := r.views(ctx, live, node)
 		if err != nil {
 			return ctrl.Result{}, err
 		}
-		view.Facts.Report = report
-		d := decide(view)
-		if d.weighs() { // upon the others, as they are now
-			if err := r.Live.AddOthers(ctx, view); err != nil {
-				return ctrl.Result{}, err
+		var after time.Duration
+		var undone []error
+		again := false
+		for _, view := range views {
+			view.Facts.Report = reports[view.Facts.Record]
+			wait, anew, err := r.one(ctx, view, asked)
+			if err != nil {
+				undone = append(undone, err)
 			}
-			d = decide(view)
-		}
-		r.sayUndone(&d)
-		r.seen(d)
-		r.tellKept(d)
-		if !asked && d.asks() {
-			return ctrl.Result{RequeueAfter: behind}, nil // it was lost just now
-		}
-		unmarked := r.unmark(ctx, d)
-		if d.differs() {
-			if err := r.write(ctx, d); faster(err) || apierrors.IsNotFound(err) {
-				continue
-			} else if err != nil {
-				return ctrl.Result{}, err
+			if again = anew; again {
+				break // what is done, and whose record is made, follows from what is recorded
 			}
-			continue // what is done follows from what is recorded
+			after = sooner(after, wait)
 		}
-		if round == 0 && d.rests() && !r.marks(d) {
-			return ctrl.Result{RequeueAfter: r.patience(d)}, nil
+		if len(undone) > 0 {
+			return ctrl.Result{}, errors.Join(undone...)
 		}
-		r.idle.Delete(node)
-		if err := r.do(ctx, d, unmarked); faster(err) {
-			continue
-		} else if err != nil {
-			r.undone.Store(node, err.Error())
-			return ctrl.Result{}, err
+		if !again {
+			return ctrl.Result{RequeueAfter: after}, nil
 		}
-		if _, was := r.undone.LoadAndDelete(node); was {
-			continue // the record says so no more
-		}
-		return ctrl.Result{RequeueAfter: d.after()}, nil
 	}
 	return ctrl.Result{RequeueAfter: behind}, nil
+}
+
+// one machine is decided upon, and what is decided is recorded or done. It tells when to look again, or that all of
+// the name is to be looked at anew.
+func (r *Reconciler) one(ctx context.Context, view *cluster.FenceView, asked bool) (after time.Duration, again bool, err error) {
+	d := decide(view)
+	if d.weighs() { // upon the others, as they are now
+		if err := r.Live.AddOthers(ctx, view); err != nil {
+			return 0, false, err
+		}
+		d = decide(view)
+	}
+	r.sayUndone(&d)
+	r.seen(d)
+	r.tellKept(d)
+	if !asked && d.asks() {
+		return behind, false, nil // it was lost just now
+	}
+	unmarked := r.unmark(ctx, d)
+	if d.differs() {
+		if err := r.write(ctx, d); err != nil && !faster(err) && !apierrors.IsNotFound(err) {
+			return 0, true, err
+		}
+		return 0, true, nil
+	}
+	if d.rests() && !r.marks(d) {
+		return r.patience(d), false, nil
+	}
+	r.idle.Delete(d.Facts.Record)
+	if err := r.do(ctx, d, unmarked); faster(err) {
+		return 0, true, nil
+	} else if err != nil {
+		r.undone.Store(d.Facts.Record, err.Error())
+		return 0, false, err
+	}
+	_, was := r.undone.LoadAndDelete(d.Facts.Record) // the record says so no more
+	return d.after(), was || d.Forget && d.Facts.Replaced, nil
 }
 
 // faster: somebody else has written what was read, so it is looked at again. That
@@ -239,7 +285,7 @@ func (d *decision) withoutCSIAddons() {
 	d.Create, d.Unfence, d.Delete = nil, nil, nil
 	d.Status.Reason, d.Warning, d.After = fence.ReasonNoCSIAddons, true, lookForCSIAddons
 	d.Status.Message = "the cluster has no NetworkFences, so nobody can be asked to fence: install csi-addons; or fence the node by hand and let its volumes go: " +
-		fence.OverrideCommand(d.Facts.Node.Name, fence.GateAttach)
+		fence.OverrideCommand(d.Facts.Record, fence.GateAttach)
 }
 
 // sayUndone says on the record why what was decided is not done: the API server, a
@@ -247,10 +293,10 @@ func (d *decision) withoutCSIAddons() {
 // for stay: they are read again, as what is known of the node.
 func (r *Reconciler) sayUndone(d *decision) {
 	if d.idle() {
-		r.undone.Delete(d.Facts.Node.Name)
+		r.undone.Delete(d.Facts.Record)
 		return
 	}
-	problem, ok := r.undone.Load(d.Facts.Node.Name)
+	problem, ok := r.undone.Load(d.Facts.Record)
 	if !ok {
 		return
 	}
@@ -288,7 +334,7 @@ func (d decision) idle() bool {
 
 // weighs tells whether somebody may be fenced or let in by it.
 func (d decision) weighs() bool {
-	return len(d.Create)+len(d.Unfence)+len(d.Delete) > 0 || d.Status.Phase == v1alpha1.NodeUnfencing || !equality.Semantic.DeepEqual(d.Facts.Status.Fences, d.Status.Fences)
+	return len(d.Create)+len(d.Unfence)+len(d.Delete) > 0 || d.Status.Phase == v1alpha1.NodeUnfencing || d.Facts.Status.RunsAs != d.Status.RunsAs || !equality.Semantic.DeepEqual(d.Facts.Status.Fences, d.Status.Fences)
 }
 
 // justLost tells whether all there is to say is that the node is lost: nobody has
@@ -311,7 +357,7 @@ func (d decision) forgets() bool {
 func (d decision) asks() bool {
 	s := d.Facts.Status
 	return d.Status.Phase == v1alpha1.NodeFencing && slices.ContainsFunc(d.Status.Volumes, func(v v1alpha1.HeldVolume) bool {
-		return v.Successor == nil && !slices.ContainsFunc(s.Fences, func(f v1alpha1.Fence) bool {
+		return !slices.ContainsFunc(s.Fences, func(f v1alpha1.Fence) bool {
 			return f.Incident == s.Incident && f.Driver == v.Driver && f.ClusterID == v.ClusterID
 		})
 	})

@@ -23,8 +23,9 @@ func (r *Reconciler) write(ctx context.Context, d decision) error {
 	if d.Record != nil {
 		record = d.Record.DeepCopy()
 	} else {
-		record.Name = d.Facts.Node.Name
+		record.Name = d.Facts.Record
 		record.Labels, record.Finalizers = metaOf(record, d.Status)
+		record.Labels[fence.NodeLabel] = fence.LabelValue(d.Facts.Node.Name)
 		if err := r.Client.Create(ctx, record); err != nil {
 			return fmt.Errorf("creating NodeFence %s: %w", record.Name, err)
 		}
@@ -81,7 +82,7 @@ func metaOf(record *v1alpha1.NodeFence, status v1alpha1.NodeFenceStatus) (labels
 	return labels, finalizers
 }
 
-// forget deletes the record of a node that is gone and held nothing.
+// forget deletes the record of a machine that is gone and held nothing.
 func (r *Reconciler) forget(ctx context.Context, d decision) error {
 	if d.Record == nil {
 		return nil
@@ -97,6 +98,6 @@ func (r *Reconciler) forget(ctx context.Context, d decision) error {
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting NodeFence %s: %w", record.Name, err)
 	}
-	r.Log.Info("forgot a node", "node", record.Name)
+	r.Log.Info("forgot a machine", "node", d.Facts.Node.Name, "nodeFence", record.Name)
 	return nil
 }

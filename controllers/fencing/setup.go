@@ -100,8 +100,12 @@ func ofPod(_ context.Context, o client.Object) []reconcile.Request {
 // recordAndWaiting is the record's node, and all that may wait for it: an address
 // that both have keeps the one out until the other is back.
 func (r *Reconciler) recordAndWaiting(ctx context.Context, o client.Object) []reconcile.Request {
-	all := request(o.GetName())
-	if record, ok := o.(*v1alpha1.NodeFence); ok && fence.Keep(record.Status) {
+	record, ok := o.(*v1alpha1.NodeFence)
+	if !ok {
+		return nil
+	}
+	all := request(cluster.NodeOfFence(record))
+	if fence.Keep(record.Status) {
 		all = append(all, requests(r.records(ctx, func(s v1alpha1.NodeFenceStatus) bool {
 			return s.Phase == v1alpha1.NodeFencing || s.Phase == v1alpha1.NodeReturned || s.Phase == v1alpha1.NodeUnfencing
 		}))...)
@@ -166,7 +170,7 @@ func (r *Reconciler) records(ctx context.Context, are func(v1alpha1.NodeFenceSta
 	var names []string
 	for i := range list.Items {
 		if are(list.Items[i].Status) {
-			names = append(names, list.Items[i].Name)
+			names = append(names, cluster.NodeOfFence(&list.Items[i]))
 		}
 	}
 	return names

@@ -13,7 +13,7 @@ import (
 
 // log of one node's incident.
 func (r *Reconciler) log(d decision) *slog.Logger {
-	return r.Log.With("node", d.Facts.Node.Name, "incident", d.Status.Incident, "phase", d.Status.Phase)
+	return r.Log.With("node", d.Facts.Node.Name, "nodeFence", d.Facts.Record, "incident", d.Status.Incident, "phase", d.Status.Phase)
 }
 
 // tell says on the record and on the node what has come to be: each phase and

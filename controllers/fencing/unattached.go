@@ -80,20 +80,22 @@ func (r *Reconciler) seenCordoned(v *cluster.FenceView) {
 	v.Cordoned = since.(time.Time)
 }
 
-// facts are read of one node.
-func (r *Reconciler) facts(ctx context.Context, from *cluster.FenceReader, node string) (*cluster.FenceView, error) {
-	view, err := from.Facts(ctx, node, r.Clock.Now())
-	if err == nil {
-		r.remember(view)
-		r.seenCordoned(view)
+// views are read of one node name.
+func (r *Reconciler) views(ctx context.Context, from *cluster.FenceReader, node string) ([]*cluster.FenceView, error) {
+	views, err := from.Views(ctx, node, r.Clock.Now())
+	for _, v := range views {
+		r.remember(v)
+		if !v.Facts.Replaced {
+			r.seenCordoned(v)
+		}
 	}
-	return view, err
+	return views, err
 }
 
 // remember adds to what a healthy node has what it had until a moment ago.
 func (r *Reconciler) remember(v *cluster.FenceView) {
 	f := &v.Facts
-	last, _ := r.left.Load(f.Node.Name)
+	last, _ := r.left.Load(f.Record)
 	before, _ := last.(map[string]time.Time)
 	left := map[string]time.Time{}
 	for _, was := range f.Status.Volumes {
@@ -113,8 +115,8 @@ func (r *Reconciler) remember(v *cluster.FenceView) {
 		}
 	}
 	if len(left) == 0 {
-		r.left.Delete(f.Node.Name)
+		r.left.Delete(f.Record)
 		return
 	}
-	r.left.Store(f.Node.Name, left)
+	r.left.Store(f.Record, left)
 }

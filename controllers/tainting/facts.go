@@ -18,7 +18,8 @@ import (
 
 // view is one reading of the cluster.
 type view struct {
-	facts   fence.TaintingFacts
+	facts fence.TaintingFacts
+	// nodes, and the records of the machines that are those nodes now, or were the last, by the nodes' names.
 	nodes   map[string]*corev1.Node
 	records map[string]*v1alpha1.NodeFence
 }
@@ -34,14 +35,19 @@ func (r *Reconciler) gather(ctx context.Context, reader client.Reader) (*view, e
 	if err := reader.List(ctx, &records); err != nil {
 		return nil, fmt.Errorf("listing the nodes' fences: %w", err)
 	}
+	byNode := map[string][]fence.Record{}
+	objects := map[string]*v1alpha1.NodeFence{}
 	for i := range records.Items {
-		v.records[records.Items[i].Name] = &records.Items[i]
+		name := cluster.NodeOfFence(&records.Items[i])
+		byNode[name] = append(byNode[name], cluster.FenceRecord(&records.Items[i]))
+		objects[records.Items[i].Name], v.records[name] = &records.Items[i], &records.Items[i]
 	}
 	for i := range nodes.Items {
 		node := &nodes.Items[i]
 		n := nodeOf(node)
-		if record := v.records[node.Name]; record != nil {
-			n.Status = record.Status
+		delete(v.records, node.Name)
+		if record, present := (fence.Namesakes{Node: n.Node, Records: byNode[node.Name]}).Present(); present {
+			n.Record, n.Status, v.records[node.Name] = record.Name, record.Status, objects[record.Name]
 		}
 		v.nodes[node.Name] = node
 		v.facts.Nodes = append(v.facts.Nodes, n)

@@ -3,6 +3,7 @@
 package cephclients
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -81,7 +82,7 @@ func (a Asker) volumes(ctx context.Context, f fence.Facts) ([]fence.Volume, erro
 	}
 	for i := range records.Items {
 		for _, v := range records.Items[i].Status.Volumes {
-			elsewhere[v.PersistentVolume] = elsewhere[v.PersistentVolume] || records.Items[i].Name != f.Node.Name
+			elsewhere[v.PersistentVolume] = elsewhere[v.PersistentVolume] || cmp.Or(records.Items[i].Status.NodeName, records.Items[i].Name) != f.Node.Name
 		}
 	}
 	var volumes []fence.Volume

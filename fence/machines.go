@@ -1,0 +1,227 @@
+package fence
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+)
+
+// Several machines may have had one node name. Each has a record of its own, by its system UUID. What the
+// cluster shows, it shows by the name: here it is told which machine has it.
+
+// Record is what is read of a NodeFence.
+type Record struct {
+	// Name of the object: the node's, or of a later machine of that name the node's and a hash.
+	Name     string
+	Status   v1alpha1.NodeFenceStatus
+	Override Override
+}
+
+// NodeName that the machine of a record has or had.
+func (r Record) NodeName() string { return cmp.Or(r.Status.NodeName, r.Name) }
+
+// Namesakes are a node name and all machines that have or had it.
+type Namesakes struct {
+	// Node that has the name now; without one, only the name.
+	Node Node
+	// Shown are the protected volumes that the cluster shows under the name.
+	Shown []v1alpha1.HeldVolume
+	// Records of the machines.
+	Records []Record
+	// Taken: the record of a node of another name has the node's name.
+	Taken bool
+}
+
+// unknownMachine had the name while Fairlead did not look: it is like no other machine.
+const unknownMachine types.UID = "unknown"
+
+// otherMachine tells machines apart: by their UUIDs, and where one has none, by the
+// Node object, unless the boot is the same. One machine may have several Node objects in its time, so that it seems to
+// be another; but a machine that is taken for another one's boot would release that one.
+func otherMachine(was, is v1alpha1.MachineIdentity) bool {
+	if was.SystemUUID != "" && is.SystemUUID != "" {
+		return was.SystemUUID != is.SystemUUID
+	}
+	sameBoot := was.BootID != "" && was.BootID == is.BootID
+	return was.UID != "" && is.UID != "" && was.UID != is.UID && !sameBoot
+}
+
+// present is the record of the machine that has the name now; -1 is none. A record without an identity was
+// created and not written yet: it is of whatever machine is there.
+func (n Namesakes) present() int {
+	found := -1
+	for i, r := range n.Records {
+		if !n.Node.Exists || otherMachine(r.Status.Node, n.Node.Machine) {
+			continue
+		}
+		if found < 0 || identified(r)-identified(n.Records[found]) > 0 || identified(r) == identified(n.Records[found]) && r.Status.Ordinal > n.Records[found].Status.Ordinal {
+			found = i
+		}
+	}
+	return found
+}
+
+func identified(r Record) int {
+	if r.Status.Node == (v1alpha1.MachineIdentity{}) {
+		return 0
+	}
+	return 1
+}
+
+// newest is the record of the machine that had the name last, as far as Fairlead has seen; -1 is none.
+func (n Namesakes) newest() int {
+	found := -1
+	for i, r := range n.Records {
+		if found < 0 || r.Status.Ordinal > n.Records[found].Status.Ordinal || r.Status.Ordinal == n.Records[found].Status.Ordinal && identified(r) == 0 {
+			found = i
+		}
+	}
+	return found
+}
+
+// Present is the record of the machine that has the name now.
+func (n Namesakes) Present() (Record, bool) {
+	if i := n.present(); i >= 0 {
+		return n.Records[i], true
+	}
+	return Record{}, false
+}
+
+// Of are the facts of one machine, as far as its name tells.
+func (n Namesakes) Of(i int) Facts {
+	r := n.Records[i]
+	f := Facts{Record: r.Name, Status: r.Status, Override: r.Override, Node: Node{Name: n.Node.Name}, Holding: n.holding(i)}
+	if n.present() == i {
+		f.Node = n.Node
+	}
+	f.Replaced = n.Node.Exists && !f.Node.Exists
+	for o := range n.Records {
+		if o != i {
+			f.ordinal = max(f.ordinal, n.Records[o].Status.Ordinal+1)
+		}
+	}
+	return f
+}
+
+// holding is what a machine has of what is shown. The machine that has the name now has all of it. What is shown while
+// nobody has the name is of the machine that has it on record; what none has, the newest machine may have.
+func (n Namesakes) holding(i int) []v1alpha1.HeldVolume {
+	present := n.present()
+	switch {
+	case i == present, n.Node.Exists && present < 0 && i == n.newest():
+		return slices.Clone(n.Shown) // where the present machine has no record yet, the newest may have got it since the last look
+	case n.Node.Exists:
+		return nil
+	}
+	takes := i == n.newest() && n.Records[i].open()
+	return slices.DeleteFunc(slices.Clone(n.Shown), func(v v1alpha1.HeldVolume) bool {
+		return !onRecord(n.Records[i], v.PersistentVolume) && !(takes && !n.recorded(v.PersistentVolume))
+	})
+}
+
+// open: the machine may have more than is on record. After it was to be fenced, or somebody said that it is off, it
+// can't have got anything new.
+func (r Record) open() bool { return !asked(r.Status) && r.Override.Gate != GateAttach }
+
+func onRecord(r Record, volume string) bool {
+	return slices.ContainsFunc(r.Status.Volumes, func(v v1alpha1.HeldVolume) bool { return v.PersistentVolume == volume })
+}
+
+func (n Namesakes) recorded(volume string) bool {
+	return slices.ContainsFunc(n.Records, func(r Record) bool { return onRecord(r, volume) })
+}
+
+// Missing are the facts of a machine that should have a record and has none: the one that has the name now; or one that
+// had the name while Fairlead did not look, and left what no record of the name has. The
+// latter can't be fenced, so its volumes are held until an operator knows that it is off.
+func (n Namesakes) Missing(p Policy) (Facts, bool) {
+	f := Facts{Node: n.Node, Holding: slices.Clone(n.Shown)}
+	machine := f.Node.Machine
+	if !n.Node.Exists {
+		machine.UID = unknownMachine
+		if i := n.newest(); i >= 0 && n.Records[i].open() {
+			return f, false
+		}
+		f.Holding = slices.DeleteFunc(f.Holding, func(v v1alpha1.HeldVolume) bool { return n.recorded(v.PersistentVolume) || p.mode(v.Driver) == ModeOff })
+		if len(f.Holding) == 0 {
+			return f, false
+		}
+	} else if n.present() >= 0 {
+		return f, false
+	}
+	for _, r := range n.Records {
+		f.ordinal = max(f.ordinal, r.Status.Ordinal+1)
+	}
+	f.Record = n.Node.Name
+	if n.Taken || slices.ContainsFunc(n.Records, func(r Record) bool { return r.Name == n.Node.Name }) {
+		f.Record = shortened(n.Node.Name) + "-" + short(n.Node.Name, string(machine.UID), machine.SystemUUID, strconv.Itoa(f.ordinal))
+	}
+	return f, true
+}
+
+// Holders are the machines of the name that may hold a volume which is on record of one of them, or shown under the name.
+// What is shown and on no record is of nobody for whom anything was done or said: neither fences nor overrides count for it.
+func (n Namesakes) Holders(v Volume, inUse bool) []Holder {
+	var holders []Holder
+	present := n.present()
+	for i, r := range n.Records {
+		h := Holder{Node: Node{Name: n.Node.Name}, Record: r.Name, Status: r.Status, Override: r.Override, Replaced: n.Node.Exists && i != present}
+		if i == present {
+			h.Node, h.InUse = n.Node, inUse
+		}
+		if i == present || onRecord(r, v.Name) {
+			holders = append(holders, h)
+		}
+	}
+	if n.Node.Exists && present < 0 || !n.Node.Exists && !n.recorded(v.Name) {
+		holders = append(holders, Holder{Node: n.Node, InUse: inUse})
+	}
+	return holders
+}
+
+// Machines are all machines of all nodes: those with a record, each with its Node if it has the name still, and Nodes
+// without record.
+func Machines(nodes []Node, records []Record) []Other {
+	byName := map[string]*Namesakes{}
+	of := func(name string) *Namesakes {
+		if byName[name] == nil {
+			byName[name] = &Namesakes{Node: Node{Name: name}}
+		}
+		return byName[name]
+	}
+	for _, n := range nodes {
+		of(n.Name).Node = n
+	}
+	for _, r := range records {
+		of(r.NodeName()).Records = append(of(r.NodeName()).Records, r)
+	}
+	var all []Other
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		n := byName[name]
+		slices.SortFunc(n.Records, func(a, b Record) int { return strings.Compare(a.Name, b.Name) })
+		for i, r := range n.Records {
+			o := Other{Record: r.Name, Node: Node{Name: name}, Status: r.Status, Override: r.Override}
+			if n.present() == i {
+				o.Node = n.Node
+			}
+			all = append(all, o)
+		}
+		if n.Node.Exists && n.present() < 0 {
+			all = append(all, Other{Node: n.Node})
+		}
+	}
+	return all
+}
+
+// OthersOf are all machines but the one that the facts are of.
+func (f Facts) OthersOf(all []Other) []Other {
+	return slices.DeleteFunc(slices.Clone(all), func(o Other) bool {
+		return o.Record != "" && o.Record == f.Record || o.Record == "" && f.Node.Exists && o.Node.Name == f.Node.Name
+	})
+}

@@ -1,0 +1,52 @@
+package fence
+
+import (
+	"fmt"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+)
+
+// otherName is the node that a gone machine is now: the only Node with its system UUID, in another boot, Ready for long
+// enough, and created after the loss. A Node that was there before may be a clone, which has the UUID too; so
+// may one of two.
+func (f Facts) otherName() string {
+	was := f.Status.Node
+	if was.SystemUUID == "" || was.BootID == "" || f.Status.LostSince == nil {
+		return ""
+	}
+	name := ""
+	for _, o := range f.Others {
+		n := o.Node
+		if !n.Exists || n.Machine.SystemUUID != was.SystemUUID {
+			continue
+		}
+		rebooted := n.Machine.BootID != "" && n.Machine.BootID != was.BootID
+		if name != "" || !rebooted || !n.Ready || f.Now.Sub(n.ReadyChanged) < f.Policy.ReadyFor || !n.Created.After(f.Status.LostSince.Time) {
+			return ""
+		}
+		name = n.Name
+	}
+	return name
+}
+
+// runsElsewhere ends the incident of a machine that has come back under another name: it has none of the mounts of
+// before, so it is unfenced without an operator. What is still shown under its former name stays on record until Kubernetes
+// takes it away.
+func (f Facts) runsElsewhere(step *Step) {
+	s := &step.Status
+	s.Volumes = f.Holding
+	what := fmt.Sprintf("the machine has rebooted, and is node %s now", s.RunsAs)
+	switch {
+	case len(s.Fences) == 0 && len(s.Volumes) == 0 && f.Status.RunsAs != "":
+		step.Forget = true
+	case len(s.Fences) == 0 && len(s.Volumes) == 0:
+		step.say(v1alpha1.NodeLost, ReasonRenamed, what)
+	case len(s.Fences) == 0:
+		step.say(v1alpha1.NodeLost, ReasonRenamed, what+"; attachments or pods of its former name are left: "+list(f.Left))
+	case s.Phase != v1alpha1.NodeUnfencing:
+		f.letIn(step)
+		step.say(v1alpha1.NodeUnfencing, ReasonUnfencing, what+": unfencing it")
+	default:
+		f.unfencing(step)
+	}
+}
