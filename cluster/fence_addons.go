@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -15,54 +16,34 @@ import (
 	"github.com/fairlead-io/fairlead/fence"
 )
 
-// csiAddons is what csi-addons knows of classes, and of clients in the storage systems' namespaces.
-type csiAddons struct {
-	// classes by name, in the order of names.
-	classes []csiaddons.NetworkFenceClass
-	nodes   []csiaddons.CSIAddonsNode
-}
+// fenceClasses are the NetworkFenceClasses in the order of their names.
+type fenceClasses []csiaddons.NetworkFenceClass
 
-// addons reads classes and nodes of csi-addons, only for who needs their clients.
-func (r *FenceReader) addons(ctx context.Context, clients bool) (csiAddons, error) {
-	var a csiAddons
-	if !clients {
-		return a, nil
-	}
+func (r *FenceReader) fenceClasses(ctx context.Context) (fenceClasses, error) {
 	var classes csiaddons.NetworkFenceClassList
 	if err := r.objects.List(ctx, &classes, client.UnsafeDisableDeepCopy); err != nil && !NotInstalled(err) {
-		return a, fmt.Errorf("listing NetworkFenceClasses: %w", err)
+		return nil, fmt.Errorf("listing NetworkFenceClasses: %w", err)
 	}
-	for _, p := range r.profiles() {
-		var nodes csiaddons.CSIAddonsNodeList
-		if err := r.objects.List(ctx, &nodes, client.InNamespace(p.Namespace), client.UnsafeDisableDeepCopy); err != nil && !NotInstalled(err) {
-			return a, fmt.Errorf("listing CSIAddonsNodes of namespace %s: %w", p.Namespace, err)
-		}
-		a.nodes = append(a.nodes, nodes.Items...)
-	}
-	a.classes = classes.Items
-	slices.SortFunc(a.classes, func(x, y csiaddons.NetworkFenceClass) int { return strings.Compare(x.Name, y.Name) })
-	slices.SortFunc(a.nodes, func(x, y csiaddons.CSIAddonsNode) int {
-		return strings.Compare(x.Namespace+"/"+x.Name, y.Namespace+"/"+y.Name)
-	})
-	return a, nil
+	slices.SortFunc(classes.Items, func(x, y csiaddons.NetworkFenceClass) int { return strings.Compare(x.Name, y.Name) })
+	return classes.Items, nil
 }
 
 // class to fence an identity with: the first by name that is for it.
-func (a csiAddons) class(id identityKey) string {
-	for i := range a.classes {
-		if classIdentity(&a.classes[i]) == id {
-			return a.classes[i].Name
+func (c fenceClasses) class(id identityKey) string {
+	for i := range c {
+		if classIdentity(&c[i]) == id {
+			return c[i].Name
 		}
 	}
 	return ""
 }
 
-func (a csiAddons) identityOf(class string) (identityKey, bool) {
-	i := slices.IndexFunc(a.classes, func(c csiaddons.NetworkFenceClass) bool { return c.Name == class })
+func (c fenceClasses) identityOf(class string) (identityKey, bool) {
+	i := slices.IndexFunc(c, func(c csiaddons.NetworkFenceClass) bool { return c.Name == class })
 	if i < 0 {
 		return identityKey{}, false
 	}
-	return classIdentity(&a.classes[i]), true
+	return classIdentity(&c[i]), true
 }
 
 func classIdentity(c *csiaddons.NetworkFenceClass) identityKey {
@@ -77,18 +58,28 @@ const connected = "Connected"
 // driver's own workloads are believed: CSIAddonsNodes in its namespace that a DaemonSet with a
 // pod on the node owns. Those of a driver's controller, which mounts nothing, have a Pod as
 // owner (v0.14.0: sidecar/internal/csiaddonsnode, getCSIAddonsNode).
-func (a csiAddons) clients(id identityKey, namespace, nodeID string, owners map[types.UID]bool) (clientID string, cidrs []string) {
-	for i := range a.nodes {
-		n := &a.nodes[i]
-		if n.Namespace != namespace || n.Spec.Driver.Name != id.driver || n.Spec.Driver.NodeID != nodeID || n.Status.State != connected ||
+func (r *FenceReader) clients(ctx context.Context, s ledgerSources, id identityKey, namespace string) (clientID string, cidrs []string, err error) {
+	nodeID, owners := cmp.Or(s.nodeIDs[id.driver], s.view.Facts.Node.Name), owners(s.pods[namespace])
+	options := []client.ListOption{client.InNamespace(namespace), client.UnsafeDisableDeepCopy}
+	if r.indexed && r.addonsIndexed.Load() {
+		options = append(options, client.MatchingFields{driverNodeID: FenceHandle(id.driver, nodeID)})
+	}
+	var nodes csiaddons.CSIAddonsNodeList
+	if err := r.objects.List(ctx, &nodes, options...); err != nil && !NotInstalled(err) {
+		return "", nil, fmt.Errorf("listing CSIAddonsNodes of namespace %s: %w", namespace, err)
+	}
+	slices.SortFunc(nodes.Items, func(x, y csiaddons.CSIAddonsNode) int { return strings.Compare(x.Name, y.Name) })
+	for i := range nodes.Items {
+		n := &nodes.Items[i]
+		if n.Spec.Driver.Name != id.driver || n.Spec.Driver.NodeID != nodeID || n.Status.State != connected ||
 			!slices.ContainsFunc(n.OwnerReferences, func(o metav1.OwnerReference) bool { return owners[o.UID] }) {
 			continue
 		}
-		for _, s := range n.Status.NetworkFenceClientStatus {
-			if of, known := a.identityOf(s.NetworkFenceClassName); !known || of != id {
+		for _, reported := range n.Status.NetworkFenceClientStatus {
+			if of, known := s.addons.identityOf(reported.NetworkFenceClassName); !known || of != id {
 				continue
 			}
-			for _, d := range s.ClientDetails {
+			for _, d := range reported.ClientDetails {
 				if clientID == "" {
 					clientID = d.ID
 				}
@@ -96,7 +87,7 @@ func (a csiAddons) clients(id identityKey, namespace, nodeID string, owners map[
 			}
 		}
 	}
-	return clientID, cidrs
+	return clientID, cidrs, nil
 }
 
 // owners are the DaemonSets that pods are of.

@@ -26,8 +26,8 @@ type attachedVolume struct {
 // deleted included.
 func (r *FenceReader) attachedTo(ctx context.Context, node string) ([]attachedVolume, error) {
 	var list storagev1.VolumeAttachmentList
-	if err := r.objects.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing VolumeAttachments: %w", err)
+	if err := r.objects.List(ctx, &list, r.by(attachedNode, node)...); err != nil {
+		return nil, fmt.Errorf("listing the VolumeAttachments of node %s: %w", node, err)
 	}
 	var attached []attachedVolume
 	for i := range list.Items {

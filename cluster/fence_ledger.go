@@ -21,7 +21,7 @@ type identityKey struct{ driver, clusterID string }
 // ledgerSources are what addresses are read from, for one node.
 type ledgerSources struct {
 	view    *FenceView
-	addons  csiAddons
+	addons  fenceClasses
 	classes []storagev1.StorageClass
 	// nodeIDs of the node by driver, where a driver has said how it calls it.
 	nodeIDs map[string]string
@@ -31,9 +31,12 @@ type ledgerSources struct {
 
 // ledger is what the sources say now of a node that is Ready: each storage
 // identity that may be used on it, and the addresses by which it is known there.
-func (r *FenceReader) ledger(ctx context.Context, v *FenceView, addons csiAddons) ([]v1alpha1.StorageIdentity, error) {
-	s := ledgerSources{view: v, addons: addons}
+func (r *FenceReader) ledger(ctx context.Context, v *FenceView) ([]v1alpha1.StorageIdentity, error) {
+	s := ledgerSources{view: v}
 	var err error
+	if s.addons, err = r.fenceClasses(ctx); err != nil {
+		return nil, err
+	}
 	if s.classes, err = r.storageClasses(ctx); err != nil {
 		return nil, err
 	}
@@ -45,7 +48,10 @@ func (r *FenceReader) ledger(ctx context.Context, v *FenceView, addons csiAddons
 	}
 	var ledger []v1alpha1.StorageIdentity
 	for _, id := range r.identities(s) {
-		i := r.identity(s, id)
+		i, err := r.identity(ctx, s, id)
+		if err != nil {
+			return nil, err
+		}
 		used := slices.ContainsFunc(v.Facts.Holding, func(h v1alpha1.HeldVolume) bool { return h.Driver == id.driver && h.ClusterID == id.clusterID })
 		if _, registered := s.nodeIDs[id.driver]; len(i.Addresses) == 0 && !used && !registered {
 			continue // nothing of the storage system can be on this node
@@ -68,8 +74,8 @@ func (r *FenceReader) identities(s ledgerSources) []identityKey {
 	for i := range s.classes {
 		seen[storageClassIdentity(&s.classes[i])] = true
 	}
-	for i := range s.addons.classes {
-		if id := classIdentity(&s.addons.classes[i]); r.Protects(id.driver) {
+	for i := range s.addons {
+		if id := classIdentity(&s.addons[i]); r.Protects(id.driver) {
 			seen[id] = true
 		}
 	}
@@ -85,29 +91,23 @@ func (r *FenceReader) identities(s ledgerSources) []identityKey {
 
 // identity asks the configured source. Another one may know the node by an address that
 // Ceph's clients do not have, and a fence of that address stops nothing.
-func (r *FenceReader) identity(s ledgerSources, id identityKey) v1alpha1.StorageIdentity {
+func (r *FenceReader) identity(ctx context.Context, s ledgerSources, id identityKey) (v1alpha1.StorageIdentity, error) {
 	i := v1alpha1.StorageIdentity{Driver: id.driver, ClusterID: id.clusterID, Class: s.addons.class(id)}
 	p, _ := r.profile(id.driver)
 	var cidrs []string
-	if p.Source() == fence.SourceCSIAddonsNode {
-		i.ClientID, cidrs, i.Problem = s.reported(p, id, i.Class)
-	} else {
+	var err error
+	switch {
+	case p.Source() != fence.SourceCSIAddonsNode:
 		cidrs, i.Problem = profileAddresses(p, id.driver, s.view.Node, s.pods[p.Namespace])
+	case i.Class == "":
+		i.Problem = fmt.Sprintf("no NetworkFenceClass is for %s and clusterID %q: create one, so that csi-addons reports by which addresses the storage knows the node; if those are the Node object's own, set fencing.profiles[%s].addresses to node", id.driver, id.clusterID, p.Name)
+	default:
+		if i.ClientID, cidrs, err = r.clients(ctx, s, id, p.Namespace); err == nil && len(cidrs) == 0 {
+			i.Problem = fmt.Sprintf("csi-addons reports no address of the node for NetworkFenceClass %s: the csi-addons sidecar must run in the plugin pod of %s on the node, and its CSIAddonsNode be Connected: kubectl -n %s get csiaddonsnodes -o yaml", i.Class, id.driver, p.Namespace)
+		}
 	}
 	i.Addresses = clientAddresses(p.Source(), cidrs)
-	return i
-}
-
-// reported are the node's clients of the identity, as csi-addons reports them; or why there are none.
-func (s ledgerSources) reported(p config.FencingProfile, id identityKey, class string) (clientID string, cidrs []string, problem string) {
-	if class == "" {
-		return "", nil, fmt.Sprintf("no NetworkFenceClass is for %s and clusterID %q: create one, so that csi-addons reports by which addresses the storage knows the node; if those are the Node object's own, set fencing.profiles[%s].addresses to node", id.driver, id.clusterID, p.Name)
-	}
-	clientID, cidrs = s.addons.clients(id, p.Namespace, cmp.Or(s.nodeIDs[id.driver], s.view.Facts.Node.Name), owners(s.pods[p.Namespace]))
-	if len(cidrs) == 0 {
-		problem = fmt.Sprintf("csi-addons reports no address of the node for NetworkFenceClass %s: the csi-addons sidecar must run in the plugin pod of %s on the node, and its CSIAddonsNode be Connected: kubectl -n %s get csiaddonsnodes -o yaml", class, id.driver, p.Namespace)
-	}
-	return clientID, cidrs, problem
+	return i, err
 }
 
 // profileAddresses are those that the driver's pods on the node have on the configured

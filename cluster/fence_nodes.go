@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	config "github.com/fairlead-io/fairlead/api/config/v1alpha1"
 )
@@ -23,7 +22,7 @@ func FenceNodeChanged(was, is *corev1.Node) bool {
 // of that name.
 func (r *FenceReader) NodesByID(ctx context.Context, driver, id string) ([]string, error) {
 	var list storagev1.CSINodeList
-	if err := r.objects.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.objects.List(ctx, &list, r.by(driverNodeID, FenceHandle(driver, id))...); err != nil {
 		return nil, fmt.Errorf("listing CSINodes: %w", err)
 	}
 	names := []string{id}
@@ -38,7 +37,7 @@ func (r *FenceReader) NodesByID(ctx context.Context, driver, id string) ([]strin
 // AttachedNodes are the nodes that a PersistentVolume is attached to.
 func (r *FenceReader) AttachedNodes(ctx context.Context, volume string) ([]string, error) {
 	var list storagev1.VolumeAttachmentList
-	if err := r.objects.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.objects.List(ctx, &list, r.by(heldVolume, volume)...); err != nil {
 		return nil, fmt.Errorf("listing VolumeAttachments: %w", err)
 	}
 	var names []string

@@ -67,9 +67,9 @@ func (r *FenceReader) addOthers(ctx context.Context, v *FenceView) error {
 }
 
 // storagePods of a storage system that run or will.
-func (r *FenceReader) storagePods(ctx context.Context, from client.Reader, namespace string) ([]corev1.Pod, error) {
+func (r *FenceReader) storagePods(ctx context.Context, from client.Reader, namespace string, which ...client.ListOption) ([]corev1.Pod, error) {
 	var list corev1.PodList
-	if err := from.List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+	if err := from.List(ctx, &list, append(which, client.InNamespace(namespace), client.UnsafeDisableDeepCopy)...); err != nil {
 		return nil, fmt.Errorf("listing the pods of namespace %s: %w", namespace, err)
 	}
 	pods := slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return Ended(&pod) })
@@ -77,15 +77,21 @@ func (r *FenceReader) storagePods(ctx context.Context, from client.Reader, names
 	return pods, nil
 }
 
-// storagePodsOn one node, by namespace; and the pods that fence by themselves, on any node.
+// storagePodsOn one node, by namespace; and by profile a pod that fences by itself, on any node.
 func (r *FenceReader) storagePodsOn(ctx context.Context, node string) (byNamespace map[string][]corev1.Pod, selfFencing map[string]string, err error) {
 	byNamespace, selfFencing = map[string][]corev1.Pod{}, map[string]string{}
 	for _, p := range r.profiles() {
-		pods, err := r.storagePods(ctx, r.objects, p.Namespace)
+		pods, err := r.storagePods(ctx, r.objects, p.Namespace, r.by(podNode, node)...)
 		if err != nil {
 			return nil, nil, err
 		}
-		selfFencing[p.Name] = firstOf(pods)
+		fencers := pods
+		if r.indexed {
+			if fencers, err = r.storagePods(ctx, r.objects, p.Namespace, r.by(selfFencer, "true")...); err != nil {
+				return nil, nil, err
+			}
+		}
+		selfFencing[p.Name] = firstOf(fencers)
 		byNamespace[p.Namespace] = slices.DeleteFunc(pods, func(pod corev1.Pod) bool { return pod.Spec.NodeName != node })
 	}
 	return byNamespace, selfFencing, nil

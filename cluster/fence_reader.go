@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -31,8 +32,9 @@ type FenceReader struct {
 	volumes client.Reader
 	// live reads the pods of a node, which are not cached.
 	live client.Reader
-	// indexed: objects is a cache with HolderIndexes.
-	indexed bool
+	// indexed: objects is a cache with FenceIndexes; and addonsIndexed, with those of IndexAddons too.
+	indexed       bool
+	addonsIndexed *atomic.Bool
 }
 
 // NewFenceReader reads everything from objects, a cache or the API server.
@@ -44,10 +46,10 @@ func NewFenceReader(c config.Fencing, objects, volumes, live client.Reader) *Fen
 // Policy of fencing, as configured.
 func (r *FenceReader) Policy() fence.Policy { return r.config.Policy() }
 
-// WithIndexes is the same reader, over a cache with HolderIndexes.
+// WithIndexes is the same reader, over a cache with FenceIndexes.
 func (r *FenceReader) WithIndexes() *FenceReader {
 	indexed := *r
-	indexed.indexed = true
+	indexed.indexed, indexed.addonsIndexed = true, &atomic.Bool{}
 	return &indexed
 }
 
@@ -126,10 +128,6 @@ func (r *FenceReader) Views(ctx context.Context, name string, now time.Time) ([]
 	if f, missing := sakes.Missing(policy); missing {
 		views = append(views, &FenceView{Facts: f})
 	}
-	addons, err := r.addons(ctx, sakes.Node.Ready)
-	if err != nil {
-		return nil, err
-	}
 	// A leader that hung may have made one after all was over, or a record was lost.
 	// And one of another node may shut this one out.
 	fences, noCSIAddons, err := r.networkFences(ctx)
@@ -146,7 +144,7 @@ func (r *FenceReader) Views(ctx context.Context, name string, now time.Time) ([]
 		}
 		seen.left(f)
 		if f.Node.Ready {
-			if f.Ledger, err = r.ledger(ctx, v, addons); err != nil {
+			if f.Ledger, err = r.ledger(ctx, v); err != nil {
 				return nil, err
 			}
 		}

@@ -206,7 +206,7 @@ func setupFencing(ctx context.Context, mgr manager.Manager, c config.Fencing, lo
 	if err := cluster.IndexHandles(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	for _, index := range cluster.HolderIndexes() {
+	for _, index := range cluster.FenceIndexes() {
 		if err := mgr.GetFieldIndexer().IndexField(ctx, index.Object, index.Field, index.Keys); err != nil {
 			return fmt.Errorf("indexing who holds volumes: %w", err)
 		}

@@ -13,6 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/fairlead-io/fairlead/cluster/csiaddons"
 )
 
 // onceInstalled watches a kind of csi-addons as soon as there is one. Fencing
@@ -34,6 +36,11 @@ func (r *Reconciler) onceInstalled(objects cache.Cache, kind client.Object, to h
 				case <-ctx.Done():
 					return
 				case <-time.After(lookForCSIAddons):
+				}
+			}
+			if _, ok := kind.(*csiaddons.CSIAddonsNode); ok {
+				if err := r.Cached.IndexAddons(ctx, objects); err != nil {
+					r.Log.Error("could not index", "kind", fmt.Sprintf("%T", kind), "error", err)
 				}
 			}
 			if err := source.Kind(objects, kind, to, where...).Start(ctx, queue); err != nil {

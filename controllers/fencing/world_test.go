@@ -90,9 +90,10 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 		WithIndex(&corev1.Pod{}, "spec.nodeName", func(o client.Object) []string { return []string{o.(*corev1.Pod).Spec.NodeName} })
 	w.must(cluster.IndexClaims(t.Context(), indexes{builder}))
 	w.must(cluster.IndexHandles(t.Context(), indexes{builder}))
-	for _, i := range cluster.HolderIndexes() {
+	for _, i := range cluster.FenceIndexes() {
 		builder.WithIndex(i.Object, i.Field, i.Keys)
 	}
+	w.must((&cluster.FenceReader{}).WithIndexes().IndexAddons(t.Context(), indexes{builder}))
 	w.Client = builder.Build()
 	w.restart()
 	return w
@@ -161,7 +162,7 @@ func (w *world) restart() {
 	m, err := newMetrics(w.registry)
 	w.must(err)
 	w.r = &Reconciler{
-		Client: api, Cached: cluster.NewFenceReader(w.config, api, api, api), Live: cluster.NewFenceReader(w.config, api, api, api), API: api,
+		Client: api, Cached: cluster.NewFenceReader(w.config, api, api, api).WithIndexes(), Live: cluster.NewFenceReader(w.config, api, api, api), API: api,
 		Events: recorder{w}, Clock: w.clock, Log: slog.New(slog.DiscardHandler), metrics: m,
 	}
 }
