@@ -45,7 +45,10 @@ const (
 	replicas  = 3
 )
 
-var ofCluster = []string{"persistentvolumes", "nodes", "volumeattachments.storage.k8s.io", "storageclasses.storage.k8s.io", "priorityclasses.scheduling.k8s.io"}
+var ofCluster = []string{
+	"persistentvolumes", "nodes", "volumeattachments.storage.k8s.io", "storageclasses.storage.k8s.io", "priorityclasses.scheduling.k8s.io",
+	"csinodes.storage.k8s.io", "csidrivers.storage.k8s.io", "networkfences.csiaddons.openshift.io", "networkfenceclasses.csiaddons.openshift.io", "nodefences.fairlead.io",
+}
 
 // New serves a cluster of a size.
 func New(scheme *runtime.Scheme, size Size) (*Server, error) {
