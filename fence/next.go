@@ -32,6 +32,7 @@ func Next(f Facts) Step {
 	}
 	step.Status.Ended = f.ended(step.Status)
 	f.sayAddressTaken(&step)
+	f.withoutCSIAddons(&step)
 	step.Status.Addresses, step.Status.AddressSources = addressesOf(step.Status.Identities)
 	step.Status.VolumeCount = len(step.Status.Volumes)
 	return step

@@ -270,23 +270,11 @@ func decide(view *cluster.FenceView) decision {
 		now := metav1.NewTime(view.Facts.Now.Truncate(time.Second))
 		d.Status.Tainted = &now
 	}
-	d.withoutCSIAddons()
 	return d
 }
 
 // notDone is before what sayUndone adds to a message.
 const notDone = "; not done: "
-
-// withoutCSIAddons says that there is nobody to ask.
-func (d *decision) withoutCSIAddons() {
-	if !d.Facts.NoCSIAddons || len(d.Create)+len(d.Unfence)+len(d.Delete) == 0 {
-		return
-	}
-	d.Create, d.Unfence, d.Delete = nil, nil, nil
-	d.Status.Reason, d.Warning, d.After = fence.ReasonNoCSIAddons, true, lookForCSIAddons
-	d.Status.Message = "the cluster has no NetworkFences, so nobody can be asked to fence: install csi-addons; or fence the node by hand and let its volumes go: " +
-		fence.OverrideCommand(d.Facts.Record, fence.GateAttach)
-}
 
 // sayUndone says on the record why what was decided is not done: the API server, a
 // quota or another webhook does not let it. Other reasons than that something was asked

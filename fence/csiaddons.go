@@ -1,0 +1,17 @@
+package fence
+
+import "time"
+
+// lookForCSIAddons is how soon to look again while csi-addons is not installed.
+const lookForCSIAddons = 30 * time.Second
+
+// withoutCSIAddons says that no fence can be asked for, where the cluster has no NetworkFences.
+func (f Facts) withoutCSIAddons(step *Step) {
+	if !f.NoCSIAddons || len(step.Create)+len(step.Unfence)+len(step.Delete) == 0 {
+		return
+	}
+	step.Create, step.Unfence, step.Delete = nil, nil, nil
+	step.warn(step.Status.Phase, ReasonNoCSIAddons, "the cluster has no NetworkFences, so nobody can be asked to fence: install csi-addons; or fence the node by hand and let its volumes go: "+
+		f.command(GateAttach))
+	step.After = lookForCSIAddons
+}
