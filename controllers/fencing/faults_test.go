@@ -322,7 +322,7 @@ func TestWithoutCSIAddonsItIsSaidAndLookedForAgain(t *testing.T) {
 	if len(s.Volumes) != 1 || result.RequeueAfter == 0 || result.RequeueAfter > lookForCSIAddons {
 		t.Fatalf("got %+v, %v", s, result)
 	}
-	if !strings.HasSuffix(s.Message, fence.OverrideCommand("node-1", fence.GateAttach)) {
+	if !strings.HasSuffix(s.Message, fence.OverrideCommand("node-1", fence.GateAttach)+fence.Link(fence.ReasonNoCSIAddons)) {
 		t.Errorf("the message is %q", s.Message)
 	}
 	w.funcs.List = nil

@@ -265,8 +265,9 @@ type decision struct {
 
 func decide(view *cluster.FenceView) decision {
 	d := decision{view, fence.Next(view.Facts)}
-	d.Status.Message, _, _ = strings.Cut(d.Status.Message, notDone) // it may be that of before
-	if view.Facts.Node.OwnTaint && d.Status.Tainted == nil {        // until it is healthy again
+	message, _, _ := strings.Cut(d.Status.Message, notDone) // it may be that of before
+	d.Status.Message = fence.Linked(message, d.Status.Reason)
+	if view.Facts.Node.OwnTaint && d.Status.Tainted == nil { // until it is healthy again
 		now := metav1.NewTime(view.Facts.Now.Truncate(time.Second))
 		d.Status.Tainted = &now
 	}
@@ -288,10 +289,11 @@ func (r *Reconciler) sayUndone(d *decision) {
 	if !ok {
 		return
 	}
-	d.Status.Message += notDone + problem.(string) + " (it is tried again)"
+	message := strings.TrimSuffix(d.Status.Message, fence.Link(d.Status.Reason)) + notDone + problem.(string) + " (it is tried again)"
 	if d.Status.Reason == fence.ReasonFencing || d.Status.Reason == fence.ReasonUnfencing {
 		d.Status.Reason, d.Warning = fence.ReasonWriteFailed, true
 	}
+	d.Status.Message = fence.Linked(message, d.Status.Reason)
 }
 
 // differs tells whether there is something to record.

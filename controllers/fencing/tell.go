@@ -3,6 +3,7 @@ package fencing
 import (
 	"context"
 	"log/slog"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -29,16 +30,16 @@ func (r *Reconciler) tell(record *v1alpha1.NodeFence, d decision) {
 		kind, level = corev1.EventTypeWarning, slog.LevelWarn
 	}
 	r.log(d).Log(context.Background(), level, "a node's fence", "was", was.Phase, "reason", is.Reason, "message", is.Message, "volumes", len(is.Volumes))
-	message := is.Message
-	if message == "" {
-		message = "the node is healthy"
+	message := "the node is healthy"
+	if link := fence.Link(is.Reason); is.Message != "" {
+		message = cluster.Clip(strings.TrimSuffix(is.Message, link), maxNote-len(link)) + link
 	}
 	if d.Node == nil { // a nil pointer is no nil object
-		r.Events.Eventf(record, nil, kind, is.Reason, string(is.Phase), "%s", clipped(message))
+		r.Events.Eventf(record, nil, kind, is.Reason, string(is.Phase), "%s", message)
 		return
 	}
-	r.Events.Eventf(record, d.Node, kind, is.Reason, string(is.Phase), "%s", clipped(message))
-	r.Events.Eventf(d.Node, record, kind, is.Reason, string(is.Phase), "%s", clipped(message))
+	r.Events.Eventf(record, d.Node, kind, is.Reason, string(is.Phase), "%s", message)
+	r.Events.Eventf(d.Node, record, kind, is.Reason, string(is.Phase), "%s", message)
 }
 
 // tellKept says, once, that a record which somebody has deleted stays for now.
@@ -58,5 +59,7 @@ func (r *Reconciler) tellKept(d decision) {
 		"this record was deleted, but it is the only memory of what the node held and of what is fenced; it goes when the node is healthy again")
 }
 
-// clipped fits the note of an event, which takes 1 KiB.
-func clipped(message string) string { return cluster.Clip(message, 1024) }
+// maxNote is how long the note of an event may be.
+const maxNote = 1024
+
+func clipped(message string) string { return cluster.Clip(message, maxNote) }

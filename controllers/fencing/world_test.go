@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -221,6 +222,9 @@ func (w *world) expect(node string, phase v1alpha1.NodeFencePhase, reason string
 	record := w.record(node)
 	if s := record.Status; s.Phase != phase || s.Reason != reason {
 		w.Fatalf("node %s is %s (%s), want %s (%s): %s", node, s.Phase, s.Reason, phase, reason, s.Message)
+	}
+	if s := record.Status; s.Message != "" && (!strings.HasSuffix(s.Message, fence.Link(s.Reason)) || strings.Count(s.Message, fence.PageOf("")) > 1) {
+		w.Fatalf("node %s is %s (%s), and the message links elsewhere: %s", node, s.Phase, s.Reason, s.Message)
 	}
 	if got := record.Labels[fence.PhaseLabel]; got != fence.PhaseLabelValue(record.Status) {
 		w.Fatalf("node %s is %s and labelled %s", node, phase, got)
