@@ -3,6 +3,7 @@ package cluster
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -206,6 +207,9 @@ func FenceRecord(n *v1alpha1.NodeFence) fence.Record {
 	return r
 }
 
+// ErrNodeGone: there is no Node object of a name.
+var ErrNodeGone = errors.New("is gone")
+
 // FenceFacts gathers all facts of the machine that is a node now, as they are at that time: also what a
 // fence could hurt, and who has its volumes open, whether or not one is due.
 func (r *FenceReader) FenceFacts(c clock.PassiveClock, ask AskStorage) func(ctx context.Context, node string) (fence.Facts, error) {
@@ -216,7 +220,7 @@ func (r *FenceReader) FenceFacts(c clock.PassiveClock, ask AskStorage) func(ctx 
 		}
 		i := slices.IndexFunc(views, func(v *FenceView) bool { return v.Node != nil })
 		if i < 0 {
-			return fence.Facts{}, fmt.Errorf("node %s is gone", node)
+			return fence.Facts{}, fmt.Errorf("node %s %w", node, ErrNodeGone)
 		}
 		view := views[i]
 		if ask != nil {

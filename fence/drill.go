@@ -28,12 +28,15 @@ const drillVolume = "drill"
 // service now. Next decides, as it would in the incident, on the addresses that are on record.
 func Drill(f Facts) ([]Drilled, *Refusal) {
 	if s := f.Status; !f.Node.Ready || f.Node.OutOfService || s.Phase != "" && s.Phase != v1alpha1.NodeHealthy {
-		return nil, refuse(f.Status.Reason, "node %s is not healthy, and a drill is for healthy nodes", f.Node.Name)
+		return nil, refuse(f.Status.Reason, "node %s is not healthy", f.Node.Name)
 	}
 	f.Node.Ready, f.Node.ReadyChanged = false, f.Now
 	f.Node.OutOfService, f.Node.OthersTaint = true, true
 	f.Ledger, f.Override = nil, Override{}
 	volumes := union(f.Status.Volumes, f.Holding)
+	if f.Status.Phase == "" && len(volumes) == 0 {
+		return []Drilled{{Refusal: refuse(ReasonNoIdentity, "node %s is not on record: does Fairlead's controller run?", f.Node.Name)}}, nil
+	}
 	all := slices.Clone(volumes)
 	for _, i := range f.Status.Identities {
 		all = append(all, v1alpha1.HeldVolume{PersistentVolume: drillVolume, Driver: i.Driver, ClusterID: i.ClusterID})

@@ -33,11 +33,17 @@ const (
 )
 
 func (o *clientOptions) setup(cmd *cobra.Command) {
+	o.setupCluster(cmd)
 	flags := cmd.Flags()
-	flags.StringVar(&o.configFile, "config", "", "configuration file of Fairlead; by default ConfigMap fairlead in namespace fairlead-system")
-	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file; by default $KUBECONFIG, then ~/.kube/config")
 	flags.StringVar(&o.profile, "profile", "", "profile to look at; by default the first of the configuration")
 	flags.StringVarP(&o.namespace, "namespace", "n", "", "namespace of the storage system; by default as the configuration says")
+}
+
+// setupCluster adds the flags of commands that are not about one profile.
+func (o *clientOptions) setupCluster(cmd *cobra.Command) {
+	flags := cmd.PersistentFlags()
+	flags.StringVar(&o.configFile, "config", "", "configuration file of Fairlead; by default ConfigMap fairlead in namespace fairlead-system")
+	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file; by default $KUBECONFIG, then ~/.kube/config")
 	flags.StringVarP(&o.output, "output", "o", outputTable, "table or json")
 }
 
@@ -67,23 +73,32 @@ var (
 	errNoProfile = errors.New("the configuration has no profile with settings")
 )
 
-func (o *clientOptions) open(ctx context.Context) (place, error) {
+// connect checks the flags and returns a client of the cluster.
+func (o *clientOptions) connect() (client.Client, error) {
 	ctrl.SetLogger(logr.Discard())
 	if o.output != outputTable && o.output != outputJSON {
-		return place{}, fmt.Errorf("--output %q: %w", o.output, errOutput)
+		return nil, fmt.Errorf("--output %q: %w", o.output, errOutput)
 	}
 	restConfig, err := o.restConfig("cli")
 	if err != nil {
-		return place{}, err
+		return nil, err
 	}
 	restConfig.Timeout = time.Minute
 	scheme, err := cluster.NewScheme()
 	if err != nil {
-		return place{}, err
+		return nil, err
 	}
 	live, err := client.New(restConfig, client.Options{Scheme: scheme})
 	if err != nil {
-		return place{}, fmt.Errorf("building the client: %w", err)
+		return nil, fmt.Errorf("building the client: %w", err)
+	}
+	return live, nil
+}
+
+func (o *clientOptions) open(ctx context.Context) (place, error) {
+	live, err := o.connect()
+	if err != nil {
+		return place{}, err
 	}
 	c, unread, err := o.configuration(ctx, live)
 	if err != nil {
@@ -127,6 +142,11 @@ var forbidden = regexp.MustCompile(`cannot (\w+) resource "([^"]+)" in API group
 
 // explain says which right is missing, where that is the matter.
 func explain(err error) error {
+	return explainBy(err, "ClusterRole fairlead-planner (plan) or fairlead-settings-viewer (settings)")
+}
+
+// explainBy names the roles that have the right.
+func explainBy(err error, roles string) error {
 	if !apierrors.IsForbidden(err) {
 		return err
 	}
@@ -142,5 +162,5 @@ func explain(err error) error {
 	if missing[4] != "" {
 		where = "in namespace " + missing[4]
 	}
-	return fmt.Errorf("you may not %s %s %s; ClusterRole fairlead-planner (plan) or fairlead-settings-viewer (settings) allows it: %w", missing[1], what, where, err)
+	return fmt.Errorf("you may not %s %s %s; %s allows it: %w", missing[1], what, where, roles, err)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -88,10 +89,14 @@ func lookup(name string) (settings.Definition, error) {
 }
 
 func writeJSON(out io.Writer, value any) error {
-	encoder := json.NewEncoder(out)
+	var document bytes.Buffer
+	encoder := json.NewEncoder(&document)
 	encoder.SetIndent("", "  ")
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(value); err != nil {
+		return fmt.Errorf("writing: %w", err)
+	}
+	if _, err := out.Write(escaped(document.Bytes())); err != nil {
 		return fmt.Errorf("writing: %w", err)
 	}
 	return nil

@@ -61,7 +61,12 @@ func newTable(out io.Writer, head ...string) *table {
 	return t
 }
 
-func (t *table) row(cells ...string) { fmt.Fprintln(t, strings.Join(cells, "\t")) }
+func (t *table) row(cells ...string) {
+	for i := range cells {
+		cells[i] = printable(cells[i])
+	}
+	fmt.Fprintln(t, strings.Join(cells, "\t"))
+}
 
 func (t *table) flush() error {
 	if err := t.Flush(); err != nil {

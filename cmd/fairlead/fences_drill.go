@@ -1,0 +1,206 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	config "github.com/fairlead-io/fairlead/api/config/v1alpha1"
+	"github.com/fairlead-io/fairlead/cluster"
+	"github.com/fairlead-io/fairlead/fence"
+)
+
+func drillCommand(o *clientOptions) *cobra.Command {
+	return &cobra.Command{
+		Use:   "drill <node>",
+		Short: "Tell whether a healthy node could be fenced if it were lost now; change nothing",
+		Long: `Tell whether a healthy node could be fenced if it were lost now; change nothing.
+
+The command plays an incident by the rules that the controller goes by, on what is on
+record and in the cluster now: by which addresses the node would be fenced, and with
+which NetworkFenceClass; which volumes would wait; and what is missing. The storage
+itself is not asked. ClusterRole fairlead-fence-viewer allows this.
+
+Exit codes:
+  0  the node could be fenced now
+  1  error: the cluster could not be read, or the node is not healthy; see standard error
+  2  the node could not be fenced now; the table says why`,
+		Example: "  fairlead fences drill node-1\n  fairlead fences drill node-1 -o json",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			live, err := o.connect()
+			if err != nil {
+				return err
+			}
+			c, unread, err := o.configuration(cmd.Context(), live)
+			if err != nil {
+				return err
+			}
+			place{unread: unread}.noteDefaults(cmd.ErrOrStderr())
+			return explainFences(showDrill(cmd.Context(), cmd.OutOrStdout(), live, c.Fencing, o.output, args[0], clock.RealClock{}))
+		},
+	}
+}
+
+// exitUnfenceable: the node could not be fenced now.
+const exitUnfenceable exitCode = 2
+
+var (
+	errNoFencing  = errors.New("fencing is not configured: the configuration has no fencing.profiles")
+	errNotHealthy = errors.New("a drill is for healthy nodes")
+	errNoNode     = errors.New("no such node")
+)
+
+func showDrill(ctx context.Context, out io.Writer, live client.Reader, c config.Fencing, output, node string, now clock.PassiveClock) error {
+	if !c.On() {
+		return errNoFencing
+	}
+	facts, err := drillFacts(ctx, live, c, node, now)
+	if errors.Is(err, cluster.ErrNodeGone) {
+		return fmt.Errorf("%q: %w", node, errNoNode)
+	} else if err != nil {
+		return err
+	}
+	drilled, refusal := fence.Drill(facts)
+	if refusal != nil {
+		return fmt.Errorf("%s: %w; see fairlead fences %s", refusal.Message, errNotHealthy, node)
+	}
+	view := viewOfDrill(node, drilled)
+	write := writeDrill
+	if output == outputJSON {
+		write = func(out io.Writer, v drillView) error { return writeJSON(out, v) }
+	}
+	if err := write(out, view); err != nil {
+		return err
+	}
+	if !view.Fenceable {
+		return exitUnfenceable
+	}
+	return nil
+}
+
+// drillFacts are what the controller would go by, read live.
+func drillFacts(ctx context.Context, live client.Reader, c config.Fencing, node string, now clock.PassiveClock) (fence.Facts, error) {
+	paged := cluster.NewLive(live)
+	volumes := cluster.NewScanned(paged)
+	if err := errors.Join(cluster.IndexClaims(ctx, volumes), cluster.IndexHandles(ctx, volumes)); err != nil {
+		return fence.Facts{}, err
+	}
+	facts, err := cluster.NewFenceReader(c, paged, volumes, live).FenceFacts(now, nil)(ctx, node)
+	if cluster.NotInstalled(err) {
+		return facts, errNoNodeFences
+	}
+	return facts, err
+}
+
+// drillView is what `fairlead fences drill -o json` prints. Fields are added, never
+// renamed or taken away; lists are whole, and never null.
+type drillView struct {
+	Node string `json:"node"`
+	// Fenceable: every storage system could refuse the node.
+	Fenceable bool           `json:"fenceable"`
+	Storage   []drillStorage `json:"storage"`
+}
+
+// drillStorage is one storage system that the node is a client of.
+type drillStorage struct {
+	Driver    string         `json:"driver"`
+	ClusterID string         `json:"clusterID"`
+	Fenceable bool           `json:"fenceable"`
+	Addresses []drillAddress `json:"addresses"`
+	// Class or Secret that the fence would be made with.
+	Class  string `json:"class,omitempty"`
+	Secret string `json:"secret,omitempty"`
+	// Volumes that would wait for the fence; without one, for a person.
+	Volumes []string `json:"volumes"`
+	// Reason and Message of what is missing, and the page that explains it.
+	Reason  string `json:"reason,omitempty"`
+	Message string `json:"message,omitempty"`
+	See     string `json:"see,omitempty"`
+}
+
+type drillAddress struct {
+	CIDR     string    `json:"cidr"`
+	Source   string    `json:"source"`
+	LastSeen time.Time `json:"lastSeen"`
+	Earlier  bool      `json:"earlier"`
+}
+
+func viewOfDrill(node string, drilled []fence.Drilled) drillView {
+	v := drillView{Node: node, Fenceable: true, Storage: []drillStorage{}}
+	for _, d := range drilled {
+		s := drillStorage{Driver: d.Driver, ClusterID: d.ClusterID, Fenceable: d.Fence != nil, Addresses: []drillAddress{}, Volumes: append([]string{}, fence.VolumeNames(d.Volumes)...)}
+		for _, a := range d.Addresses {
+			s.Addresses = append(s.Addresses, drillAddress{a.CIDR, a.Source, a.LastSeen.UTC(), a.Earlier})
+		}
+		if f := d.Fence; f != nil {
+			s.Class = f.Class
+			if f.Secret != nil {
+				s.Secret = f.Secret.Namespace + "/" + f.Secret.Name
+			}
+		}
+		if r := d.Refusal; r != nil {
+			s.Reason, s.Message, s.See = r.Reason, r.Message, fence.PageOf(r.Reason)
+			v.Fenceable = false
+		}
+		v.Storage = append(v.Storage, s)
+	}
+	return v
+}
+
+func writeDrill(out io.Writer, v drillView) error {
+	switch {
+	case len(v.Storage) == 0:
+		fmt.Fprintf(out, "Node %s is no client of protected storage: nothing would be fenced, and no volume would wait.\n", printable(v.Node))
+		return nil
+	case v.Fenceable:
+		fmt.Fprintf(out, "Node %s could be fenced now.\n\n", printable(v.Node))
+	default:
+		fmt.Fprintf(out, "Node %s could NOT be fenced now.\n\n", printable(v.Node))
+	}
+	t := newTable(out, "DRIVER", "CLUSTER", "ADDRESSES", "FENCED WITH", "WOULD WAIT", "FENCEABLE")
+	for _, s := range v.Storage {
+		fenceable := "yes"
+		if !s.Fenceable {
+			fenceable = "no: " + s.Reason
+		}
+		t.row(orDash(s.Driver), orDash(s.ClusterID), s.addresses(), fencedWith(s.Class, s.Secret), few(s.Volumes), fenceable)
+	}
+	if err := t.flush(); err != nil {
+		return err
+	}
+	for _, s := range v.Storage {
+		if !s.Fenceable {
+			fmt.Fprintf(out, "\n%s: %s (%s)\n", s.Reason, printable(s.Message), s.See)
+		}
+	}
+	return nil
+}
+
+func (s drillStorage) addresses() string {
+	var all []string
+	for _, a := range s.Addresses {
+		text := a.CIDR + " from " + a.Source
+		if a.Earlier {
+			text += " (earlier)"
+		}
+		all = append(all, text)
+	}
+	return few(all)
+}
+
+// few of many; JSON has all.
+func few(list []string) string {
+	const most = 4
+	if len(list) <= most {
+		return names(list)
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(list[:most], ", "), len(list)-most)
+}
