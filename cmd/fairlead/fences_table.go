@@ -76,23 +76,12 @@ func writeFenceHead(out io.Writer, v fenceView, now time.Time) error {
 
 func writeFenceLists(out io.Writer, v fenceView, now time.Time) error {
 	fmt.Fprintln(out)
-	t := newTable(out, "DRIVER", "CLUSTER", "ADDRESS", "FROM", "SEEN", "FENCED WITH", "PROBLEM")
-	for _, a := range v.Addresses {
-		from := orDash(a.Source)
-		if a.Earlier {
-			from += " (earlier)"
-		}
-		t.row(a.Driver, orDash(a.ClusterID), orDash(a.CIDR), from, ago(a.LastSeen, now), fencedWith(a.Class, a.Secret), orDash(a.Problem))
-	}
-	if len(v.Addresses) == 0 {
-		t.row("-", "-", "-", "-", "-", "-", "no address is on record")
-	}
-	if err := t.flush(); err != nil {
+	if err := writeAddresses(out, v.Addresses, now); err != nil {
 		return err
 	}
 	if len(v.Volumes) > 0 {
 		fmt.Fprintln(out)
-		t = newTable(out, "VOLUME", "DRIVER", "CLUSTER", "NOTE")
+		t := newTable(out, "VOLUME", "DRIVER", "CLUSTER", "NOTE")
 		for _, h := range v.Volumes[:min(len(v.Volumes), longest)] {
 			t.row(h.Name, h.Driver, orDash(h.ClusterID), h.note(now))
 		}
@@ -105,9 +94,25 @@ func writeFenceLists(out io.Writer, v fenceView, now time.Time) error {
 		return nil
 	}
 	fmt.Fprintln(out)
-	t = newTable(out, "NETWORKFENCE", "STATE", "ADDRESSES", "CLASS", "DRIVER SAYS")
+	t := newTable(out, "NETWORKFENCE", "STATE", "ADDRESSES", "CLASS", "DRIVER SAYS")
 	for _, f := range v.Fences {
 		t.row(f.Name, f.State, strings.Join(f.CIDRs, ", "), orDash(f.Class), orDash(f.Message))
+	}
+	return t.flush()
+}
+
+func writeAddresses(out io.Writer, addresses []fenceAddress, now time.Time) error {
+	if len(addresses) == 0 {
+		fmt.Fprintln(out, "The node is no client of protected storage, as far as is on record.")
+		return nil
+	}
+	t := newTable(out, "DRIVER", "CLUSTER", "ADDRESS", "FROM", "SEEN", "FENCED WITH", "PROBLEM")
+	for _, a := range addresses {
+		from := orDash(a.Source)
+		if a.Earlier {
+			from += " (earlier)"
+		}
+		t.row(a.Driver, orDash(a.ClusterID), orDash(a.CIDR), from, ago(a.LastSeen, now), fencedWith(a.Class, a.Secret), orDash(a.Problem))
 	}
 	return t.flush()
 }

@@ -85,6 +85,7 @@ func TestFencesAreShown(t *testing.T) {
 		{"fences.txt", outputTable, nil},
 		{"fences-healthy.txt", outputTable, []string{"node-1"}},
 		{"fences-fencing.txt", outputTable, []string{"node-2"}},
+		{"fences-returned.txt", outputTable, []string{"node-3"}},
 		{"fences-fencing.json", outputJSON, []string{"node-2"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
