@@ -47,6 +47,7 @@ var (
 
 var advices = map[string]Advice{
 	ReasonReady:            {"", drillIt},
+	ReasonNotFenceable:     {"a proved address, or credentials, before it is lost", drillIt},
 	ReasonStillMounted:     {"its kubelet to unmount volumes that were detached by force", watchIt},
 	ReasonNotReady:         {"the node to come back, or the out-of-service taint", addTaint},
 	ReasonNodeDeleted:      {"a person to say that the machine never comes back", giveUp},
@@ -57,6 +58,7 @@ var advices = map[string]Advice{
 	ReasonSwitchedOff:      {"csi-addons to take the fence back", askStorage},
 	ReasonGuardOnly:        {"a person to fence it by hand", attachByHand},
 	ReasonFencing:          {"the storage to confirm", askStorage},
+	ReasonDriverFences:     {"one of two parties that fence to be switched off", "kubectl -n fairlead-system edit configmap fairlead"},
 	ReasonFenced:           {"pods and attachments to leave the node", "kubectl get pods -A --field-selector spec.nodeName=NODE"},
 	ReasonDrained:          {"a reboot", reboot},
 	ReasonNotRebooted:      {"a reboot", reboot},

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -102,25 +101,6 @@ func (f Facts) healthy(step *Step) {
 	step.say(v1alpha1.NodeHealthy, ReasonReady, "")
 	f.sayNotFenceable(step)
 	f.sayShutOut(step)
-}
-
-// sayNotFenceable warns of a healthy node that could not be fenced: when it is lost, it is too late
-// to find out by which addresses the storage knows it.
-func (f Facts) sayNotFenceable(step *Step) {
-	var problems []string
-	for _, i := range step.Status.Identities {
-		k := key{i.Driver, i.ClusterID}
-		switch r := f.besideDriver(k); {
-		case f.Policy.mode(i.Driver) != ModeFence:
-		case r != nil:
-			problems = append(problems, r.Message)
-		case i.Problem != "":
-			problems = append(problems, k.String()+": "+i.Problem)
-		}
-	}
-	if len(problems) > 0 {
-		step.warn(v1alpha1.NodeHealthy, ReasonNotFenceable, "the node could not be fenced if it were lost: "+strings.Join(problems, "; "))
-	}
 }
 
 // endsWithin is how long what runs on a node that came back without a boot is given

@@ -226,7 +226,8 @@ func (f Facts) follow(step *Step) []Refusal {
 // that another object lets its addresses in.
 func (f Facts) doubt(r v1alpha1.Fence, stands bool) *Refusal {
 	k := keyOfFence(r)
-	for _, refusal := range []*Refusal{f.besideDriver(k), f.unproved(k)} {
+	identity, _ := k.in(f.Status.Identities)
+	for _, refusal := range []*Refusal{f.besideDriver(k), f.unproved(k, identity)} {
 		if refusal != nil && !stands {
 			return refusal
 		}

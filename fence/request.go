@@ -26,14 +26,8 @@ func (f Facts) request(k key) (v1alpha1.Fence, *Refusal) {
 	if r := f.stale(k, identity); r != nil {
 		return none, r
 	}
-	if identity.Problem != "" {
-		return none, refuse(ReasonNoIdentity, "%s: %s", k, identity.Problem)
-	}
-	if r := f.unproved(k); r != nil {
+	if r := f.unfit(k, identity); r != nil {
 		return none, r
-	}
-	if len(identity.Addresses) == 0 {
-		return none, refuse(ReasonBadAddress, "%s: the list of addresses is empty", k)
 	}
 	fence := v1alpha1.Fence{
 		Name:     fenceName(f.Node.Name, f.Status.Incident, k.driver, k.clusterID),
@@ -53,9 +47,6 @@ func (f Facts) request(k key) (v1alpha1.Fence, *Refusal) {
 	}
 	slices.Sort(fence.CIDRs)
 	fence.CIDRs = slices.Compact(fence.CIDRs)
-	if fence.Class == "" && (fence.Secret == nil || fence.Secret.Name == "") {
-		return none, refuse(ReasonNoCredentials, "%s: there is neither a NetworkFenceClass nor a provisioner's secret to fence with: create a NetworkFenceClass for %s", k, k.driver)
-	}
 	if r := f.contradicted(k, identity); r != nil {
 		return none, r
 	}
@@ -68,20 +59,6 @@ func (f Facts) besideDriver(k key) *Refusal {
 	s, _ := f.Policy.Storages(k.driver)
 	if pod := f.SelfFencing[s.Profile]; pod != "" {
 		return refuse(ReasonDriverFences, "%s: the CSI driver fences by itself (pod %s has --enable-fencing), and unfences without a reboot. Set enableFencing: false on the Driver; or, if the driver is to fence, set fencing.profiles[%s].mode to off", k, pod, s.Profile)
-	}
-	return nil
-}
-
-// unproved refuses addresses on record that the configuration does not believe: an older
-// version may have recorded a guess before the node was lost.
-func (f Facts) unproved(k key) *Refusal {
-	identity, _ := k.in(f.Status.Identities)
-	believed := f.Policy.source(k.driver)
-	for _, a := range identity.Addresses {
-		if a.Source != believed {
-			return refuse(ReasonNoIdentity, "%s: its address %s was recorded from %s, and the configuration believes %s only. Find out by which address the storage knows the node, fence it by hand and release its volumes: %s",
-				k, a.CIDR, a.Source, believed, OverrideCommand(f.Node.Name, GateAttach))
-		}
 	}
 	return nil
 }
@@ -116,8 +93,8 @@ func (f Facts) stale(k key, identity v1alpha1.StorageIdentity) *Refusal {
 // node may still write. So is one that another node had earlier: it may still have
 // volumes mounted by it.
 func (f Facts) address(k key, a netip.Addr) *Refusal {
-	if ranges := f.ranges(k); len(ranges) > 0 && !slices.ContainsFunc(ranges, func(p netip.Prefix) bool { return p.Contains(a) }) {
-		return refuse(ReasonOutsideRange, "%s: %s is outside this cluster's clientRanges: it may be another cluster's", k, a)
+	if r := f.outside(k, a); r != nil {
+		return r
 	}
 	for _, o := range f.Others {
 		if o.live() && o.has(a) {
@@ -173,14 +150,6 @@ func (f Facts) contradicted(k key, identity v1alpha1.StorageIdentity) *Refusal {
 		}
 	}
 	return nil
-}
-
-func (f Facts) ranges(k key) []netip.Prefix {
-	s, _ := f.Policy.Storages(k.driver)
-	if own, named := s.ClusterRanges[k.clusterID]; named {
-		return own
-	}
-	return s.ClientRanges
 }
 
 // ours: a NetworkFence that this machine's record names.

@@ -170,7 +170,7 @@ func TestAlertsAreOnMetricsThatAreThere(t *testing.T) {
 			}
 		}
 	}
-	for _, metric := range []string{"fairlead_unfenced_nodes", "fairlead_fence_refusals_total", "fairlead_automatic_taints_total"} {
+	for _, metric := range []string{"fairlead_unfenced_nodes", "fairlead_not_fenceable_nodes", "fairlead_fence_refusals_total", "fairlead_automatic_taints_total"} {
 		if !slices.ContainsFunc(strings.Split(string(docs), "\n"), func(l string) bool { return strings.Contains(l, "expr: ") && strings.Contains(l, metric) }) {
 			t.Errorf("no alert is on %s", metric)
 		}
