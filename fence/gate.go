@@ -45,6 +45,7 @@ func Attach(volume Volume, node string, holders []Holder, policy Policy) *Held {
 			continue
 		}
 		if held := h.keeps(volume, node); held != nil {
+			held.Message = Linked(held.Message, held.Reason)
 			return held
 		}
 	}

@@ -119,7 +119,10 @@ func TestAttach(t *testing.T) {
 			held := Attach(test.volume, to, []Holder{{Node: readyNamed("node-3", "boot-3")}, h}, policy)
 			got := ""
 			if held != nil {
-				got = held.Reason + ": " + held.Message
+				says, linked := strings.CutSuffix(held.Message, Link(held.Reason))
+				if got = held.Reason + ": " + says; !linked {
+					t.Errorf("no link to the reason: %s", held.Message)
+				}
 				if held.Node != "node-1" || held.Soon != test.soon {
 					t.Errorf("held by %s, soon %t", held.Node, held.Soon)
 				}
