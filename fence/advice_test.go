@@ -65,13 +65,17 @@ func TestAdviceNamesNodeAndRecord(t *testing.T) {
 	}{
 		{"node-1", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeReturned, Reason: ReasonTainted}, "kubectl taint nodes node-1 node.kubernetes.io/out-of-service-"},
 		{"node-1", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeDrained, Reason: ReasonAddressInUse},
-			"kubectl annotate --overwrite nodefence node-1-x 'fairlead.io/override-gate=unfence: <why>'   # once it is known that the machine never comes back"},
+			"kubectl annotate --overwrite nodefence node-1-x 'fairlead.io/override-gate=unfence: <why>'"},
 		{long, v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeFencing, Reason: ReasonUnanswered}, "kubectl get networkfences -l fairlead.io/node=" + LabelValue(long) + " -o yaml"},
 		{"node-1", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeHealthy, Reason: ReasonReady, Volumes: []v1alpha1.HeldVolume{{Detached: true}}}, "kubectl get nodefence node-1-x -w"},
 		{"node-1", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeHealthy, Reason: ReasonReady}, "fairlead fences drill node-1"},
 	} {
-		if got := Advise("node-1-x", test.node, test.status).Next; got != test.want {
-			t.Errorf("%s %s: got\n%s\nwant\n%s", test.status.Phase, test.status.Reason, got, test.want)
+		got := Advise("node-1-x", test.node, test.status)
+		if got.Next != test.want {
+			t.Errorf("%s %s: got\n%s\nwant\n%s", test.status.Phase, test.status.Reason, got.Next, test.want)
+		}
+		if opens := strings.Contains(got.Next, "annotate"); opens != (got.OnlyIf != "") {
+			t.Errorf("%s: only if %q", got.Next, got.OnlyIf)
 		}
 	}
 }

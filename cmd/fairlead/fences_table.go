@@ -71,6 +71,9 @@ func writeFenceHead(out io.Writer, v fenceView, now time.Time) error {
 	}
 	t.row("Waits for:", cmp.Or(v.WaitsFor, "nothing"))
 	t.row("Next:", v.Next)
+	if v.OnlyIf != "" {
+		t.row("Only if:", v.OnlyIf)
+	}
 	return t.flush()
 }
 

@@ -105,6 +105,17 @@ func TestFencesAreShown(t *testing.T) {
 	}
 }
 
+// A machine that took a fenced one's name has a record of its own.
+func TestAllMachinesOfNameAreShown(t *testing.T) {
+	live := fencesClient(t, interceptor.Funcs{}, recordOf("node-1", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeDrained, Reason: fence.ReasonReplaced, NodeName: "node-1"}),
+		recordOf("node-1-ab12cd", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeHealthy, Reason: fence.ReasonReady, NodeName: "node-1"}), recordOf("node-2", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeHealthy}))
+	var out strings.Builder
+	if err := showFences(t.Context(), &out, live, outputTable, []string{"node-1"}, fencesNoon); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "fences-two-machines.txt", out.String())
+}
+
 func TestControlCharactersAreNotPrinted(t *testing.T) {
 	live := fencesClient(t, interceptor.Funcs{}, recordOf("node-1", v1alpha1.NodeFenceStatus{
 		Phase: v1alpha1.NodeFencing, Reason: "a\tb\x1b[31m", Message: "c\u009b31m\nd\x7f\u202ee", Volumes: []v1alpha1.HeldVolume{{PersistentVolume: "f\rg"}},

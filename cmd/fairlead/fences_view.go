@@ -27,8 +27,9 @@ type fenceView struct {
 	Message string `json:"message"`
 	// WaitsFor in a few words; "" is nothing.
 	WaitsFor string `json:"waitsFor"`
-	// Next is what to type or do next.
-	Next string `json:"next"`
+	// Next is what to type or do next, and OnlyIf what must be so before.
+	Next   string `json:"next"`
+	OnlyIf string `json:"onlyIf,omitempty"`
 	// LostSince is when the node was first seen lost, in this incident.
 	LostSince *time.Time     `json:"lostSince,omitempty"`
 	Addresses []fenceAddress `json:"addresses"`
@@ -78,7 +79,7 @@ func viewOfFence(record *v1alpha1.NodeFence) fenceView {
 	s, node := record.Status, cluster.NodeOfFence(record)
 	advice := fence.Advise(record.Name, node, s)
 	v := fenceView{
-		Node: node, Record: record.Name, Phase: string(s.Phase), Reason: s.Reason, Message: s.Message, WaitsFor: advice.WaitsFor, Next: advice.Next,
+		Node: node, Record: record.Name, Phase: string(s.Phase), Reason: s.Reason, Message: s.Message, WaitsFor: advice.WaitsFor, Next: advice.Next, OnlyIf: advice.OnlyIf,
 		LostSince: timeOf(s.LostSince), Addresses: []fenceAddress{}, Volumes: []fenceVolume{}, Fences: []fenceOfView{},
 	}
 	for _, i := range s.Identities {
