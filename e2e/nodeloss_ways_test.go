@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -201,9 +202,17 @@ func (c *cluster) deletedForGood(csi *sandbox.CSIAddons, d database) {
 		c.t.Errorf("deleting its record: %s", out)
 	}
 	c.kubectl("annotate", "nodefence", node, fence.OverrideAnnotation+"=unfence: scrapped")
-	c.eventually("its record is that of the other machine", time.Minute, func() error {
-		if record := c.waitPhase(node, v1alpha1.NodeHealthy); record.Status.Node.SystemUUID != "another machine" || len(record.Status.Fences) > 0 {
-			return fmt.Errorf("it is of %+v, with %+v", record.Status.Node, record.Status.Fences)
+	c.eventually("the record of the other machine alone is left, and says Healthy", time.Minute, func() error {
+		var records v1alpha1.NodeFenceList
+		if err := c.Client.List(c.t.Context(), &records, client.MatchingLabels{fence.NodeLabel: node}); err != nil {
+			return err
+		}
+		err := c.Client.Get(c.t.Context(), client.ObjectKey{Name: node}, &v1alpha1.NodeFence{})
+		if !apierrors.IsNotFound(err) || len(records.Items) != 1 {
+			return fmt.Errorf("the record of the one before: %v; others: %d", err, len(records.Items))
+		}
+		if s := records.Items[0].Status; s.Phase != v1alpha1.NodeHealthy || s.Node.SystemUUID != "another machine" || len(s.Fences) > 0 {
+			return fmt.Errorf("it is %s, of %+v, with %+v", s.Phase, s.Node, s.Fences)
 		}
 		return nil
 	})
