@@ -90,7 +90,7 @@ func (s seen) left(f *fence.Facts) {
 	if f.Replaced {
 		return
 	}
-	asked := firstAsked(f.Status.Fences)
+	asked := firstAsked(f)
 	older := func(created time.Time) bool { return f.Node.Ready && !asked.IsZero() && !created.After(asked) }
 	for _, a := range s.attached {
 		what := fmt.Sprintf("VolumeAttachment %s of %s", a.name, a.volume)
@@ -110,11 +110,16 @@ func (s seen) left(f *fence.Facts) {
 
 // firstAsked is when the first of the fences was asked for: an attachment that is
 // newer is none of those that the node was fenced for. One of the same second may be.
-func firstAsked(fences []v1alpha1.Fence) time.Time {
+// Attachments are dated by the API server's clock, so the NetworkFence's own date counts, if that is there.
+func firstAsked(f *fence.Facts) time.Time {
 	var first time.Time
-	for _, f := range fences {
-		if first.IsZero() || f.Since.Time.Before(first) {
-			first = f.Since.Time
+	for _, r := range f.Status.Fences {
+		asked := r.Since.Time
+		if i := slices.IndexFunc(f.Fences, func(n fence.NetworkFence) bool { return n.Name == r.Name && !n.Created.IsZero() }); i >= 0 {
+			asked = f.Fences[i].Created
+		}
+		if first.IsZero() || asked.Before(first) {
+			first = asked
 		}
 	}
 	return first

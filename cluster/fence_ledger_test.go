@@ -292,6 +292,11 @@ func TestAttachmentsFromBeforeTheNodeWasFenced(t *testing.T) {
 	if !slices.Equal(got.OldAttachments, []string{"VolumeAttachment va-old-node-1 of old"}) || !slices.Equal(got.OldPods, []string{"default/app-old"}) {
 		t.Errorf("got %q and %q", got.OldAttachments, got.OldPods)
 	}
+	// Fairlead's clock was behind the API server's when it asked.
+	made := &csiaddons.NetworkFence{ObjectMeta: metav1.ObjectMeta{Name: "first", CreationTimestamp: metav1.NewTime(asked.Add(time.Minute))}}
+	if got := (fenceWorld{objects: append(objects, record, made)}).facts(t, "node-1").Facts.OldAttachments; len(got) != 2 {
+		t.Errorf("old by the API server's clock are %q", got)
+	}
 	if got := (fenceWorld{objects: objects}).facts(t, "node-1").Facts.OldAttachments; len(got) != 0 {
 		t.Errorf("old although nothing was fenced: %q", got)
 	}

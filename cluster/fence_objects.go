@@ -90,7 +90,7 @@ func FenceVolume(pv *corev1.PersistentVolume) fence.Volume {
 func FenceObject(n *csiaddons.NetworkFence) fence.NetworkFence {
 	f := fence.NetworkFence{
 		Name: n.Name, UID: n.UID, ResourceVersion: n.ResourceVersion, Labels: n.Labels,
-		Deleting: n.DeletionTimestamp != nil,
+		Created: n.CreationTimestamp.Time, Deleting: n.DeletionTimestamp != nil,
 		Class:    n.Spec.NetworkFenceClassName, Driver: n.Spec.Driver, Parameters: n.Spec.Parameters, CIDRs: n.Spec.CIDRs,
 		Unfenced: n.Spec.FenceState == csiaddons.Unfenced,
 		Result:   n.Status.Result, Message: Clip(n.Status.Message, maxMessage),

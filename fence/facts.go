@@ -157,6 +157,7 @@ type NetworkFence struct {
 	UID             types.UID
 	ResourceVersion string
 	Labels          map[string]string
+	Created         time.Time
 	Deleting        bool
 
 	Class, Driver string

@@ -98,6 +98,9 @@ func (s *story) boot(id string) {
 	s.Now = s.Now.Add(time.Minute)
 	s.Node.Ready, s.Node.ReadyChanged, s.Node.Machine.BootID = true, s.Now, id
 	s.Ledger = []v1alpha1.StorageIdentity{identity(rbd, "a", "10.0.0.1/32")}
+	if len(s.Status.Fences) > 0 {
+		s.look() // from here on its readiness counts
+	}
 }
 
 func (s *story) pass(d time.Duration) { s.Now = s.Now.Add(d) }

@@ -100,7 +100,8 @@ func (f Facts) remembered() []v1alpha1.HeldVolume {
 func (f Facts) watched() bool {
 	const late = RefreshEvery + time.Minute
 	s := f.Status
-	return s.Phase == v1alpha1.NodeHealthy && s.Node == f.Node.Machine && f.Node.Ready && !f.Node.OutOfService && s.LastHealthy != nil && f.Now.Sub(s.LastHealthy.Time) < late
+	age, known := f.since(s.LastHealthy)
+	return s.Phase == v1alpha1.NodeHealthy && s.Node == f.Node.Machine && f.Node.Ready && !f.Node.OutOfService && known && age < late
 }
 
 // ParseUniqueName reads an entry of status.volumesInUse of a CSI volume:

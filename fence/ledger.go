@@ -69,6 +69,11 @@ func (f Facts) believed(ledger []v1alpha1.StorageIdentity) []v1alpha1.StorageIde
 	for _, i := range ledger {
 		i = *i.DeepCopy()
 		i.Addresses = slices.DeleteFunc(i.Addresses, func(a v1alpha1.ClientAddress) bool { return a.Source != f.Policy.source(i.Driver) })
+		for n := range i.Addresses {
+			if a := &i.Addresses[n]; a.LastSeen.After(f.Now) { // by another leader's clock: it would never be too old
+				a.LastSeen = metav1.NewTime(f.Now.Truncate(time.Second))
+			}
+		}
 		list = append(list, i)
 	}
 	return list

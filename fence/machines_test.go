@@ -153,8 +153,7 @@ func TestWithoutUUIDAnotherNodeObjectIsAnotherMachine(t *testing.T) {
 	} {
 		s := fenced(t)
 		s.Status.Node.SystemUUID = test.was
-		s.boot(test.boot)
-		s.Node.Machine.SystemUUID, s.Node.Machine.UID = test.is, types.UID(test.uid)
+		s.Node.Machine = v1alpha1.MachineIdentity{SystemUUID: test.is, UID: types.UID(test.uid), BootID: test.boot}
 		_, present := Namesakes{Node: s.Node, Records: []Record{{Name: "node-1", Status: s.Status}}}.Present()
 		if present == test.other {
 			t.Errorf("%s: it passes for the same: %t", name, present)

@@ -151,8 +151,29 @@ func mayHaveBeenForced(s v1alpha1.NodeFenceStatus) bool {
 // node's record would else be written all the time.
 const RefreshEvery = 5 * time.Minute
 
+// sawReady remembers since when the node is Ready. The condition's own time is of the kubelet's clock, which may be
+// hours off.
+func (f Facts) sawReady(s *v1alpha1.NodeFenceStatus) {
+	sameBoot := s.Node.BootID == f.Node.Machine.BootID
+	if sameBoot && s.ReadySince != nil && !s.ReadySince.After(f.Now) && s.ReadyChanged != nil && s.ReadyChanged.Time.Equal(f.Node.ReadyChanged) {
+		return
+	}
+	now, changed := metav1.NewTime(f.Now.Truncate(time.Second)), metav1.NewTime(f.Node.ReadyChanged)
+	s.ReadySince, s.ReadyChanged = &now, &changed
+}
+
+// since is how long ago Fairlead itself recorded a time. A time of the future is of another leader, whose clock was
+// ahead: nothing is known then.
+func (f Facts) since(t *metav1.Time) (age time.Duration, known bool) {
+	if t == nil || t.After(f.Now) {
+		return 0, false
+	}
+	return f.Now.Sub(t.Time), true
+}
+
 // record takes what the sources say now.
 func (f Facts) record(s *v1alpha1.NodeFenceStatus) {
+	f.sawReady(s)
 	before := s.Identities
 	if s.Node.BootID != f.Node.Machine.BootID || s.Node.SystemUUID != f.Node.Machine.SystemUUID {
 		before = nil // of another boot, or another machine
@@ -161,7 +182,8 @@ func (f Facts) record(s *v1alpha1.NodeFenceStatus) {
 	merged := f.merge(before, func(k key) bool {
 		return slices.ContainsFunc(volumes, func(v v1alpha1.HeldVolume) bool { return keyOf(v) == k })
 	})
-	fresh := before != nil && s.Node == f.Node.Machine && s.LastHealthy != nil && f.Now.Sub(s.LastHealthy.Time) < RefreshEvery
+	age, known := f.since(s.LastHealthy)
+	fresh := before != nil && s.Node == f.Node.Machine && known && age < RefreshEvery
 	if fresh && sameLedger(merged, s.Identities) {
 		return
 	}
@@ -175,7 +197,9 @@ func (f Facts) lost(step *Step) {
 	s := &step.Status
 	if s.LostSince == nil {
 		since := f.Now
-		if f.Node.Exists && !f.Node.Ready && f.Node.ReadyChanged.Before(since) && !f.Node.ReadyChanged.IsZero() {
+		seen := s.LastHealthy
+		clocksAgree := f.Node.ReadyChanged.Before(since) && (seen == nil || !f.Node.ReadyChanged.Before(seen.Time))
+		if f.Node.Exists && !f.Node.Ready && clocksAgree && !f.Node.ReadyChanged.IsZero() {
 			since = f.Node.ReadyChanged
 		}
 		at := metav1.NewTime(since.Truncate(time.Second))

@@ -54,7 +54,8 @@ func (f Facts) withdraw(step *Step) {
 
 // mayComeIn says what a node that is back waits for, or lets it in.
 func (f Facts) mayComeIn(step *Step) {
-	ready, back := f.Now.Sub(f.Node.ReadyChanged), f.isBack()
+	ready, _ := f.since(step.Status.ReadySince)
+	back := f.isBack()
 	forced := f.Override.Gate == GateUnfence
 	switch {
 	case !forced && f.Node.OutOfService && !f.Policy.Automatic && (!f.Node.OwnTaint || f.Node.OthersTaint):

@@ -44,8 +44,8 @@ func TestANodeWithOldAttachmentsThatMayNotHaveBootedIsNotSaidToBeSafe(t *testing
 		"a fence is of this boot":        func(s *story) { s.Fences[0].Labels = map[string]string{BootLabel: LabelValue("boot-2")} },
 		"a fence is of no known boot":    func(s *story) { s.Fences[0].Labels = nil },
 		"a fence is there no more":       func(s *story) { s.Status.Fences[0].Name = "gone" },
-		"its boot is not known":          func(s *story) { s.Node.Machine.BootID = "" },
-		"it was lost again, and is back": func(s *story) { s.lose(); s.look(); s.boot("boot-2"); s.Holding = nil; s.Policy.ReadyFor = 0 },
+		"its boot is not known":          func(s *story) { s.Node.Machine.BootID, s.Policy.ReadyFor = "", 0 },
+		"it was lost again, and is back": func(s *story) { s.lose(); s.look(); s.Holding = nil; s.boot("boot-2"); s.Policy.ReadyFor = 0 },
 	} {
 		s := fenced(t)
 		s.boot("boot-2")

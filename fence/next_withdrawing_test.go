@@ -262,6 +262,7 @@ func TestWhatAnEarlierIncidentBlocksIsNotLetInWithIt(t *testing.T) {
 			s.look()
 			s.wantObjects(fencedOf1)
 			s.Node.OutOfService = false
+			s.look()
 			s.pass(time.Minute)
 			s.look()
 			s.takesBack()

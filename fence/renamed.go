@@ -21,7 +21,8 @@ func (f Facts) otherName() string {
 			continue
 		}
 		rebooted := n.Machine.BootID != "" && n.Machine.BootID != was.BootID
-		if name != "" || !rebooted || !n.Ready || f.Now.Sub(n.ReadyChanged) < f.Policy.ReadyFor || !n.Created.After(f.Status.LostSince.Time) {
+		ready, _ := f.since(o.Status.ReadySince)
+		if name != "" || !rebooted || !n.Ready || ready < f.Policy.ReadyFor || !n.Created.After(f.Status.LostSince.Time) {
 			return ""
 		}
 		name = n.Name

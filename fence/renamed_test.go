@@ -24,7 +24,7 @@ func TestARebootedMachineOfAnotherNameIsUnfenced(t *testing.T) {
 			s.Others[1].Node.Name, s.Others[1].Node.Created = "node-8", noon
 		}, false},
 		"it is not Ready":          {func(s *story) { s.Others[0].Node.Ready = false }, false},
-		"it is Ready for a moment": {func(s *story) { s.Others[0].Node.ReadyChanged = s.Now }, false},
+		"it is Ready for a moment": {func(s *story) { s.Others[0].Status.ReadySince = at(s.Now) }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := fenced(t)
@@ -33,8 +33,8 @@ func TestARebootedMachineOfAnotherNameIsUnfenced(t *testing.T) {
 			s.want(v1alpha1.NodeDrained, ReasonNodeDeleted, stayingFenced)
 			s.pass(time.Hour)
 			back := readyNamed("node-7", "boot-2")
-			back.Created, back.ReadyChanged = s.Now.Add(-10*time.Minute), s.Now.Add(-10*time.Minute)
-			s.Others = []Other{{Record: "node-7", Node: back}}
+			back.Created = s.Now.Add(-10 * time.Minute)
+			s.Others = []Other{{Record: "node-7", Node: back, Status: v1alpha1.NodeFenceStatus{ReadySince: at(back.Created)}}}
 			test.but(s)
 			s.look()
 			if !test.renamed {
@@ -66,10 +66,10 @@ func TestARenamedMachineWaitsForWhoSharesItsAddress(t *testing.T) {
 	s.look()
 	s.pass(time.Hour)
 	back := readyNamed("node-7", "boot-2")
-	back.Created, back.ReadyChanged = s.Now.Add(-10*time.Minute), s.Now.Add(-10*time.Minute)
+	back.Created = s.Now.Add(-10 * time.Minute)
 	behind := Other{Record: "node-8", Node: Node{Name: "node-8"}, Status: v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeDrained, Incident: "i",
 		Fences: []v1alpha1.Fence{{Name: "theirs", Incident: "i", CIDRs: []string{"10.0.0.1/32"}, State: v1alpha1.FenceFenced}}}}
-	s.Others = []Other{{Record: "node-7", Node: back}, behind}
+	s.Others = []Other{{Record: "node-7", Node: back, Status: v1alpha1.NodeFenceStatus{ReadySince: at(back.Created)}}, behind}
 	s.look()
 	s.wantReason(ReasonSharedAddress)
 	s.wantObjects(fencedOf1)
@@ -92,8 +92,8 @@ func TestARenamedMachineThatWasNotFencedIsForgotten(t *testing.T) {
 	s.wantReason(ReasonNoIdentity)
 	s.pass(time.Hour)
 	back := readyNamed("node-7", "boot-2")
-	back.Created, back.ReadyChanged = s.Now.Add(-10*time.Minute), s.Now.Add(-10*time.Minute)
-	s.Others = []Other{{Record: "node-7", Node: back}}
+	back.Created = s.Now.Add(-10 * time.Minute)
+	s.Others = []Other{{Record: "node-7", Node: back, Status: v1alpha1.NodeFenceStatus{ReadySince: at(back.Created)}}}
 	s.look()
 	s.want(v1alpha1.NodeLost, ReasonRenamed, "the machine has rebooted, and is node node-7 now; attachments or pods of its former name are left: VolumeAttachment a of pv-1")
 	s.Holding, s.Left = nil, nil

@@ -91,6 +91,15 @@ type NodeFenceStatus struct {
 	//
 	// +optional
 	LastHealthy *metav1.Time `json:"lastHealthy,omitempty"`
+	// ReadySince is when Fairlead first saw the node Ready as it is now, by Fairlead's own clock.
+	//
+	// +optional
+	ReadySince *metav1.Time `json:"readySince,omitempty"`
+	// ReadyChanged is the time that the node's Ready condition had then. It is of another clock, so it is only
+	// compared: another value says that the node was not Ready meanwhile.
+	//
+	// +optional
+	ReadyChanged *metav1.Time `json:"readyChanged,omitempty"`
 	// LostSince is when the node was first seen not Ready, or gone.
 	//
 	// +optional

@@ -319,6 +319,14 @@ func (in *NodeFenceStatus) DeepCopyInto(out *NodeFenceStatus) {
 		in, out := &in.LastHealthy, &out.LastHealthy
 		*out = (*in).DeepCopy()
 	}
+	if in.ReadySince != nil {
+		in, out := &in.ReadySince, &out.ReadySince
+		*out = (*in).DeepCopy()
+	}
+	if in.ReadyChanged != nil {
+		in, out := &in.ReadyChanged, &out.ReadyChanged
+		*out = (*in).DeepCopy()
+	}
 	if in.LostSince != nil {
 		in, out := &in.LostSince, &out.LostSince
 		*out = (*in).DeepCopy()

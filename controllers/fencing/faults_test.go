@@ -246,6 +246,7 @@ func TestADeletedRecordStaysWhileAFenceStands(t *testing.T) {
 	w.detach("pvc-a", "node-1")
 	w.boot("node-1")
 	w.untaint("node-1")
+	w.look("node-1")
 	w.step(time.Hour)
 	for range 4 {
 		w.look("node-1")
@@ -401,6 +402,7 @@ func TestNothingIsDoneThatIsNotRecorded(t *testing.T) {
 	w.detach("pvc-a", "node-1")
 	w.boot("node-1")
 	w.untaint("node-1")
+	w.look("node-1")
 	w.step(time.Hour)
 	name := w.fences()[0].Name
 	w.writes = nil
@@ -465,6 +467,8 @@ func TestACrashAtAnyWriteResumes(t *testing.T) {
 		w.detach("pvc-b", "node-1")
 		w.boot("node-1")
 		w.untaint("node-1")
+		look()
+		look()
 		w.step(time.Hour)
 		for range 6 {
 			look()
@@ -544,6 +548,7 @@ func TestClusterDeletionDoesNotLeakTheBlocklist(t *testing.T) {
 			}
 			w.boot("node-1")
 			w.untaint("node-1")
+			w.look("node-1")
 			w.step(fence.DefaultReadyFor)
 			w.look("node-1")
 			if got := w.cidrs(); !slices.Equal(got, []string{"Unfenced 192.168.1.1/32"}) {

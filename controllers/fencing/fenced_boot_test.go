@@ -59,6 +59,7 @@ func TestAFencedBootIsMarkedUntilItIsLetIn(t *testing.T) {
 		"booted": func(w *world) {
 			w.boot("node-1")
 			w.untaint("node-1")
+			w.look("node-1")
 			w.step(2 * time.Minute)
 		},
 		"as it is": func(w *world) { w.override(fence.GateUnfence) },
@@ -129,6 +130,7 @@ func TestWithoutTheRightNobodyIsMarkedAndNothingIsSaid(t *testing.T) {
 	w.mark("node-1", "boot-node-1")
 	w.boot("node-1")
 	w.untaint("node-1")
+	w.look("node-1")
 	w.step(2 * time.Minute)
 	for range 4 {
 		w.look("node-1")

@@ -121,6 +121,7 @@ func TestMetricsOfAnIncident(t *testing.T) {
 	w.detach("pvc-a", "node-1")
 	w.boot("node-1")
 	w.untaint("node-1")
+	w.look("node-1")
 	w.step(2 * fence.DefaultReadyFor)
 	for range 4 {
 		w.look("node-1")

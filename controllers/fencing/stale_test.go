@@ -163,6 +163,7 @@ func TestAnAddressOfTwoLostNodesIsLetInWithTheLast(t *testing.T) {
 	w.detach("pvc-a", "node-1")
 	w.boot("node-1")
 	w.untaint("node-1")
+	w.look("node-1")
 	w.step(time.Hour)
 	w.look("node-1")
 	w.expect("node-1", v1alpha1.NodeReturned, fence.ReasonSharedAddress)

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
@@ -43,7 +45,8 @@ func TestAFailedWriteLeavesAReasonThatIsReadAgain(t *testing.T) {
 			w.must(w.Create(w.Context(), n))
 			mine := other("node-1", v1alpha1.NodeFenceStatus{
 				Phase: v1alpha1.NodeReturned, Reason: fence.ReasonSettling, Incident: "node-1-1", Fences: fences(v1alpha1.FenceRequested),
-				Node: v1alpha1.MachineIdentity{UID: "uid-node-1", BootID: "boot-node-1", SystemUUID: "machine-node-1"},
+				Node:       v1alpha1.MachineIdentity{UID: "uid-node-1", BootID: "boot-node-1", SystemUUID: "machine-node-1"},
+				ReadySince: ptr.To(metav1.NewTime(noon.Add(-time.Hour))), ReadyChanged: ptr.To(metav1.NewTime(noon.Add(-time.Hour))),
 			})
 			theirs := other("node-3", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeDrained, Reason: fence.ReasonNodeDeleted, Incident: "node-3-1", Fences: fences(v1alpha1.FenceFenced)})
 			theirs.Status.Fences[0].Name = "theirs"
