@@ -125,3 +125,16 @@ func FuzzParseUniqueName(f *testing.F) {
 		Holding(Use{Attached: []string{text}, InUse: []string{text}}, []Volume{{Name: text}, {Name: "v", Driver: driver, Handle: handle}}, func(string) bool { return true })
 	})
 }
+
+// From a tainted node Kubernetes detaches by force, so a volume may have been attached and mounted unseen.
+func TestVolumeOfATaintedNodeDoesNotWait(t *testing.T) {
+	for _, tainted := range []bool{false, true} {
+		s := healthy(t)
+		s.Node.OutOfService = tainted
+		s.Holding = append(s.Holding, v1alpha1.HeldVolume{PersistentVolume: "pv-2", Driver: rbd, ClusterID: "a", Waiting: true})
+		s.look()
+		if v := s.Status.Volumes[1]; v.PersistentVolume != "pv-2" || v.Waiting == tainted {
+			t.Errorf("tainted %t: got %+v", tainted, v)
+		}
+	}
+}
