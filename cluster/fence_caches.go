@@ -121,6 +121,7 @@ func fencedVolume(object any) (any, error) {
 		return object, nil
 	}
 	secrets := kept(pv.Annotations, deletionSecretName, deletionSecretNamespace)
+	mode := pv.Spec.VolumeMode
 	var attributes map[string]string
 	if pv.Spec.CSI != nil {
 		attributes = kept(pv.Spec.CSI.VolumeAttributes, fencedAttributes...)
@@ -128,7 +129,7 @@ func fencedVolume(object any) (any, error) {
 	if _, err := slimPersistentVolume(pv); err != nil {
 		return nil, err
 	}
-	pv.Annotations = merged(pv.Annotations, secrets)
+	pv.Annotations, pv.Spec.VolumeMode = merged(pv.Annotations, secrets), mode
 	if pv.Spec.CSI != nil {
 		pv.Spec.CSI.VolumeAttributes = merged(pv.Spec.CSI.VolumeAttributes, attributes)
 	}

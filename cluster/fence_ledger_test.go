@@ -364,10 +364,12 @@ func TestCopiesForFencing(t *testing.T) {
 	pv := fencedPV("pvc-a", rbdDriver, "one", withSecret("s"))
 	pv.Spec.CSI.VolumeAttributes["pool"], pv.Spec.CSI.VolumeAttributes["secretive"] = "p", "x"
 	pv.Spec.CSI.ControllerExpandSecretRef = &corev1.SecretReference{Name: "x"}
+	block := corev1.PersistentVolumeBlock
+	pv.Spec.VolumeMode = &block
 	if slim, err = fencedVolume(pv.DeepCopy()); err != nil {
 		t.Fatal(err)
 	}
-	if v := FenceVolume(slim.(*corev1.PersistentVolume)); v.ClusterID != "one" || v.Secret == nil || v.Attributes["pool"] != "p" || v.Attributes["secretive"] != "" || slim.(*corev1.PersistentVolume).Spec.CSI.ControllerExpandSecretRef != nil {
+	if v := FenceVolume(slim.(*corev1.PersistentVolume)); v.ClusterID != "one" || !v.Block || v.Secret == nil || v.Attributes["pool"] != "p" || v.Attributes["secretive"] != "" || slim.(*corev1.PersistentVolume).Spec.CSI.ControllerExpandSecretRef != nil {
 		t.Errorf("got %+v", v)
 	}
 	if slim, err = slimPersistentVolume(pv.DeepCopy()); err != nil || FenceVolume(slim.(*corev1.PersistentVolume)).ClusterID != "" {

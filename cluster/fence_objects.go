@@ -5,6 +5,7 @@ import (
 	"net/netip"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/cluster/csiaddons"
@@ -72,7 +73,7 @@ const (
 
 // FenceVolume is what fencing reads of a PersistentVolume, of whatever kind.
 func FenceVolume(pv *corev1.PersistentVolume) fence.Volume {
-	v := fence.Volume{Name: pv.Name}
+	v := fence.Volume{Name: pv.Name, Block: ptr.Deref(pv.Spec.VolumeMode, "") == corev1.PersistentVolumeBlock}
 	for _, m := range pv.Spec.AccessModes {
 		v.AccessModes = append(v.AccessModes, string(m))
 	}
@@ -91,7 +92,7 @@ func FenceObject(n *csiaddons.NetworkFence) fence.NetworkFence {
 	f := fence.NetworkFence{
 		Name: n.Name, UID: n.UID, ResourceVersion: n.ResourceVersion, Labels: n.Labels,
 		Created: n.CreationTimestamp.Time, Deleting: n.DeletionTimestamp != nil,
-		Class:    n.Spec.NetworkFenceClassName, Driver: n.Spec.Driver, Parameters: n.Spec.Parameters, CIDRs: n.Spec.CIDRs,
+		Class: n.Spec.NetworkFenceClassName, Driver: n.Spec.Driver, Parameters: n.Spec.Parameters, CIDRs: n.Spec.CIDRs,
 		Unfenced: n.Spec.FenceState == csiaddons.Unfenced,
 		Result:   n.Status.Result, Message: Clip(n.Status.Message, maxMessage),
 	}

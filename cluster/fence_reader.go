@@ -233,10 +233,10 @@ func (r *FenceReader) FenceFacts(c clock.PassiveClock, ask AskStorage) func(ctx 
 
 // Quiet tells whether the machine is healthy and was, and
 // there is no NetworkFence for its node: then nothing but its own record is of interest. One that
-// was tainted is looked at live once more: a stale cache may still show a force-deleted attachment; its volume would then be dropped by mistake.
+// was tainted, or lost while nobody looked, is looked at live once more: a stale cache may still show a force-deleted attachment; its volume would then be dropped by mistake.
 func (v *FenceView) Quiet() bool {
 	n, s := v.Facts.Node, v.Facts.Status
-	return n.Ready && !n.OutOfService && !v.named && len(s.Fences) == 0 && (s.Phase == "" || s.Phase == v1alpha1.NodeHealthy && s.Reason != fence.ReasonTaintedButReady)
+	return n.Ready && !n.OutOfService && !fence.MissedLoss(s, n) && !v.named && len(s.Fences) == 0 && (s.Phase == "" || s.Phase == v1alpha1.NodeHealthy && s.Reason != fence.ReasonTaintedButReady)
 }
 
 // alone tells whether other nodes and their fences have no part in what becomes of

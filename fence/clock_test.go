@@ -91,3 +91,29 @@ func TestLossIsNotBeforeTheNodeWasSeenReady(t *testing.T) {
 		t.Errorf("lost since %s, and it is %s", s.Status.LostSince, s.Now)
 	}
 }
+
+// The controller was down while the node was lost, and its volume detached by force.
+func TestLossThatNobodySawHoldsVolumesLikeOneThatWasSeen(t *testing.T) {
+	for name, test := range map[string]struct {
+		then func(*story)
+		held bool
+	}{
+		"lost and back":              {func(s *story) { s.Node.ReadyChanged = s.Now }, true},
+		"its Node was created again": {func(s *story) { s.Node.Machine.UID = "uid-2" }, true},
+		"rebooted":                   {func(s *story) { s.Node.ReadyChanged, s.Node.Machine.BootID = s.Now, "boot-2" }, false},
+		"Ready all the time":         {func(*story) {}, false},
+	} {
+		s := healthy(t)
+		s.pass(time.Hour)
+		s.Holding = nil
+		test.then(s)
+		s.look()
+		s.want(v1alpha1.NodeHealthy, ReasonReady, "")
+		if held := len(s.Status.Volumes) > 0; held != test.held || s.attach() == nil == test.held {
+			t.Errorf("%s: it is held: %t, on record are %v", name, held, s.Status.Volumes)
+		}
+		s.pass(endsWithin)
+		s.look()
+		s.wantHeld(false)
+	}
+}

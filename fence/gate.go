@@ -33,7 +33,7 @@ type Held struct {
 // another node that holds or held it is lost and not fenced for the volume's
 // storage. holders are all nodes that may hold it; nil means that it may.
 //
-// A shared volume may have many writers, so a holder that is only not Ready keeps
+// A shared file system may have many writers, so a holder that is only not Ready keeps
 // nobody from it; one whose pods Kubernetes is told to give up does, since
 // they come up elsewhere in the belief to be the only ones of their name.
 func Attach(volume Volume, node string, holders []Holder, policy Policy) *Held {
@@ -57,10 +57,10 @@ func (h Holder) keeps(volume Volume, node string) *Held {
 	if h.Override.Gate == GateAttach || h.Status.Phase == v1alpha1.NodeLost && h.Override.givesUp(h.Node) {
 		return nil // known to be off; or given up, and unfenced
 	}
-	if !h.lost(volume.Shared()) {
+	if !h.lost(volume.Shared() && !volume.Block) {
 		// Its attachment was taken by force while nobody heard of it, and it came
 		// back with the mount: it writes until its kubelet has unmounted it.
-		if volume.exclusive() && h.mayHaveMounted(volume) {
+		if (volume.exclusive() || volume.sharedBlock()) && h.mayHaveMounted(volume) {
 			return h.stillMounted(volume, node)
 		}
 		return nil
@@ -97,8 +97,11 @@ func (h Holder) mayHaveMounted(v Volume) bool {
 	if i >= 0 && h.Status.Volumes[i].Until != nil {
 		return true
 	}
-	if i >= 0 && mayHaveBeenForced(h.Status) && !h.Status.Volumes[i].Waiting {
+	if i >= 0 && (mayHaveBeenForced(h.Status) || MissedLoss(h.Status, h.Node)) && !h.Status.Volumes[i].Waiting {
 		return true // it is back, or its taint gone, and nobody has looked at it yet
+	}
+	if v.sharedBlock() {
+		return h.InUse && i >= 0 && h.Status.Volumes[i].Detached
 	}
 	return h.InUse && (i < 0 || !h.Status.Volumes[i].Waiting)
 }

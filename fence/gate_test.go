@@ -11,6 +11,8 @@ import (
 func TestAttach(t *testing.T) {
 	rwo := pv("pv-1", rbd, "h-1", "a", "ReadWriteOnce")
 	rwx := pv("pv-1", rbd, "h-1", "a", "ReadWriteMany")
+	block := rwx
+	block.Block = true
 	rox := pv("pv-1", rbd, "h-1", "a", "ReadOnlyMany")
 	healthy := func() Holder {
 		return Holder{Node: readyNamed("node-1", "boot-1"), Status: v1alpha1.NodeFenceStatus{
@@ -37,6 +39,7 @@ func TestAttach(t *testing.T) {
 	overridden := func(gate string) func(*Holder) {
 		return func(h *Holder) { h.Override = Override{Gate: gate, At: noon.Add(time.Minute)} }
 	}
+	missed := func(h *Holder) { h.Status.ReadyChanged = at(h.Node.ReadyChanged.Add(-time.Second)) }
 	replaced := func(h *Holder) { h.Node, h.Replaced = Node{Name: "node-1"}, true }
 	const last = "volume pv-1 was last on node node-1, which is lost and not fenced: attached to node-2 now, it could have two writers. "
 	const stillMounted = "StillMounted: volume pv-1 is or was still mounted on node node-1, from which it was detached: attached to node-2 now, it could have two writers. Kubernetes tries again by itself; see: kubectl get nodefence node-1 -o yaml"
@@ -80,30 +83,39 @@ func TestAttach(t *testing.T) {
 			want: "Fencing: " + last + again, soon: true},
 		"still mounted on a healthy node": {volume: rwo, holder: []func(*Holder){func(h *Holder) { h.InUse = true }}, soon: true,
 			want: stillMounted},
-		"waited for on a healthy node":              {volume: rwo, holder: []func(*Holder){records(v1alpha1.HeldVolume{Waiting: true}), func(h *Holder) { h.InUse = true }}},
-		"recorded, and in use":                      {volume: rwo, holder: []func(*Holder){records(v1alpha1.HeldVolume{}), func(h *Holder) { h.InUse = true }}, want: stillMounted, soon: true},
-		"recorded, and let go of":                   {volume: rwo, holder: []func(*Holder){records(v1alpha1.HeldVolume{})}},
-		"given time to end":                         {volume: rwo, holder: []func(*Holder){records(v1alpha1.HeldVolume{Until: at(noon)})}, want: stillMounted, soon: true},
-		"shared, given time to end":                 {volume: rwx, holder: []func(*Holder){records(v1alpha1.HeldVolume{Until: at(noon)})}},
-		"back, and not looked at since":             {volume: rwo, holder: []func(*Holder){records(v1alpha1.HeldVolume{}), func(h *Holder) { h.Status.Phase = v1alpha1.NodeLost }}, want: stillMounted, soon: true},
-		"still mounted on the node itself":          {volume: rwo, to: "node-1", holder: []func(*Holder){func(h *Holder) { h.InUse = true }}},
-		"shared, mounted on a healthy node":         {volume: rwx, holder: []func(*Holder){func(h *Holder) { h.InUse = true }}},
-		"shared, on a node that is not Ready":       {volume: rwx, holder: []func(*Holder){notReady}},
-		"shared, on a node that is out of service":  {volume: rwx, holder: []func(*Holder){tainted}, want: "NotReady: " + last + again},
-		"shared, on a node that is gone":            {volume: rwx, holder: []func(*Holder){func(h *Holder) { h.Node = Node{Name: "node-1"} }}, want: "NotReady: " + last + again},
-		"shared, fenced":                            {volume: rwx, holder: []func(*Holder){in(v1alpha1.NodeFenced, ReasonFenced, ""), fence("now", rbd, "a", v1alpha1.FenceFenced)}},
-		"read only":                                 {volume: rox, holder: []func(*Holder){tainted}},
-		"not CSI":                                   {volume: Volume{Name: "pv-1"}, holder: []func(*Holder){tainted}},
-		"an unprotected driver":                     {volume: pv("pv-1", "ebs.csi.aws.com", "h", ""), holder: []func(*Holder){tainted}},
-		"switched off":                              {volume: rwo, holder: []func(*Holder){tainted}, policy: func(p *Policy) { *p = with(*p, StoragePolicy{Mode: ModeOff}) }},
-		"off":                                       {volume: rwo, holder: []func(*Holder){tainted}, policy: func(p *Policy) { *p = with(*p, StoragePolicy{Mode: ModeOff}) }},
-		"guard only":                                {volume: rwo, holder: []func(*Holder){tainted}, policy: func(p *Policy) { *p = with(*p, StoragePolicy{Mode: ModeGuard}) }, want: "NotReady: " + last + again},
-		"overridden":                                {volume: rwo, holder: []func(*Holder){tainted, overridden(GateAttach)}},
-		"overridden though it is mounted":           {volume: rwo, holder: []func(*Holder){func(h *Holder) { h.InUse = true }, overridden(GateAttach)}},
-		"the taint overridden, not this":            {volume: rwo, holder: []func(*Holder){tainted, overridden(GateTaint)}, want: "NotReady: " + last + again},
-		"to be let in by override":                  {volume: rwo, holder: []func(*Holder){in(v1alpha1.NodeUnfencing, ReasonOverridden, ""), overridden(GateUnfence)}, want: "Overridden: " + last + again},
-		"let in by override, and lost still":        {volume: rwo, holder: []func(*Holder){in(v1alpha1.NodeLost, ReasonOverridden, ""), overridden(GateUnfence)}},
-		"let in by override, and lost another time": {volume: rwo, holder: []func(*Holder){in(v1alpha1.NodeLost, ReasonOverridden, ""), overridden(GateUnfence), func(h *Holder) { h.Node.ReadyChanged = noon.Add(time.Hour) }}, want: "Overridden: " + last + again},
+		"waited for on a healthy node":                        {volume: rwo, holder: []func(*Holder){records(v1alpha1.HeldVolume{Waiting: true}), func(h *Holder) { h.InUse = true }}},
+		"recorded, and in use":                                {volume: rwo, holder: []func(*Holder){records(v1alpha1.HeldVolume{}), func(h *Holder) { h.InUse = true }}, want: stillMounted, soon: true},
+		"recorded, and let go of":                             {volume: rwo, holder: []func(*Holder){records(v1alpha1.HeldVolume{})}},
+		"given time to end":                                   {volume: rwo, holder: []func(*Holder){records(v1alpha1.HeldVolume{Until: at(noon)})}, want: stillMounted, soon: true},
+		"shared, given time to end":                           {volume: rwx, holder: []func(*Holder){records(v1alpha1.HeldVolume{Until: at(noon)})}},
+		"back, and not looked at since":                       {volume: rwo, holder: []func(*Holder){records(v1alpha1.HeldVolume{}), func(h *Holder) { h.Status.Phase = v1alpha1.NodeLost }}, want: stillMounted, soon: true},
+		"lost and back while nobody looked":                   {volume: rwo, holder: []func(*Holder){records(v1alpha1.HeldVolume{}), missed}, want: stillMounted, soon: true},
+		"lost while nobody looked, a volume that waits":       {volume: rwo, holder: []func(*Holder){records(v1alpha1.HeldVolume{Waiting: true}), missed}},
+		"lost while nobody looked, and rebooted":              {volume: rwo, holder: []func(*Holder){records(v1alpha1.HeldVolume{}), missed, func(h *Holder) { h.Node.Machine.BootID = "boot-2" }}},
+		"created again in the same boot":                      {volume: rwo, holder: []func(*Holder){records(v1alpha1.HeldVolume{}), func(h *Holder) { h.Node.Machine.UID = "uid-2" }}, want: stillMounted, soon: true},
+		"still mounted on the node itself":                    {volume: rwo, to: "node-1", holder: []func(*Holder){func(h *Holder) { h.InUse = true }}},
+		"shared, mounted on a healthy node":                   {volume: rwx, holder: []func(*Holder){func(h *Holder) { h.InUse = true }}},
+		"shared, on a node that is not Ready":                 {volume: rwx, holder: []func(*Holder){notReady}},
+		"a shared block device in use on a healthy node":      {volume: block, holder: []func(*Holder){records(v1alpha1.HeldVolume{}), func(h *Holder) { h.InUse = true }}},
+		"a shared block device on a node that is not Ready":   {volume: block, holder: []func(*Holder){notReady}, want: "NotReady: " + last + again},
+		"a shared block device, given time to end":            {volume: block, holder: []func(*Holder){records(v1alpha1.HeldVolume{Until: at(noon)})}, want: stillMounted, soon: true},
+		"a shared block device, detached by force and in use": {volume: block, holder: []func(*Holder){records(v1alpha1.HeldVolume{Detached: true}), func(h *Holder) { h.InUse = true }}, want: stillMounted, soon: true},
+		"a shared block device, fenced":                       {volume: block, holder: []func(*Holder){in(v1alpha1.NodeFenced, ReasonFenced, ""), fence("now", rbd, "a", v1alpha1.FenceFenced)}},
+		"shared, on a node that is out of service":            {volume: rwx, holder: []func(*Holder){tainted}, want: "NotReady: " + last + again},
+		"shared, on a node that is gone":                      {volume: rwx, holder: []func(*Holder){func(h *Holder) { h.Node = Node{Name: "node-1"} }}, want: "NotReady: " + last + again},
+		"shared, fenced":                                      {volume: rwx, holder: []func(*Holder){in(v1alpha1.NodeFenced, ReasonFenced, ""), fence("now", rbd, "a", v1alpha1.FenceFenced)}},
+		"read only":                                           {volume: rox, holder: []func(*Holder){tainted}},
+		"not CSI":                                             {volume: Volume{Name: "pv-1"}, holder: []func(*Holder){tainted}},
+		"an unprotected driver":                               {volume: pv("pv-1", "ebs.csi.aws.com", "h", ""), holder: []func(*Holder){tainted}},
+		"switched off":                                        {volume: rwo, holder: []func(*Holder){tainted}, policy: func(p *Policy) { *p = with(*p, StoragePolicy{Mode: ModeOff}) }},
+		"off":                                                 {volume: rwo, holder: []func(*Holder){tainted}, policy: func(p *Policy) { *p = with(*p, StoragePolicy{Mode: ModeOff}) }},
+		"guard only":                                          {volume: rwo, holder: []func(*Holder){tainted}, policy: func(p *Policy) { *p = with(*p, StoragePolicy{Mode: ModeGuard}) }, want: "NotReady: " + last + again},
+		"overridden":                                          {volume: rwo, holder: []func(*Holder){tainted, overridden(GateAttach)}},
+		"overridden though it is mounted":                     {volume: rwo, holder: []func(*Holder){func(h *Holder) { h.InUse = true }, overridden(GateAttach)}},
+		"the taint overridden, not this":                      {volume: rwo, holder: []func(*Holder){tainted, overridden(GateTaint)}, want: "NotReady: " + last + again},
+		"to be let in by override":                            {volume: rwo, holder: []func(*Holder){in(v1alpha1.NodeUnfencing, ReasonOverridden, ""), overridden(GateUnfence)}, want: "Overridden: " + last + again},
+		"let in by override, and lost still":                  {volume: rwo, holder: []func(*Holder){in(v1alpha1.NodeLost, ReasonOverridden, ""), overridden(GateUnfence)}},
+		"let in by override, and lost another time":           {volume: rwo, holder: []func(*Holder){in(v1alpha1.NodeLost, ReasonOverridden, ""), overridden(GateUnfence), func(h *Holder) { h.Node.ReadyChanged = noon.Add(time.Hour) }}, want: "Overridden: " + last + again},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h, policy, to := healthy(), allFenced(), test.to

@@ -15,6 +15,8 @@ type Volume struct {
 	Driver, Handle string
 	ClusterID      string
 	AccessModes    []string
+	// Block: it is a block device (volumeMode), without a file system.
+	Block bool
 	// Attributes are its volumeAttributes.
 	Attributes map[string]string
 	// Secret that deletes it: the secret to fence with, if it has one.
@@ -23,6 +25,10 @@ type Volume struct {
 
 // Shared volumes may be written to from several nodes at once: that is what they are for.
 func (v Volume) Shared() bool { return slices.Contains(v.AccessModes, "ReadWriteMany") }
+
+// sharedBlock devices are attached to two nodes while a virtual machine migrates between them. Nothing but that machine
+// keeps two writers apart, so a lost node holds the device like an exclusive volume.
+func (v Volume) sharedBlock() bool { return v.Block && v.Shared() }
 
 // exclusive volumes are attached to one node at a time: Kubernetes sees to it
 // (k8s.io/kubernetes/pkg/volume/util.IsMultiAttachAllowed).
@@ -37,7 +43,7 @@ func (v Volume) ReadOnly() bool {
 
 // Held is the volume as a NodeFence remembers it.
 func (v Volume) Held() v1alpha1.HeldVolume {
-	return v1alpha1.HeldVolume{PersistentVolume: v.Name, Driver: v.Driver, ClusterID: v.ClusterID, Shared: v.Shared()}
+	return v1alpha1.HeldVolume{PersistentVolume: v.Name, Driver: v.Driver, ClusterID: v.ClusterID, Shared: v.Shared(), Block: v.Block}
 }
 
 // Use is what shows that a volume is on a node.

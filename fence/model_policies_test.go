@@ -37,7 +37,7 @@ func recordHolds(s v1alpha1.NodeFenceStatus, volume Volume, sameNode bool) bool 
 			return false
 		}
 		fenced := s.Phase == v1alpha1.NodeFenced || s.Phase == v1alpha1.NodeDrained
-		return lost || s.Reason == ReasonTaintedButReady || (v.Until != nil || v.Detached) && (!v.Shared || s.Phase != v1alpha1.NodeHealthy) && !fenced
+		return lost || s.Reason == ReasonTaintedButReady || (v.Until != nil || v.Detached) && (!v.Shared || v.Block || s.Phase != v1alpha1.NodeHealthy) && !fenced
 	})
 }
 

@@ -264,7 +264,7 @@ func (w *world) heartbeat(m *machine) {
 		n = worldNode{uid: fmt.Sprint("uid-", w.id()), created: w.now, changed: w.now}
 	}
 	if n.ready == m.unready {
-		n.ready, n.changed = !m.unready, w.now
+		n.ready, n.changed = !m.unready, w.transition()
 	}
 	n.said = true
 	for driver := range modelDrivers {
@@ -297,10 +297,16 @@ func (w *world) nodeController(node string) {
 	m, n := w.machineOf(node), w.nodes[node]
 	if _, there := w.nodes[node]; there && n.said && (!m.on || !m.reaches) {
 		if n.said = false; n.ready {
-			n.ready, n.changed = false, w.now
+			n.ready, n.changed = false, w.transition()
 		}
 		w.nodes[node] = n
 	}
+}
+
+// transition is the time of a change of a condition: no two are in one second.
+func (w *world) transition() time.Time {
+	w.pass(time.Second)
+	return w.now
 }
 
 func (w *world) attachedTo(volume string) []string {
@@ -421,14 +427,23 @@ func (w *world) startKubelet(m *machine) {
 			if m.hidden[v] = (time.Time{}); m.reaches {
 				m.hidden[v] = w.now
 			}
-			if !mayHaveBeenForced(w.recordOf(m).status) {
-				// Lost, detached by force and back, all without Fairlead's looking: that
+			if !w.showsLoss(m) {
+				// Tainted, detached by force and untainted, all without Fairlead's looking: that
 				// can't be told from a volume that was let go of.
 				delete(w.noticed, forgivenKey(m, v))
 			}
 		}
 	}
 	w.heartbeat(m)
+}
+
+// showsLoss: a record that is as old as this one is tells, together with the Node as it is or will be, that
+// the machine was lost or tainted in this boot.
+func (w *world) showsLoss(m *machine) bool {
+	s, n := w.recordOf(m).status, w.nodes[m.node]
+	seen := s.Phase == v1alpha1.NodeLost || s.Phase == v1alpha1.NodeFencing || s.Reason == ReasonTaintedButReady
+	back := !n.ready || s.Node.UID != types.UID(n.uid) || s.ReadyChanged != nil && !s.ReadyChanged.Time.Equal(n.changed)
+	return seen || back && s.ReadyChanged != nil
 }
 
 // recordOf this boot of a machine.
@@ -1006,7 +1021,7 @@ func forgets(was, is v1alpha1.NodeFenceStatus) bool {
 
 func routine(f Facts, s Step) bool {
 	healthy := f.Status.Phase == "" || f.Status.Phase == v1alpha1.NodeHealthy && f.Status.Reason != ReasonTaintedButReady
-	return healthy && f.Node.Ready && !f.Node.OutOfService && len(f.Status.Fences) == 0 && s.Status.Phase == v1alpha1.NodeHealthy && !s.Forget && !s.RemoveTaint
+	return healthy && !MissedLoss(f.Status, f.Node) && f.Node.Ready && !f.Node.OutOfService && len(f.Status.Fences) == 0 && s.Status.Phase == v1alpha1.NodeHealthy && !s.Forget && !s.RemoveTaint
 }
 
 // normal is comparable as text: pointers are followed.

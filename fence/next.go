@@ -113,7 +113,7 @@ func (f Facts) lingering(step *Step) []v1alpha1.HeldVolume {
 	if f.Status.Node.BootID != f.Node.Machine.BootID {
 		return nil
 	}
-	back := mayHaveBeenForced(f.Status)
+	back := mayHaveBeenForced(f.Status) || MissedLoss(f.Status, f.Node)
 	var list []v1alpha1.HeldVolume
 	for _, v := range f.Status.Volumes {
 		if slices.ContainsFunc(f.Holding, func(h v1alpha1.HeldVolume) bool { return h.PersistentVolume == v.PersistentVolume }) {
@@ -145,6 +145,14 @@ func (f Facts) lingers(v v1alpha1.HeldVolume) bool {
 // record was written: the node was not Ready, or tainted.
 func mayHaveBeenForced(s v1alpha1.NodeFenceStatus) bool {
 	return s.Phase == v1alpha1.NodeLost || s.Phase == v1alpha1.NodeFencing || s.Phase == v1alpha1.NodeHealthy && s.Reason == ReasonTaintedButReady
+}
+
+// MissedLoss tells whether a node that is Ready was lost in the boot on record while Fairlead did not look: its Ready
+// condition has another time than on record, or its Node was created again. The length of the loss does not count:
+// Kubernetes detaches by force six minutes after a pod went, if the node is not Ready just then.
+func MissedLoss(s v1alpha1.NodeFenceStatus, n Node) bool {
+	flapped := s.ReadyChanged != nil && !s.ReadyChanged.Time.Equal(n.ReadyChanged)
+	return n.Ready && s.Node.BootID == n.Machine.BootID && (flapped || s.Node.UID != n.Machine.UID)
 }
 
 // RefreshEvery is how often times are written anew that say nothing else: every

@@ -449,6 +449,26 @@ func (w *world) storylines() map[string]func(*rapid.T) {
 			}
 			w.attachUnmarked(t, v, w.drawNode(t))
 		},
+		"a node is lost and back while Fairlead does not look": func(t *rapid.T) {
+			m, v := w.drawMachine(t), drawVolume(t)
+			w.use(t, v, m.node)
+			w.settleDown(t, m.node)
+			m.reaches = false
+			w.nodeController(m.node)
+			w.pass(6 * time.Minute)
+			w.detachAll(m.node)
+			if rapid.Bool().Draw(t, "its object is made anew") {
+				w.deleteNode(m.node)
+			}
+			if rapid.Bool().Draw(t, "its kubelet starts anew") {
+				w.startKubelet(m)
+			}
+			w.heal(m)
+			if rapid.Bool().Draw(t, "Fairlead looks") {
+				w.settleDown(t, m.node)
+			}
+			w.use(t, v, w.drawNode(t))
+		},
 		"a node comes back without a boot": func(t *rapid.T) {
 			m := w.drawMachine(t)
 			w.heal(m)

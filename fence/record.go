@@ -27,7 +27,9 @@ func PhaseLabelValue(s v1alpha1.NodeFenceStatus) string {
 }
 
 // stillHeld: a volume is held on account of a node that works.
-func stillHeld(v v1alpha1.HeldVolume) bool { return (v.Until != nil || v.Detached) && !v.Shared }
+func stillHeld(v v1alpha1.HeldVolume) bool {
+	return (v.Until != nil || v.Detached) && (!v.Shared || v.Block)
+}
 
 // Keep tells whether a record must not be deleted: it could not be made anew.
 func Keep(s v1alpha1.NodeFenceStatus) bool {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -35,6 +36,7 @@ type attachment struct {
 			// one of a pod's own, of a kind that was moved to CSI.
 			InlineVolumeSpec *struct {
 				AccessModes []string `json:"accessModes"`
+				VolumeMode  string   `json:"volumeMode"`
 				CSI         *struct {
 					Driver           string            `json:"driver"`
 					VolumeHandle     string            `json:"volumeHandle"`
@@ -88,7 +90,7 @@ func (f *Fencing) attachments() rule[attachment] {
 func (f *Fencing) volumeOf(ctx context.Context, a *attachment) (*fence.Volume, error) {
 	volume := &fence.Volume{}
 	if inline := a.Spec.Source.InlineVolumeSpec; a.Spec.Source.PersistentVolumeName == "" && inline != nil {
-		volume.AccessModes = inline.AccessModes
+		volume.AccessModes, volume.Block = inline.AccessModes, inline.VolumeMode == string(corev1.PersistentVolumeBlock)
 		if csi := inline.CSI; csi != nil {
 			volume.Driver, volume.Handle, volume.Attributes = csi.Driver, csi.VolumeHandle, csi.VolumeAttributes
 			volume.Name, volume.ClusterID = csi.VolumeHandle, csi.VolumeAttributes["clusterID"]

@@ -179,6 +179,12 @@ func TestAnAttachmentOfWhatNobodyKnowsIsRefused(t *testing.T) {
 	if response := newRig(t, fakeClient(t, lost)).ask(t, attachmentsPath, inline); response.Allowed {
 		t.Fatal("in use on a lost node, and let pass")
 	}
+	for mode, allowed := range map[string]bool{"Filesystem": true, "Block": false} {
+		shared := reviewOf(attachmentKind, `"operation":"CREATE","object":{"spec":{"attacher":"rbd.csi.ceph.com","nodeName":"node-2","source":{"inlineVolumeSpec":{"accessModes":["ReadWriteMany"],"volumeMode":"`+mode+`","csi":{"driver":"rbd.csi.ceph.com","volumeHandle":"h"}}}}}`)
+		if response := newRig(t, fakeClient(t, lost)).ask(t, attachmentsPath, shared); response.Allowed != allowed {
+			t.Fatalf("shared %s, in use on a lost node: got %+v", mode, response.Result)
+		}
+	}
 }
 
 // What is denied is read live, and what can't be read is refused; but what is

@@ -75,10 +75,10 @@ const (
 	bootID     = "params.?status.?nodeInfo.?bootID.orValue('')"
 	fencedBoot = bootID + " != '' && params.metadata.?annotations[?'" + fence.FencedBootAnnotation + "'].orValue('') == " + bootID
 	recordLost = "params.?status.?phase.orValue('') in ['" + string(v1alpha1.NodeLost) + "', '" + string(v1alpha1.NodeFencing) + "']"
-	// Of a node that works: its kubelet uses what was detached by force, or may do so. What is shared may have
+	// Of a node that works: its kubelet uses what was detached by force, or may do so. A shared file system may have
 	// other writers, but one that is not healthy may be tainted still. Once the machine is fenced, what is known
 	// of it from before counts no more.
-	stillMounted = "(has(v.until) || v.?detached.orValue(false)) && (!v.?shared.orValue(false) || params.?status.?phase.orValue('') != '" + string(v1alpha1.NodeHealthy) + "')" +
+	stillMounted = "(has(v.until) || v.?detached.orValue(false)) && (!v.?shared.orValue(false) || v.?block.orValue(false) || params.?status.?phase.orValue('') != '" + string(v1alpha1.NodeHealthy) + "')" +
 		" && !(params.?status.?phase.orValue('') in ['" + string(v1alpha1.NodeFenced) + "', '" + string(v1alpha1.NodeDrained) + "'])"
 	tainted     = "params.?status.?reason.orValue('') == '" + fence.ReasonTaintedButReady + "'"
 	recordHolds = "(!(" + itself + ") && params.?status.?volumes.orValue([]).exists(v, v.persistentVolume == object.spec.source.?persistentVolumeName.orValue('') && (" +

@@ -250,6 +250,11 @@ type HeldVolume struct {
 	//
 	// +optional
 	Shared bool `json:"shared,omitempty"`
+	// Block devices (volumeMode) have no file system. A shared one is attached to two nodes while a virtual machine
+	// migrates; a lost node holds it like an exclusive volume.
+	//
+	// +optional
+	Block bool `json:"block,omitempty"`
 }
 
 // Fence is a NetworkFence that Fairlead asked for.
