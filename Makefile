@@ -70,7 +70,7 @@ test: test-unit test-controlplane test-longhorn-core test-e2e ## Pass all tests;
 .PHONY: test-unit
 test-unit: ## Tests that need no cluster
 	@$(if $(RACE),,echo "no C compiler: running without the race detector")
-	$(WITH_RACE) go test $(RACE) $$(go list ./... | grep -v -e /e2e$$ -e /e2e/beside$$)
+	$(WITH_RACE) go test $(RACE) -timeout 20m $$(go list ./... | grep -v -e /e2e$$ -e /e2e/beside$$)
 	cd e2e/csiaddons && go test -trimpath ./endpoint
 
 .PHONY: test-controlplane
