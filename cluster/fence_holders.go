@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sync/semaphore"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -42,42 +41,6 @@ func NewHolderReader(live, candidates client.Reader) *HolderReader {
 	return &HolderReader{live: live, candidates: candidates, heavy: semaphore.NewWeighted(heavyAtOnce)}
 }
 
-// Fields that candidates are found by: the name of a PersistentVolume, and the
-// unique name that nodes list a volume by, whole: volumes may begin alike.
-const (
-	heldVolume  = "fairlead.io/volume"
-	volumeInUse = "fairlead.io/in-use"
-	// recordedNode is the name of the node that a NodeFence is of.
-	recordedNode = "fairlead.io/node"
-)
-
-// HolderIndex is one index that candidates are found by.
-type HolderIndex struct {
-	Object client.Object
-	Field  string
-	Keys   client.IndexerFunc
-}
-
-// HolderIndexes that a HolderReader needs of its cache.
-func HolderIndexes() []HolderIndex {
-	return []HolderIndex{
-		{&v1alpha1.NodeFence{}, heldVolume, func(o client.Object) (names []string) {
-			for _, v := range o.(*v1alpha1.NodeFence).Status.Volumes {
-				names = append(names, v.PersistentVolume)
-			}
-			return names
-		}},
-		{&v1alpha1.NodeFence{}, recordedNode, func(o client.Object) []string { return []string{NodeOfFence(o.(*v1alpha1.NodeFence))} }},
-		{&storagev1.VolumeAttachment{}, heldVolume, func(o client.Object) []string {
-			if name := o.(*storagev1.VolumeAttachment).Spec.Source.PersistentVolumeName; name != nil {
-				return []string{*name}
-			}
-			return nil
-		}},
-		{&corev1.Node{}, volumeInUse, func(o client.Object) []string { return volumesInUse(o.(*corev1.Node)) }},
-	}
-}
-
 // WatchHolders has a cache keep what candidates are found by.
 func WatchHolders(ctx context.Context, objects cache.Cache, live client.Reader) (*HolderReader, error) {
 	r := NewHolderReader(live, objects)
@@ -97,47 +60,6 @@ func WatchHolders(ctx context.Context, objects cache.Cache, live client.Reader) 
 // Synced tells whether all of it has been listed once.
 func (r *HolderReader) Synced() bool {
 	return !slices.ContainsFunc(r.synced, func(synced func() bool) bool { return !synced() })
-}
-
-// Volume reads a PersistentVolume; nil is none.
-func (r *HolderReader) Volume(ctx context.Context, name string) (*fence.Volume, error) {
-	var pv corev1.PersistentVolume
-	err := r.live.Get(ctx, client.ObjectKey{Name: name}, &pv)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading PersistentVolume %s: %w", name, err)
-	}
-	v := FenceVolume(&pv)
-	return &v, nil
-}
-
-// BoundVolume reads the volume of a claim; nil where it is not bound.
-func (r *HolderReader) BoundVolume(ctx context.Context, namespace, claim string) (*fence.Volume, error) {
-	var pvc corev1.PersistentVolumeClaim
-	err := r.live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: claim}, &pvc)
-	if apierrors.IsNotFound(err) || err == nil && pvc.Spec.VolumeName == "" {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading PersistentVolumeClaim %s/%s: %w", namespace, claim, err)
-	}
-	return r.Volume(ctx, pvc.Spec.VolumeName)
-}
-
-// Attached tells whether Kubernetes attaches a driver's volumes: then there is an
-// attachment to hold. It does where nobody says otherwise.
-func (r *HolderReader) Attached(ctx context.Context, driver string) (bool, error) {
-	var d storagev1.CSIDriver
-	err := r.live.Get(ctx, client.ObjectKey{Name: driver}, &d)
-	if apierrors.IsNotFound(err) {
-		return true, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("reading CSIDriver %s: %w", driver, err)
-	}
-	return d.Spec.AttachRequired == nil || *d.Spec.AttachRequired, nil
 }
 
 const (

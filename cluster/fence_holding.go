@@ -85,7 +85,7 @@ func (r *FenceReader) seenOn(ctx context.Context, sakes *fence.Namesakes, node *
 	return s, nil
 }
 
-// left says what is left on the node of a machine. Where another machine has the name, what is there is of that one.
+// left says what is left on the node of a machine. What is left under a name that another machine has is that machine's.
 func (s seen) left(f *fence.Facts) {
 	if f.Replaced {
 		return

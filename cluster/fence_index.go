@@ -10,8 +10,45 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/cluster/csiaddons"
 )
+
+// Fields that candidates are found by: the name of a PersistentVolume, and the
+// unique name that nodes list a volume by, whole: volumes may begin alike.
+const (
+	heldVolume  = "fairlead.io/volume"
+	volumeInUse = "fairlead.io/in-use"
+	// recordedNode is the name of the node that a NodeFence is of.
+	recordedNode = "fairlead.io/node"
+)
+
+// HolderIndex is one index that candidates are found by.
+type HolderIndex struct {
+	Object client.Object
+	Field  string
+	Keys   client.IndexerFunc
+}
+
+// HolderIndexes that a HolderReader needs of its cache.
+func HolderIndexes() []HolderIndex {
+	return []HolderIndex{
+		{&v1alpha1.NodeFence{}, heldVolume, func(o client.Object) (names []string) {
+			for _, v := range o.(*v1alpha1.NodeFence).Status.Volumes {
+				names = append(names, v.PersistentVolume)
+			}
+			return names
+		}},
+		{&v1alpha1.NodeFence{}, recordedNode, func(o client.Object) []string { return []string{NodeOfFence(o.(*v1alpha1.NodeFence))} }},
+		{&storagev1.VolumeAttachment{}, heldVolume, func(o client.Object) []string {
+			if name := o.(*storagev1.VolumeAttachment).Spec.Source.PersistentVolumeName; name != nil {
+				return []string{*name}
+			}
+			return nil
+		}},
+		{&corev1.Node{}, volumeInUse, func(o client.Object) []string { return volumesInUse(o.(*corev1.Node)) }},
+	}
+}
 
 // Fields of the indexes by which a look at one node reads what is on that node, and no more.
 const (

@@ -1,13 +1,11 @@
 package cluster_test
 
 import (
-	"context"
+	"errors"
 	"fmt"
-	"net/http/httptest"
 	"testing"
 	"time"
 
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
 	config "github.com/fairlead-io/fairlead/api/config/v1alpha1"
@@ -50,45 +48,20 @@ func fenceReader(tb testing.TB, nodes int) *cluster.FenceReader {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	listening := httptest.NewServer(server)
 	fencing := config.Fencing{Profiles: []config.FencingProfile{{Name: "rook-ceph", Namespace: "rook-ceph", Mode: config.Fence}}}
 	options, err := cluster.ControllerCache(nil, fencing)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	options.Scheme, options.Mapper = scheme, server.Mapper()
-	objects, err := cache.New(&rest.Config{Host: listening.URL, QPS: -1}, options)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	reader := cluster.NewFenceReader(fencing, objects, objects, objects).WithIndexes()
-	if err := cluster.IndexClaims(tb.Context(), objects); err != nil {
-		tb.Fatal(err)
-	}
-	if err := cluster.IndexHandles(tb.Context(), objects); err != nil {
-		tb.Fatal(err)
-	}
-	for _, index := range cluster.FenceIndexes() {
-		if err := objects.IndexField(tb.Context(), index.Object, index.Field, index.Keys); err != nil {
-			tb.Fatal(err)
+	options.Scheme = scheme
+	var reader *cluster.FenceReader
+	startCache(tb, server, options, func(objects cache.Cache) error {
+		reader = cluster.NewFenceReader(fencing, objects, objects, objects).WithIndexes()
+		problems := []error{cluster.IndexClaims(tb.Context(), objects), cluster.IndexHandles(tb.Context(), objects), reader.IndexAddons(tb.Context(), objects)}
+		for _, index := range cluster.FenceIndexes() {
+			problems = append(problems, objects.IndexField(tb.Context(), index.Object, index.Field, index.Keys))
 		}
-	}
-	if err := reader.IndexAddons(tb.Context(), objects); err != nil {
-		tb.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- objects.Start(ctx) }()
-	tb.Cleanup(func() {
-		stop()
-		if err := <-done; err != nil {
-			tb.Error(err)
-		}
-		listening.CloseClientConnections()
-		listening.Close()
+		return errors.Join(problems...)
 	})
-	if !objects.WaitForCacheSync(ctx) {
-		tb.Fatal("the cache did not start")
-	}
 	return reader
 }

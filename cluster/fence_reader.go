@@ -69,7 +69,7 @@ func (r *FenceReader) WithOthersOf(cached *FenceReader) *FenceReader {
 	return &cheap
 }
 
-// AddOthers reads other machines, servers and NetworkFences anew into a view.
+// AddOthers reads other machines, servers and NetworkFences into a view once more.
 func (r *FenceReader) AddOthers(ctx context.Context, v *FenceView) error {
 	if v.alone() {
 		return nil
@@ -130,7 +130,7 @@ func (r *FenceReader) Views(ctx context.Context, name string, now time.Time) ([]
 		views = append(views, &FenceView{Facts: f})
 	}
 	// A leader that hung may have made one after all was over, or a record was lost.
-	// And one of another node may shut this one out.
+	// And a fence of another node may shut this node out.
 	fences, noCSIAddons, err := r.networkFences(ctx)
 	if err != nil {
 		return nil, err
@@ -233,7 +233,7 @@ func (r *FenceReader) FenceFacts(c clock.PassiveClock, ask AskStorage) func(ctx 
 
 // Quiet tells whether the machine is healthy and was, and
 // there is no NetworkFence for its node: then nothing but its own record is of interest. One that
-// was tainted, or lost while nobody looked, is looked at live once more: a stale cache may still show a force-deleted attachment; its volume would then be dropped by mistake.
+// was tainted, or lost while Fairlead did not look, is looked at live once more: a stale cache may still show a force-deleted attachment; its volume would then be dropped by mistake.
 func (v *FenceView) Quiet() bool {
 	n, s := v.Facts.Node, v.Facts.Status
 	return n.Ready && !n.OutOfService && !fence.MissedLoss(s, n) && !v.named && len(s.Fences) == 0 && (s.Phase == "" || s.Phase == v1alpha1.NodeHealthy && s.Reason != fence.ReasonTaintedButReady)

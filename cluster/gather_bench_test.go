@@ -31,18 +31,26 @@ func cachedReader(tb testing.TB, size apiserver.Size) *cluster.Reader {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	listening := httptest.NewServer(server)
 	profile := storage.Longhorn()
 	options, err := cluster.ControllerCache([]storage.Profile{profile}, config.Fencing{})
 	if err != nil {
 		tb.Fatal(err)
 	}
-	options.Scheme, options.Mapper = scheme, server.Mapper()
+	options.Scheme = scheme
+	objects := startCache(tb, server, options, func(objects cache.Cache) error { return cluster.IndexNodes(tb.Context(), objects) })
+	return cluster.NewReader(profile, objects, objects)
+}
+
+// startCache of what a server has, with indexes.
+func startCache(tb testing.TB, server *apiserver.Server, options cache.Options, index func(cache.Cache) error) cache.Cache {
+	tb.Helper()
+	listening := httptest.NewServer(server)
+	options.Mapper = server.Mapper()
 	objects, err := cache.New(&rest.Config{Host: listening.URL, QPS: -1}, options)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	if err := cluster.IndexNodes(tb.Context(), objects); err != nil {
+	if err := index(objects); err != nil {
 		tb.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
@@ -59,7 +67,7 @@ func cachedReader(tb testing.TB, size apiserver.Size) *cluster.Reader {
 	if !objects.WaitForCacheSync(ctx) {
 		tb.Fatal("the cache did not start")
 	}
-	return cluster.NewReader(profile, objects, objects)
+	return objects
 }
 
 // BenchmarkGather measures what every event costs that makes a controller look at

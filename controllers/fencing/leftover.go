@@ -15,7 +15,7 @@ import (
 )
 
 // Leftovers reports, when the controller begins to lead, switches of storage systems
-// that somebody has set to turn fencing off, and that change nothing here.
+// that were once set to turn fencing off, and that change nothing here.
 type Leftovers struct {
 	Profiles []config.FencingProfile
 	API      client.Reader

@@ -20,7 +20,7 @@ type metrics struct {
 
 	mu sync.Mutex
 	// phases of nodes, which of them hold volumes unfenced, which could not be fenced, and since
-	// when each was seen with the taint, or is let in: what a fence was last asked for is later.
+	// when each was seen with the taint, or is unfenced: what a fence was last asked for is later.
 	phases  map[string]v1alpha1.NodeFencePhase
 	holding map[string]bool
 	exposed map[string]bool

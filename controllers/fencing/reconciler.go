@@ -4,20 +4,16 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/cluster"
 	"github.com/fairlead-io/fairlead/fence"
 )
@@ -155,7 +151,7 @@ func (r *Reconciler) patience(d decision) time.Duration {
 }
 
 // reports are what the storage itself says of machines that are about to be fenced, by record. It is asked before other nodes
-// have to wait for this one. What it does not answer is not checked: fencing goes by the ledger. asked is false
+// have to wait for this node. What it does not answer is not checked: fencing goes by the ledger. asked is false
 // where nothing is about to be fenced.
 func (r *Reconciler) reports(ctx context.Context, node string) (reports map[string]fence.Report, asked bool, err error) {
 	if r.Ask == nil {
@@ -195,11 +191,11 @@ func (r *Reconciler) incident(ctx context.Context, node string) (ctrl.Result, er
 		again := false
 		for _, view := range views {
 			view.Facts.Report = reports[view.Facts.Record]
-			wait, anew, err := r.one(ctx, view, asked)
+			wait, more, err := r.one(ctx, view, asked)
 			if err != nil {
 				undone = append(undone, err)
 			}
-			if again = anew; again {
+			if again = more; again {
 				break // what is done, and whose record is made, follows from what is recorded
 			}
 			after = sooner(after, wait)
@@ -215,7 +211,7 @@ func (r *Reconciler) incident(ctx context.Context, node string) (ctrl.Result, er
 }
 
 // one machine is decided upon, and what is decided is recorded or done. It tells when to look again, or that all of
-// the name is to be looked at anew.
+// the name is to be looked at again.
 func (r *Reconciler) one(ctx context.Context, view *cluster.FenceView, asked bool) (after time.Duration, again bool, err error) {
 	d := decide(view)
 	if d.weighs() { // upon the others, as they are now
@@ -257,26 +253,6 @@ func faster(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)
 }
 
-// decision is what follows from one look at a node.
-type decision struct {
-	*cluster.FenceView
-	fence.Step
-}
-
-func decide(view *cluster.FenceView) decision {
-	d := decision{view, fence.Next(view.Facts)}
-	message, _, _ := strings.Cut(d.Status.Message, notDone) // it may be that of before
-	d.Status.Message = fence.Linked(message, d.Status.Reason)
-	if view.Facts.Node.OwnTaint && d.Status.Tainted == nil { // until it is healthy again
-		now := metav1.NewTime(view.Facts.Now.Truncate(time.Second))
-		d.Status.Tainted = &now
-	}
-	return d
-}
-
-// notDone is before what sayUndone adds to a message.
-const notDone = "; not done: "
-
 // sayUndone says on the record why what was decided is not done: the API server, a
 // quota or another webhook does not let it. Other reasons than that something was asked
 // for stay: they are read again, as what is known of the node.
@@ -294,84 +270,4 @@ func (r *Reconciler) sayUndone(d *decision) {
 		d.Status.Reason, d.Warning = fence.ReasonWriteFailed, true
 	}
 	d.Status.Message = fence.Linked(message, d.Status.Reason)
-}
-
-// differs tells whether there is something to record.
-func (d decision) differs() bool {
-	if d.Forget {
-		return false
-	}
-	return d.Record == nil || !equality.Semantic.DeepEqual(d.Facts.Status, d.Status) || metaDiffers(d.Record, d.Status)
-}
-
-// routine tells whether this is a healthy node whose ledger is kept, and nothing else.
-func (d decision) routine() bool {
-	if d.Record == nil && d.Forget {
-		return true // nothing is known of it, and nothing is to be
-	}
-	return d.Quiet() && d.Status.Phase == v1alpha1.NodeHealthy && !d.Forget && !d.RemoveTaint && (d.Record == nil || d.Record.DeletionTimestamp == nil)
-}
-
-// rests tells whether there is nothing to record and nothing to do.
-func (d decision) rests() bool {
-	return !d.differs() && !d.Forget && d.idle()
-}
-
-// idle tells whether nothing but the record is to be written.
-func (d decision) idle() bool {
-	return !d.RemoveTaint && len(d.Create)+len(d.Unfence)+len(d.Delete) == 0
-}
-
-// weighs tells whether somebody may be fenced or let in by it.
-func (d decision) weighs() bool {
-	return len(d.Create)+len(d.Unfence)+len(d.Delete) > 0 || d.Status.Phase == v1alpha1.NodeUnfencing || d.Facts.Status.RunsAs != d.Status.RunsAs || !equality.Semantic.DeepEqual(d.Facts.Status.Fences, d.Status.Fences)
-}
-
-// justLost tells whether all there is to say is that the node is lost: nobody has
-// said that it is out of service. What is held only grows by it, and others have no
-// part in it.
-func (d decision) justLost() bool {
-	n, was := d.Facts.Node, d.Facts.Status
-	return n.Exists && !n.Ready && !n.OutOfService && d.Status.Phase == v1alpha1.NodeLost && !d.Forget && !d.RemoveTaint &&
-		(was.Phase == "" || was.Phase == v1alpha1.NodeHealthy || was.Phase == v1alpha1.NodeLost) && len(was.Fences)+len(d.Status.Fences) == 0
-}
-
-// forgets tells whether a volume is no more in the record.
-func (d decision) forgets() bool {
-	return slices.ContainsFunc(d.Facts.Status.Volumes, func(was v1alpha1.HeldVolume) bool {
-		return !slices.ContainsFunc(d.Status.Volumes, func(is v1alpha1.HeldVolume) bool { return is.PersistentVolume == was.PersistentVolume })
-	})
-}
-
-// asks tells whether a fence may be recorded that was not before.
-func (d decision) asks() bool {
-	s := d.Facts.Status
-	return d.Status.Phase == v1alpha1.NodeFencing && slices.ContainsFunc(d.Status.Volumes, func(v v1alpha1.HeldVolume) bool {
-		return !slices.ContainsFunc(s.Fences, func(f v1alpha1.Fence) bool {
-			return f.Incident == s.Incident && f.Driver == v.Driver && f.ClusterID == v.ClusterID
-		})
-	})
-}
-
-// after is when to look again though nothing has happened.
-func (d decision) after() time.Duration {
-	after := unwatched
-	switch {
-	case d.Forget:
-		return 0
-	case d.Quiet() && d.Status.Phase == v1alpha1.NodeHealthy:
-		after = refresh
-	case d.Status.Phase == v1alpha1.NodeFenced && len(d.Facts.Left) > 0:
-		after = lookForPods
-	}
-	if d.Leaving {
-		after = min(after, leaving)
-	}
-	if d.draining() {
-		after = min(after, lookForPods)
-	}
-	if d.After > 0 {
-		after = min(after, d.After)
-	}
-	return after
 }
