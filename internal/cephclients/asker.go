@@ -3,7 +3,6 @@
 package cephclients
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,7 +28,7 @@ type Asker struct {
 }
 
 // Report is a cluster.AskStorage. It asks about volumes whose clients tell something of the node: those that only
-// this node may write to, and shared ones. Without an answer a volume is left out: that is not "nobody".
+// this node may write to, and shared ones. Without an answer a volume is left out: that is not "no clients".
 func (a Asker) Report(ctx context.Context, f fence.Facts) (report fence.Report, err error) {
 	volumes, err := a.volumes(ctx, f)
 	if err != nil {
@@ -66,8 +65,8 @@ func (a Asker) Report(ctx context.Context, f fence.Facts) (report fence.Report, 
 	return report, errors.Join(problems...)
 }
 
-// volumes that the node may write to, by name: shared ones, and those that no other node has, or had when it
-// was lost.
+// volumes that the node may write to, by name: shared ones, and those that no other machine has, or had when it
+// was lost. Another machine of the same name has a record of its own.
 func (a Asker) volumes(ctx context.Context, f fence.Facts) ([]fence.Volume, error) {
 	elsewhere := map[string]bool{}
 	var attachments storagev1.VolumeAttachmentList
@@ -82,7 +81,7 @@ func (a Asker) volumes(ctx context.Context, f fence.Facts) ([]fence.Volume, erro
 	}
 	for i := range records.Items {
 		for _, v := range records.Items[i].Status.Volumes {
-			elsewhere[v.PersistentVolume] = elsewhere[v.PersistentVolume] || cmp.Or(records.Items[i].Status.NodeName, records.Items[i].Name) != f.Node.Name
+			elsewhere[v.PersistentVolume] = elsewhere[v.PersistentVolume] || records.Items[i].Name != f.Record
 		}
 	}
 	var volumes []fence.Volume

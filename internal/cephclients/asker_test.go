@@ -96,7 +96,7 @@ func addrs(texts ...string) []netip.Addr {
 // facts of node-1, which holds volumes by its record and by what is seen of it.
 func facts(recorded, seen []v1alpha1.HeldVolume) fence.Facts {
 	return fence.Facts{
-		Node: fence.Node{Name: "node-1", Addresses: addrs("192.168.1.1")}, Now: time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC),
+		Record: "node-1", Node: fence.Node{Name: "node-1", Addresses: addrs("192.168.1.1")}, Now: time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC),
 		Status: v1alpha1.NodeFenceStatus{Volumes: recorded}, Holding: seen,
 	}
 }
@@ -109,12 +109,13 @@ func TestReportIsAboutVolumesThatTellOfTheNode(t *testing.T) {
 		image("both", rwo), attached("both", "node-1"), attached("both", "node-2"),
 		image("theirs", rwo), &v1alpha1.NodeFence{ObjectMeta: metav1.ObjectMeta{Name: "node-3"}, Status: v1alpha1.NodeFenceStatus{Volumes: held("theirs")}},
 		&v1alpha1.NodeFence{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}, Status: v1alpha1.NodeFenceStatus{Volumes: held("recorded", "theirs")}},
+		image("namesake", rwo), &v1alpha1.NodeFence{ObjectMeta: metav1.ObjectMeta{Name: "node-1-2"}, Status: v1alpha1.NodeFenceStatus{NodeName: "node-1", Volumes: held("namesake")}},
 		image("shared", rwx), attached("shared", "node-2"), image("read", rox), image("silent", rwo),
 		image("static", rwo, "staticVolume", "true", "imageName", "other"), image("odd", rwo, "imageName", "--all"), image("external", rwo, "clusterID", "external"),
 		volume("dir", cephfs, rwo, map[string]string{"fsName": "fs", "subvolumePath": "/volumes/v"}),
 		volume("root", cephfs, rwo, map[string]string{"fsName": "fs", "subvolumePath": "/x", "rootPath": "/root", "staticVolume": "true"}),
 	)
-	report, err := a.Report(t.Context(), facts(held("recorded", "theirs", "mine", "gone", "external"), held("mine", "both", "shared", "read", "free", "silent", "static", "odd", "dir", "root")))
+	report, err := a.Report(t.Context(), facts(held("recorded", "theirs", "namesake", "mine", "gone", "external"), held("mine", "both", "shared", "read", "free", "silent", "static", "odd", "dir", "root")))
 	var got []string
 	for _, c := range report.Clients {
 		got = append(got, fmt.Sprint(c.Volume.PersistentVolume, c.Addresses))

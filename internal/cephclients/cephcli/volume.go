@@ -1,7 +1,7 @@
 // Package cephcli has the few questions that Ceph's commands are asked, and reads their answers: who has an RBD
 // image or a CephFS directory open, and where Ceph's servers are. It starts no process.
 //
-// Fencing goes by these answers, so the parsers fail rather than guess: no answer is an error and not "nobody",
+// Fencing goes by these answers, so the parsers fail rather than guess: no answer is an error and not "no clients",
 // and an address that can't be read is an error and not left out.
 package cephcli
 
