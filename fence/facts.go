@@ -112,7 +112,7 @@ type Facts struct {
 	SelfFencing map[string]string
 	// NoCSIAddons: the cluster has no such kind, so there is nobody to ask for a fence.
 	NoCSIAddons bool
-	// Others are all machines but this one, as their Node objects and their NodeFences say.
+	// Others are all other machines, as their Node objects and their NodeFences say.
 	Others []Other
 	// Servers of the storage systems.
 	Servers []Server

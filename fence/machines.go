@@ -110,7 +110,7 @@ func (n Namesakes) Of(i int) Facts {
 }
 
 // holding is what a machine has of what is shown. The machine that has the name now has all of it. What is shown while
-// nobody has the name is of the machine that has it on record; what none has, the newest machine may have.
+// no machine has the name is of the machine that has it on record; what none has, the newest machine may have.
 func (n Namesakes) holding(i int) []v1alpha1.HeldVolume {
 	present := n.present()
 	switch {
@@ -125,7 +125,7 @@ func (n Namesakes) holding(i int) []v1alpha1.HeldVolume {
 	})
 }
 
-// open: the machine may have more than is on record. After it was to be fenced, or somebody said that it is off, it
+// open: the machine may have more than is on record. After it was to be fenced, or an operator said that it is off, it
 // can't have got anything new.
 func (r Record) open() bool { return !asked(r.Status) && r.Override.Gate != GateAttach }
 
@@ -166,7 +166,7 @@ func (n Namesakes) Missing(p Policy) (Facts, bool) {
 }
 
 // Holders are the machines of the name that may hold a volume which is on record of one of them, or shown under the name.
-// What is shown and on no record is of nobody for whom anything was done or said: neither fences nor overrides count for it.
+// What is shown and on no record is of no machine for which anything was done or said: neither fences nor overrides count for it.
 func (n Namesakes) Holders(v Volume, inUse bool) []Holder {
 	var holders []Holder
 	present := n.present()

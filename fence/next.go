@@ -38,7 +38,7 @@ func Next(f Facts) Step {
 }
 
 // identify says whose record it is: of the machine that was there first, also if that was never Ready, or of
-// one that nobody saw.
+// one that Fairlead never saw.
 func (f Facts) identify(s *v1alpha1.NodeFenceStatus) {
 	s.NodeName, s.Gone = f.Node.Name, !f.Node.Exists
 	unwritten := s.Node == v1alpha1.MachineIdentity{}
@@ -149,7 +149,8 @@ func mayHaveBeenForced(s v1alpha1.NodeFenceStatus) bool {
 
 // MissedLoss tells whether a node that is Ready was lost in the boot on record while Fairlead did not look: its Ready
 // condition has another time than on record, or its Node was created again. The length of the loss does not count:
-// Kubernetes detaches by force six minutes after a pod went, if the node is not Ready just then.
+// Kubernetes detaches by force six minutes after it began to, if the node is not Ready just then (v1.36.3,
+// pkg/controller/volume/attachdetach/reconciler: forceDetach).
 func MissedLoss(s v1alpha1.NodeFenceStatus, n Node) bool {
 	flapped := s.ReadyChanged != nil && !s.ReadyChanged.Time.Equal(n.ReadyChanged)
 	return n.Ready && s.Node.BootID == n.Machine.BootID && (flapped || s.Node.UID != n.Machine.UID)
@@ -259,7 +260,7 @@ func (f Facts) unconfirmed(s *v1alpha1.NodeFenceStatus) bool {
 	return slices.ContainsFunc(s.Fences, func(r v1alpha1.Fence) bool { return r.Incident == s.Incident && r.State != v1alpha1.FenceFenced })
 }
 
-// gone: the machine has no Node object. It may still run and write, even if nobody has noticed that it was lost.
+// gone: the machine has no Node object. It may still run and write, even if Kubernetes has not noticed that it was lost.
 func (f Facts) gone() bool { return !f.Node.Exists }
 
 // rebooted: the machine that was lost runs again, without the mounts of before.

@@ -153,7 +153,7 @@ var unhealthy = []v1alpha1.NodeFencePhase{
 // gateOverrideChanged is overrideChanged for NodeFences.
 var gateOverrideChanged = noteChanged(fence.OverrideAnnotation) + " || " + noteChanged(fence.OverriddenAnnotation)
 
-// othersChangeMeta, in CEL: somebody else changes the controller's labels or finalizer.
+// othersChangeMeta, in CEL: another account changes the controller's labels or finalizer.
 var othersChangeMeta = fmt.Sprintf("(request.userInfo.username != %q && (%s || %s || %s))", controllerUser,
 	changed(label(fence.PhaseLabel), "''"), changed(label(fence.NodeLabel), "''"),
 	changed(func(object string) string {
