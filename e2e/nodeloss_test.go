@@ -50,8 +50,8 @@ func newFencingCluster(t *testing.T, fencing string) (*cluster, *sandbox.CSIAddo
 func (c *cluster) waitPhase(node string, phase v1alpha1.NodeFencePhase) v1alpha1.NodeFence {
 	c.t.Helper()
 	var record v1alpha1.NodeFence
-	c.eventually(fmt.Sprintf("nodefence %s is %s", node, phase), 2*time.Minute, func() error {
-		if err := c.Client.Get(c.t.Context(), client.ObjectKey{Name: node}, &record); err != nil {
+	c.eventually(fmt.Sprintf("nodefence %s is %s", node, phase), 2*time.Minute, func() (err error) {
+		if record, err = c.recordOf(node); err != nil {
 			return err
 		}
 		if record.Status.Phase != phase {
@@ -60,6 +60,21 @@ func (c *cluster) waitPhase(node string, phase v1alpha1.NodeFencePhase) v1alpha1
 		return nil
 	})
 	return record
+}
+
+// recordOf returns the record of the machine that has the node's name. Where
+// machines before it had the name too, that is the oldest that is still on record.
+func (c *cluster) recordOf(node string) (v1alpha1.NodeFence, error) {
+	var records v1alpha1.NodeFenceList
+	if err := c.Client.List(c.t.Context(), &records, client.MatchingLabels{fence.NodeLabel: node}); err != nil {
+		return v1alpha1.NodeFence{}, err
+	}
+	if len(records.Items) == 0 {
+		return v1alpha1.NodeFence{}, fmt.Errorf("node %s has no record", node)
+	}
+	return slices.MinFunc(records.Items, func(a, b v1alpha1.NodeFence) int {
+		return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
+	}), nil
 }
 
 // fencing in one line of configuration.
