@@ -54,8 +54,9 @@ func Attach(volume Volume, node string, holders []Holder, policy Policy) *Held {
 
 // keeps says why a holder keeps a volume from being attached to another node.
 func (h Holder) keeps(volume Volume, node string) *Held {
-	if h.Override.Gate == GateAttach || h.Status.Phase == v1alpha1.NodeLost && h.Override.givesUp(h.Node) {
-		return nil // known to be off; or given up, and unfenced
+	givenUp := h.Override.givesUp(h.Node) && (h.Status.Phase == v1alpha1.NodeLost || h.Status.Reason == ReasonSharedAddress)
+	if h.Override.Gate == GateAttach || givenUp {
+		return nil // known to be off; or given up, and unfenced but for an address that keeps out another node
 	}
 	if !h.lost(volume.Shared() && !volume.Block) {
 		// Its attachment was taken by force while nobody heard of it, and it came
@@ -108,12 +109,8 @@ func (h Holder) mayHaveMounted(v Volume) bool {
 
 // lost tells whether the node may still write without anybody hearing of it.
 func (h Holder) lost(shared bool) bool {
-	switch h.Status.Phase {
-	case v1alpha1.NodeFencing, v1alpha1.NodeFenced, v1alpha1.NodeDrained:
-		return true
-	}
 	n := h.Node
-	if !n.Exists || n.OutOfService {
+	if isFencing(h.Status.Phase) || !n.Exists || n.OutOfService {
 		return true
 	}
 	return !n.Ready && !shared
@@ -122,17 +119,9 @@ func (h Holder) lost(shared bool) bool {
 // fencedFor tells whether the storage of a volume refuses what the node writes.
 func (h Holder) fencedFor(v Volume) bool {
 	s := h.Status
-	switch s.Phase {
-	case v1alpha1.NodeFencing, v1alpha1.NodeFenced, v1alpha1.NodeDrained:
-	default:
-		return false
-	}
-	for _, f := range s.Fences {
-		if f.Incident == s.Incident && f.State == v1alpha1.FenceFenced && f.Driver == v.Driver && f.ClusterID == v.ClusterID {
-			return true
-		}
-	}
-	return false
+	return isFencing(s.Phase) && slices.ContainsFunc(s.Fences, func(f v1alpha1.Fence) bool {
+		return f.Incident == s.Incident && f.State == v1alpha1.FenceFenced && f.Driver == v.Driver && f.ClusterID == v.ClusterID
+	})
 }
 
 func (h Holder) reason() string {

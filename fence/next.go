@@ -22,7 +22,7 @@ func Next(f Facts) Step {
 	switch phase := f.Status.Phase; {
 	case step.Status.RunsAs != "":
 		f.runsElsewhere(&step)
-	case phase == v1alpha1.NodeFencing, phase == v1alpha1.NodeFenced, phase == v1alpha1.NodeDrained:
+	case isFencing(phase):
 		f.fencing(&step)
 	case phase == v1alpha1.NodeReturned, phase == v1alpha1.NodeUnfencing:
 		f.returning(&step)
@@ -220,16 +220,16 @@ func (f Facts) lost(step *Step) {
 	if f.gone() && f.Override.givesUp(f.Node) {
 		s.Volumes = f.Holding // it is forgotten once nothing of it is left
 	}
-	if !f.asked() {
-		f.withdraw(step) // of a loss before this one
+	if !f.asked() && s.Phase != v1alpha1.NodeUnfencing {
+		f.follow(step) // fences of a loss before this one
 	}
-	if len(s.Fences) > 0 && f.Override.givesUp(f.Node) && f.sharedWith() == "" {
+	if len(s.Fences) > 0 && f.Override.givesUp(f.Node) {
 		f.letIn(step) // of an incident before this one
 		return
 	}
 	reason, what := f.how()
 	switch {
-	case len(f.protected(s.Volumes)) == 0 && f.gone() && (len(f.waiting(s)) > 0 || f.unconfirmed(s)): // it was being let in
+	case len(f.protected(s.Volumes)) == 0 && f.gone() && f.asked(): // it was being let in
 		step.say(v1alpha1.NodeFencing, ReasonFencing, what+"; fencing it")
 	case len(f.protected(s.Volumes)) == 0 && f.gone() && len(s.Fences) > 0:
 		step.say(v1alpha1.NodeDrained, ReasonNodeDeleted, f.deletedMessage())
@@ -253,11 +253,6 @@ func (f Facts) lost(step *Step) {
 func (f Facts) letGoUnfenced(v v1alpha1.HeldVolume) bool {
 	fenced := slices.ContainsFunc(f.Status.Fences, func(r v1alpha1.Fence) bool { return keyOfFence(r) == keyOf(v) })
 	return f.gone() && !fenced && f.Policy.mode(v.Driver) == ModeOff
-}
-
-// unconfirmed tells whether a fence of this incident does not stand, wanted or not.
-func (f Facts) unconfirmed(s *v1alpha1.NodeFenceStatus) bool {
-	return slices.ContainsFunc(s.Fences, func(r v1alpha1.Fence) bool { return r.Incident == s.Incident && r.State != v1alpha1.FenceFenced })
 }
 
 // gone: the machine has no Node object. It may still run and write, even if Kubernetes has not noticed that it was lost.

@@ -4,52 +4,46 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 )
 
-// comeBack: the machine has booted anew since it was fenced, though maybe not since
-// it was lost another time. From here on it is recorded like any
+// comeBack: the machine is Ready again, and has rebooted or was never fenced. From here on it is recorded like any
 // other, but what was blocked stays blocked until it may be let in.
 func (f Facts) comeBack(step *Step) {
+	f.back(step)
+	earlier := slices.ContainsFunc(f.Status.Fences, func(r v1alpha1.Fence) bool { return r.Incident != f.Status.Incident })
+	if earlier || !f.backUnfenced() {
+		f.mayComeIn(step)
+		return
+	}
+	f.letIn(step)
+	step.say(v1alpha1.NodeUnfencing, ReasonUnfencing, "the node is Ready again, as before it was lost, and no volume was let go of: what was asked for is taken back")
+}
+
+// back: the node is Ready, so its incident has no loss that goes on.
+func (f Facts) back(step *Step) {
 	s := &step.Status
 	s.Volumes, s.LostSince = union(f.lingering(step), f.Holding), nil
 	f.record(s)
-	f.mayComeIn(step)
 }
 
 // returning watches a node that is back, and lets it in.
 func (f Facts) returning(step *Step) {
-	s := &step.Status
 	forced := f.Override.Gate == GateUnfence
-	if (!forced || s.LostSince == nil) && (f.gone() || !f.Node.Ready) {
+	if (!forced || step.Status.LostSince == nil) && (f.gone() || !f.Node.Ready) {
 		f.lost(step) // anew, if it was back: then nobody has given it up
 		return
 	}
 	if f.Node.Ready {
-		s.Volumes, s.LostSince = union(f.lingering(step), f.Holding), nil
-		f.record(s)
+		f.back(step)
 	}
-	if s.Phase == v1alpha1.NodeReturned {
-		f.withdraw(step)
-		f.mayComeIn(step)
+	if step.Status.Phase == v1alpha1.NodeUnfencing {
+		f.unfencing(step)
 		return
 	}
-	f.unfencing(step)
-}
-
-// withdraw what was asked for and never answered: csi-addons would shut out a
-// node that works again, whenever it gets to it. If it has been done all the
-// same, it is taken back with the others: deleting does not unfence.
-func (f Facts) withdraw(step *Step) {
-	for _, r := range step.Status.Fences {
-		if n, there := f.object(r.Name); there && !n.Unfenced && !n.Deleting && !n.Blocks() {
-			step.Delete = append(step.Delete, n)
-		}
-	}
+	f.follow(step)
+	f.mayComeIn(step)
 }
 
 // mayComeIn says what a node that is back waits for, or lets it in.
@@ -65,8 +59,6 @@ func (f Facts) mayComeIn(step *Step) {
 		step.lookAgain(f.Policy.ReadyFor - ready)
 	case !forced && len(f.OldAttachments) > 0:
 		step.warn(v1alpha1.NodeReturned, ReasonOldAttachments, fmt.Sprintf("attachments of before it booted are left: %s%s", list(f.OldAttachments), f.keptByPods()+f.mayHaveOldAttachments(step)))
-	case f.sharedWith() != "":
-		step.say(v1alpha1.NodeReturned, ReasonSharedAddress, f.sharedWith())
 	default:
 		f.letIn(step)
 	}
@@ -113,48 +105,6 @@ func (f Facts) isBack() string {
 	return "the node has booted anew"
 }
 
-// sharedWith finds another node that is kept out by the same address: letting
-// this one in would let in that one too, also if an operator wants this one in.
-// References are counted by address alone: two clusterIDs may be one storage cluster, with one block list.
-func (f Facts) sharedWith() string {
-	for _, o := range f.Others {
-		waits := o.Status.Phase == v1alpha1.NodeReturned && o.Status.Reason == ReasonSharedAddress
-		if waits || o.Status.Phase == v1alpha1.NodeUnfencing || o.Override.Gate == GateUnfence {
-			continue // it is to be let in too: two that waited for one another would wait for ever
-		}
-		for _, theirs := range o.Status.Fences {
-			if o.Status.Phase == v1alpha1.NodeFencing && theirs.Incident == o.Status.Incident && (theirs.State == v1alpha1.FenceUnfencing || theirs.State == v1alpha1.FenceLeaving) {
-				continue // withdrawn, and to be let in too
-			}
-			if _, there := f.object(theirs.Name); !there && theirs.State != v1alpha1.FenceFenced && !theirs.LetGo {
-				continue // asked for, and not made: nothing was let go for it
-			}
-			for _, mine := range f.Status.Fences {
-				if i := slices.IndexFunc(mine.CIDRs, func(c string) bool { return slices.Contains(theirs.CIDRs, c) }); i >= 0 {
-					return fmt.Sprintf("its address %s also keeps out node %s, which may not be let in yet; if that is known to be off: %s", mine.CIDRs[i], o.Node.Name, o.command(GateUnfence))
-				}
-			}
-		}
-	}
-	return ""
-}
-
-// countedOn tells whether another node is on record as fenced by the same address,
-// which is let in now: what is Unfenced stays there until that is noticed. Fences
-// of before its incident are not looked at, nor any of a node that is to be let in.
-func (f Facts) countedOn(r v1alpha1.Fence) bool {
-	return slices.ContainsFunc(f.Others, func(o Other) bool {
-		switch o.Status.Phase {
-		case v1alpha1.NodeFencing, v1alpha1.NodeFenced, v1alpha1.NodeDrained:
-		default:
-			return false
-		}
-		return slices.ContainsFunc(o.Status.Fences, func(theirs v1alpha1.Fence) bool {
-			return theirs.Incident == o.Status.Incident && theirs.State == v1alpha1.FenceFenced && slices.ContainsFunc(r.CIDRs, func(c string) bool { return slices.Contains(theirs.CIDRs, c) })
-		})
-	})
-}
-
 // maxEnded incidents of one boot are remembered.
 const maxEnded = 8
 
@@ -190,7 +140,7 @@ func (f Facts) strays() []v1alpha1.Fence {
 		}
 		r := v1alpha1.Fence{
 			Name: n.Name, Incident: n.Labels[IncidentLabel], Driver: n.Driver, ClusterID: n.Parameters["clusterID"],
-			Class: n.Class, Secret: n.Secret, CIDRs: n.CIDRs, State: v1alpha1.FenceUnfencing, Since: metav1.NewTime(f.Now.Truncate(time.Second)),
+			Class: n.Class, Secret: n.Secret, CIDRs: n.CIDRs, State: v1alpha1.FenceUnfencing, Since: f.now(),
 		}
 		for _, i := range f.Ledger {
 			if fenceName(f.Node.Name, r.Incident, i.Driver, i.ClusterID) == n.Name {
@@ -199,20 +149,13 @@ func (f Facts) strays() []v1alpha1.Fence {
 		}
 		strays = append(strays, r)
 	}
-	f.Status.Fences = strays
-	if f.sharedWith() != "" {
-		return nil
-	}
 	return strays
 }
 
 // letIn begins to unfence.
 func (f Facts) letIn(step *Step) {
-	s := &step.Status
-	for i := range s.Fences {
-		r := &s.Fences[i]
-		r.State, r.Message, r.Failures, r.FailedUID = v1alpha1.FenceUnfencing, "", 0, ""
-		r.Since = metav1.NewTime(f.Now.Truncate(time.Second))
+	for i := range step.Status.Fences {
+		f.unfence(&step.Status.Fences[i])
 	}
 	f.sayLettingIn(step)
 }
@@ -224,40 +167,30 @@ func (f Facts) sayLettingIn(step *Step) {
 	}
 }
 
-// settledSince are reasons why a node was not let in that would be said anew if they still held.
-func settledSince(reason string) bool {
-	return slices.Contains([]string{ReasonSharedAddress, ReasonDriverFailed, ReasonNoCSIAddons, ReasonWriteFailed, ReasonUnanswered}, reason)
-}
-
-// unfencing takes each fence back: Unfenced, confirmed, deleted. Deleting alone
-// would leave the address blocked for ever.
+// unfencing waits until all fences are released.
 func (f Facts) unfencing(step *Step) {
 	s := &step.Status
-	var left []v1alpha1.Fence
-	shared := f.sharedWith() // it may have come up since this one began to come in
-	for _, r := range s.Fences {
-		if !f.takeBack(step, &r, shared != "") {
-			left = append(left, r)
-		}
-	}
-	s.Fences = left
-	if len(left) > 0 {
-		step.Status.Phase = v1alpha1.NodeUnfencing
-		if i := slices.IndexFunc(left, func(r v1alpha1.Fence) bool { return r.Message != "" }); shared != "" {
-			step.say(v1alpha1.NodeUnfencing, ReasonSharedAddress, shared)
-		} else if i >= 0 {
-			step.warn(v1alpha1.NodeUnfencing, ReasonDriverFailed, name(left[i].Driver, left[i].ClusterID)+": "+left[i].Message)
-		} else if s.Reason == ReasonSharedAddress {
-			for i := range left {
-				left[i].Since = metav1.NewTime(f.Now.Truncate(time.Second)) // from here on csi-addons is waited for
-			}
-			f.sayLettingIn(step)
-		} else if i := slices.IndexFunc(left, f.notAnswered); i >= 0 {
-			step.warn(v1alpha1.NodeUnfencing, ReasonUnanswered, "letting the node in again: waiting for NetworkFence "+left[i].Name+": "+noAnswer)
-		} else if settledSince(s.Reason) {
-			f.sayLettingIn(step)
-		}
+	f.follow(step)
+	if left := s.Fences; len(left) > 0 {
 		step.lookAgain(refusedAgain)
+		shared, waited := f.sharedWith(left), s.Reason == ReasonSharedAddress
+		for i := range left {
+			if waited && shared == "" {
+				left[i].Since = f.now() // from here on csi-addons is waited for
+			}
+		}
+		failed := slices.IndexFunc(left, func(r v1alpha1.Fence) bool { return r.Message != "" })
+		silent := slices.IndexFunc(left, f.notAnswered)
+		switch {
+		case shared != "":
+			step.say(v1alpha1.NodeUnfencing, ReasonSharedAddress, shared)
+		case failed >= 0:
+			step.warn(v1alpha1.NodeUnfencing, ReasonDriverFailed, keyOfFence(left[failed]).String()+": "+left[failed].Message)
+		case silent >= 0:
+			step.warn(v1alpha1.NodeUnfencing, ReasonUnanswered, "letting the node in again: waiting for NetworkFence "+left[silent].Name+": "+noAnswer)
+		case s.Reason != ReasonUnfencing && s.Reason != ReasonOverridden:
+			f.sayLettingIn(step) // the reason that was said holds no more
+		}
 		return
 	}
 	// Nothing is fenced any more: what is there now is looked at like any node.
@@ -274,38 +207,4 @@ func (f Facts) unfencing(step *Step) {
 	}
 	f.Status = *s.DeepCopy()
 	f.watch(step)
-}
-
-// takeBack brings one fence to its end, unless it is shared with another node, and
-// tells whether that is reached.
-func (f Facts) takeBack(step *Step, r *v1alpha1.Fence, shared bool) (done bool) {
-	n, there := f.object(r.Name)
-	switch {
-	case r.State == v1alpha1.FenceLeaving && !there:
-		return true
-	case r.State == v1alpha1.FenceLeaving:
-		if !n.Deleting && !f.countedOn(*r) {
-			step.Delete = append(step.Delete, n)
-		}
-	case shared && there && !n.Unfenced && !n.Deleting && !n.Blocks():
-		step.Delete = append(step.Delete, n) // never answered: it would shut out a node that works again
-	case shared && !(there && n.Unfenced):
-		// what is Unfenced already is brought to its end: the other waits for that
-	case !there: // somebody deleted it, and it is blocked still
-		step.Create = append(step.Create, object(f.Node.Name, step.Status.Node.BootID, *r, true))
-	case n.Deleting:
-		// its object goes, and comes back as Unfenced
-	case !slices.Equal(n.CIDRs, r.CIDRs):
-		// Somebody changed it: what it confirms is not what was blocked.
-		r.Message = changedMessage
-		step.Delete = append(step.Delete, n)
-	case !n.Unfenced:
-		step.Unfence = append(step.Unfence, n)
-	case n.LetIn():
-		r.State, r.Message = v1alpha1.FenceLeaving, ""
-		r.Since = metav1.NewTime(f.Now.Truncate(time.Second))
-	case n.failed():
-		f.askAnew(step, r, n)
-	}
-	return false
 }

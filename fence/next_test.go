@@ -283,7 +283,7 @@ func TestNoAnswerIsSaidOfANodeThatIsToBeLetIn(t *testing.T) {
 	s.lose()
 	s.Node.OutOfService = true
 	s.look()
-	s.want(v1alpha1.NodeFencing, ReasonFencing, "waiting for NetworkFence (not asked for yet): NetworkFence "+old+" of before would let the node in again, and has to be gone first: "+noAnswer)
+	s.want(v1alpha1.NodeFencing, ReasonFencing, "not fenced: "+rbd+" of a: NetworkFence "+old+" of before would let the node in again, and has to be gone first: "+noAnswer)
 	s.csi()
 	s.look()
 	s.csi()
@@ -653,21 +653,19 @@ func TestOneAddressOfTwoNodes(t *testing.T) {
 	}
 	s := back()
 	s.look()
-	s.want(v1alpha1.NodeReturned, ReasonSharedAddress, waits)
-	s.wantObjects(fencedOf1)
+	s.want(v1alpha1.NodeUnfencing, ReasonSharedAddress, waits)
+	s.wantObjects(deletingOf1) // it is made anew, Unfenced, when the other is let in
 
 	for name, lets := range map[string]func(*Other){
 		"it has another address":             func(o *Other) { o.Status.Fences[0].CIDRs = []string{"10.0.0.11/32"} },
-		"it is let in too":                   func(o *Other) { o.Status.Phase = v1alpha1.NodeUnfencing },
-		"it waits for the same":              func(o *Other) { o.Status.Phase, o.Status.Reason = v1alpha1.NodeReturned, ReasonSharedAddress },
-		"it is to be let in by override":     func(o *Other) { o.Override.Gate = GateUnfence },
+		"it is let in too":                   func(o *Other) { o.Status.Fences[0].State = v1alpha1.FenceUnfencing },
 		"it was asked for, and not made yet": func(o *Other) { o.Status.Fences[0].State = v1alpha1.FenceRequested },
 	} {
 		s := back()
 		s.Others = []Other{{Node: node2.Node, Status: *node2.Status.DeepCopy()}}
 		lets(&s.Others[0])
 		s.look()
-		if s.Status.Phase != v1alpha1.NodeUnfencing {
+		if s.Status.Phase != v1alpha1.NodeUnfencing || s.Status.Reason != ReasonUnfencing {
 			t.Errorf("%s: %s: %s", name, s.Status.Phase, s.Status.Message)
 		}
 	}
@@ -691,7 +689,8 @@ func TestOneAddressOfTwoNodes(t *testing.T) {
 	s.Others = []Other{node2}
 	s.override(GateUnfence)
 	s.look()
-	s.want(v1alpha1.NodeFenced, ReasonSharedAddress, waits)
+	s.want(v1alpha1.NodeUnfencing, ReasonSharedAddress, waits)
+	s.wantHeld(false)
 	s = back()
 	s.Others = nil
 	s.look()
@@ -699,7 +698,7 @@ func TestOneAddressOfTwoNodes(t *testing.T) {
 	s.Others = []Other{node2} // it was lost while this one began to come in
 	s.look()
 	s.want(v1alpha1.NodeUnfencing, ReasonSharedAddress, waits)
-	s.wantObjects(fencedOf1)
+	s.wantObjects(deletingOf1)
 }
 
 func TestSwitchedOffWhileItIsLost(t *testing.T) {

@@ -137,7 +137,7 @@ func TestWhatLetsInASharedAddressStaysUntilTheOtherKnows(t *testing.T) {
 			Others: []Other{{Status: v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeFenced, Incident: "i", Fences: []v1alpha1.Fence{{Name: "theirs", Incident: "i", CIDRs: []string{address}, State: state}}}}},
 		}
 		var step Step
-		done := f.takeBack(&step, &v1alpha1.Fence{Name: "mine", CIDRs: []string{address}, State: v1alpha1.FenceLeaving}, false)
+		done := f.release(&step, &v1alpha1.Fence{Name: "mine", CIDRs: []string{address}, State: v1alpha1.FenceLeaving}, f.Fences[0], true)
 		if done || kept != (len(step.Delete) == 0) {
 			t.Errorf("the other's is %s: done %v, deletes %v", state, done, step.Delete)
 		}
@@ -155,7 +155,7 @@ func TestAFenceThatLetVolumesGoIsShared(t *testing.T) {
 				Fences: []v1alpha1.Fence{{Name: "theirs", Incident: "i", CIDRs: []string{address}, State: v1alpha1.FenceRequested, LetGo: letGo}},
 			}}},
 		}
-		if got := f.sharedWith(); (got != "") != shared {
+		if got := f.sharedWith(f.Status.Fences); (got != "") != shared {
 			t.Errorf("let go %v: shared: %q", letGo, got)
 		}
 	}

@@ -72,9 +72,11 @@ func TestARenamedMachineWaitsForWhoSharesItsAddress(t *testing.T) {
 	s.Others = []Other{{Record: "node-7", Node: back, Status: v1alpha1.NodeFenceStatus{ReadySince: at(back.Created)}}, behind}
 	s.look()
 	s.wantReason(ReasonSharedAddress)
-	s.wantObjects(fencedOf1)
+	s.wantObjects(deletingOf1) // the address stays blocked
+	s.csi()
 	s.Others = s.Others[:1]
 	s.look()
+	s.wantObjects(unfencedOf1)
 	s.csi()
 	s.look()
 	s.csi()

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 )
 
@@ -33,7 +31,7 @@ func (f Facts) request(k key) (v1alpha1.Fence, *Refusal) {
 		Name:     fenceName(f.Node.Name, f.Status.Incident, k.driver, k.clusterID),
 		Incident: f.Status.Incident, Driver: k.driver, ClusterID: k.clusterID,
 		Class: identity.Class, Secret: identity.Secret,
-		State: v1alpha1.FenceRequested, Since: metav1.NewTime(f.Now.Truncate(time.Second)),
+		State: v1alpha1.FenceRequested, Since: f.now(),
 	}
 	for _, a := range identity.Addresses {
 		prefix, err := ParseClientCIDR(a.CIDR)
@@ -108,6 +106,11 @@ func (f Facts) address(k key, a netip.Addr) *Refusal {
 		// A server on the lost node is lost with it.
 		if s.Node != f.Node.Name && slices.Contains(s.Addresses, a) {
 			return refuse(ReasonAddressInUse, "%s: %s is also an address of %s, which serves the storage", k, a, s.Name)
+		}
+	}
+	for _, r := range f.Status.Fences {
+		if _, there := f.object(r.Name); there && released(r) && slices.Contains(r.CIDRs, HostPrefix(a).String()) {
+			return refuse(ReasonFencing, "%s: NetworkFence %s of before would let the node in again, and has to be gone first", k, r.Name)
 		}
 	}
 	return f.leftover(k, a, f.ours)

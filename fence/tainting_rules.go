@@ -198,7 +198,7 @@ func (j *judge) unfenceable(n TaintingNode) *Refusal {
 // Unfenceable says why a node that was tainted now could not be fenced, as far as
 // the facts tell; nil if it could.
 func Unfenceable(f Facts) *Refusal {
-	refused := f.ask(&Step{Status: *f.Status.DeepCopy()}, true)
+	refused := f.ask(&Step{Status: *f.Status.DeepCopy()})
 	if f.NoCSIAddons {
 		refused = append(refused, *refuse(ReasonNoCSIAddons, "the cluster has no NetworkFences, so nobody can be asked to fence: install csi-addons"))
 	}

@@ -166,8 +166,8 @@ func TestAnAddressOfTwoLostNodesIsLetInWithTheLast(t *testing.T) {
 	w.look("node-1")
 	w.step(time.Hour)
 	w.look("node-1")
-	w.expect("node-1", v1alpha1.NodeReturned, fence.ReasonSharedAddress)
-	if got := w.cidrs(); !slices.Equal(got, []string{"Fenced 192.168.1.1/32", "Fenced 192.168.1.1/32,192.168.1.2/32"}) {
+	w.expect("node-1", v1alpha1.NodeUnfencing, fence.ReasonSharedAddress)
+	if got := w.cidrs(); !slices.Equal(got, []string{"Fenced 192.168.1.1/32,192.168.1.2/32"}) {
 		t.Fatalf("got %v", got)
 	}
 }

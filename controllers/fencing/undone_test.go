@@ -57,7 +57,7 @@ func TestAFailedWriteLeavesAReasonThatIsReadAgain(t *testing.T) {
 				record.Status = status
 				w.must(w.Status().Update(w.Context(), record))
 			}
-		}, v1alpha1.NodeReturned, fence.ReasonSharedAddress},
+		}, v1alpha1.NodeUnfencing, fence.ReasonSharedAddress},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
