@@ -195,34 +195,6 @@ func (f Facts) countedOn(n NetworkFence) bool {
 	})
 }
 
-// doubt is what speaks against a fence on record. If the fence is not in effect, all that would have spoken against
-// asking for it; else only that another object unfences its addresses.
-func (f Facts) doubt(r v1alpha1.Fence, stands bool) *Refusal {
-	k := keyOfFence(r)
-	identity, _ := k.in(f.Status.Identities)
-	for _, refusal := range []*Refusal{f.besideDriver(k), f.unproved(k, identity)} {
-		if refusal != nil && !stands {
-			return refusal
-		}
-	}
-	for _, text := range r.CIDRs {
-		prefix, err := ParseClientCIDR(text)
-		if err != nil {
-			return refuse(ReasonBadAddress, "%s: %v", k, err)
-		}
-		if !stands {
-			if refusal := f.address(k, prefix.Addr()); refusal != nil {
-				return refusal
-			}
-		}
-		// That of another identity too: it unfences the address at the same storage.
-		if refusal := f.leftover(k, prefix.Addr(), func(n NetworkFence) bool { return n.Name == r.Name }); refusal != nil {
-			return refusal
-		}
-	}
-	return nil
-}
-
 const changedMessage = "the NetworkFence was changed by somebody; it is made anew"
 
 // askAnew replaces a NetworkFence that the driver has refused: csi-addons itself

@@ -134,7 +134,7 @@ func (f Facts) sayWithdrawn(step *Step, withdrawn []v1alpha1.Fence) {
 	for _, r := range withdrawn {
 		whose = append(whose, keyOfFence(r).String())
 	}
-	problem := f.problem(f.current(step.Status.Fences, toRelease))
+	_, problem := f.hindrance(f.current(step.Status.Fences, toRelease))
 	if problem != "" {
 		problem = " (" + problem + ")"
 	}
@@ -148,28 +148,24 @@ func (f Facts) sayWithdrawn(step *Step, withdrawn []v1alpha1.Fence) {
 	step.Warning = problem != ""
 }
 
-// problem that keeps fences from being unfenced; "" is none.
-func (f Facts) problem(fences []v1alpha1.Fence) string {
-	if shared := f.sharedWith(fences); shared != "" {
-		return shared
-	}
-	if i := slices.IndexFunc(fences, func(r v1alpha1.Fence) bool { return r.Message != "" }); i >= 0 {
-		return keyOfFence(fences[i]).String() + ": " + fences[i].Message
-	}
-	if slices.ContainsFunc(fences, f.notAnswered) {
-		return noAnswer
-	}
-	return ""
-}
-
-// sharedWith says which other node is kept out by an address of the fences.
-func (f Facts) sharedWith(fences []v1alpha1.Fence) string {
+// hindrance is what keeps fences from being unfenced.
+func (f Facts) hindrance(fences []v1alpha1.Fence) (reason, message string) {
 	for _, r := range fences {
 		if who, _ := f.wantedBy(r); who != "" {
-			return who
+			return ReasonSharedAddress, who
 		}
 	}
-	return ""
+	for _, r := range fences {
+		if r.Message != "" {
+			return ReasonDriverFailed, keyOfFence(r).String() + ": " + r.Message
+		}
+	}
+	for _, r := range fences {
+		if f.notAnswered(r) {
+			return ReasonUnanswered, "waiting for NetworkFence " + r.Name + ": " + noAnswer
+		}
+	}
+	return "", ""
 }
 
 func fenceNames(fences []v1alpha1.Fence) []string {

@@ -93,16 +93,12 @@ func (f Facts) bootedSinceFenced() bool {
 	})
 }
 
-// isBack says how: in a boot for which nothing was fenced, or as it was.
+// isBack says how: in a boot for which nothing was fenced, or maybe as it was.
 func (f Facts) isBack() string {
-	fenced := slices.ContainsFunc(f.Status.Fences, func(r v1alpha1.Fence) bool {
-		n, there := f.object(r.Name)
-		return there && n.Labels[BootLabel] == LabelValue(f.Node.Machine.BootID)
-	})
-	if len(f.Status.Fences) == 0 || fenced {
-		return "the node is Ready again"
+	if f.bootedSinceFenced() {
+		return "the node has booted anew"
 	}
-	return "the node has booted anew"
+	return "the node is Ready again"
 }
 
 // maxEnded incidents of one boot are remembered.
@@ -173,21 +169,17 @@ func (f Facts) unfencing(step *Step) {
 	f.follow(step)
 	if left := s.Fences; len(left) > 0 {
 		step.lookAgain(refusedAgain)
-		shared, waited := f.sharedWith(left), s.Reason == ReasonSharedAddress
+		reason, message := f.hindrance(left)
 		for i := range left {
-			if waited && shared == "" {
-				left[i].Since = f.now() // from here on csi-addons is waited for
+			if s.Reason == ReasonSharedAddress && reason != ReasonSharedAddress {
+				left[i].Since, reason = f.now(), "" // from here on csi-addons is waited for
 			}
 		}
-		failed := slices.IndexFunc(left, func(r v1alpha1.Fence) bool { return r.Message != "" })
-		silent := slices.IndexFunc(left, f.notAnswered)
 		switch {
-		case shared != "":
-			step.say(v1alpha1.NodeUnfencing, ReasonSharedAddress, shared)
-		case failed >= 0:
-			step.warn(v1alpha1.NodeUnfencing, ReasonDriverFailed, keyOfFence(left[failed]).String()+": "+left[failed].Message)
-		case silent >= 0:
-			step.warn(v1alpha1.NodeUnfencing, ReasonUnanswered, "letting the node in again: waiting for NetworkFence "+left[silent].Name+": "+noAnswer)
+		case reason == ReasonSharedAddress:
+			step.say(v1alpha1.NodeUnfencing, reason, message)
+		case reason != "":
+			step.warn(v1alpha1.NodeUnfencing, reason, message)
 		case s.Reason != ReasonUnfencing && s.Reason != ReasonOverridden:
 			f.sayLettingIn(step) // the reason that was said holds no more
 		}

@@ -266,7 +266,7 @@ func TestNoAnswerIsSaidOfANodeThatIsToBeLetIn(t *testing.T) {
 	s.want(v1alpha1.NodeUnfencing, ReasonUnfencing, comesIn)
 	s.pass(time.Second)
 	s.look()
-	s.want(v1alpha1.NodeUnfencing, ReasonUnanswered, comesIn+": waiting for NetworkFence "+s.Fences[0].Name+": "+noAnswer)
+	s.want(v1alpha1.NodeUnfencing, ReasonUnanswered, "waiting for NetworkFence "+s.Fences[0].Name+": "+noAnswer)
 	if !s.step.Warning {
 		t.Fatal("no warning")
 	}
@@ -277,7 +277,7 @@ func TestNoAnswerIsSaidOfANodeThatIsToBeLetIn(t *testing.T) {
 	s.wantObjects("Deleting [10.0.0.1/32] fence-" + rbd)
 	s.pass(unanswered + time.Second)
 	s.look()
-	s.want(v1alpha1.NodeUnfencing, ReasonUnanswered, comesIn+": waiting for NetworkFence "+s.Fences[0].Name+": "+noAnswer)
+	s.want(v1alpha1.NodeUnfencing, ReasonUnanswered, "waiting for NetworkFence "+s.Fences[0].Name+": "+noAnswer)
 	// Lost anew, it waits for that object too.
 	old := s.Fences[0].Name
 	s.lose()

@@ -154,7 +154,7 @@ func TestWhatIsNotTakenBackIsSaid(t *testing.T) {
 	s.want(v1alpha1.NodeFencing, ReasonTaintedButReady, backTainted)
 	s.pass(unanswered + time.Second)
 	s.look()
-	s.want(v1alpha1.NodeFencing, ReasonTaintedButReady, backTainted+" ("+noAnswer+")")
+	s.want(v1alpha1.NodeFencing, ReasonTaintedButReady, backTainted+" (waiting for NetworkFence "+s.Fences[0].Name+": "+noAnswer+")")
 	s.csiFails("no leader")
 	s.look()
 	s.want(v1alpha1.NodeFencing, ReasonTaintedButReady, backTainted+" ("+rbd+" of a: no leader)")

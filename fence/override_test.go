@@ -155,7 +155,7 @@ func TestAFenceThatLetVolumesGoIsShared(t *testing.T) {
 				Fences: []v1alpha1.Fence{{Name: "theirs", Incident: "i", CIDRs: []string{address}, State: v1alpha1.FenceRequested, LetGo: letGo}},
 			}}},
 		}
-		if got := f.sharedWith(f.Status.Fences); (got != "") != shared {
+		if got, _ := f.hindrance(f.Status.Fences); (got != "") != shared {
 			t.Errorf("let go %v: shared: %q", letGo, got)
 		}
 	}

@@ -14,18 +14,9 @@ import (
 // none: nothing is fenced by a guess. Whoever gets fenced by a wrong address is healthy.
 func (f Facts) request(k key) (v1alpha1.Fence, *Refusal) {
 	var none v1alpha1.Fence
-	if r := f.besideDriver(k); r != nil {
-		return none, r
-	}
 	identity, known := k.in(f.Status.Identities)
 	if !known {
 		return none, refuse(ReasonNoIdentity, "%s: no address of the node was recorded while it was healthy; fence it by hand and let its volumes go: %s", k, f.command(GateAttach))
-	}
-	if r := f.stale(k, identity); r != nil {
-		return none, r
-	}
-	if r := f.unfit(k, identity); r != nil {
-		return none, r
 	}
 	fence := v1alpha1.Fence{
 		Name:     fenceName(f.Node.Name, f.Status.Incident, k.driver, k.clusterID),
@@ -34,21 +25,35 @@ func (f Facts) request(k key) (v1alpha1.Fence, *Refusal) {
 		State: v1alpha1.FenceRequested, Since: f.now(),
 	}
 	for _, a := range identity.Addresses {
-		prefix, err := ParseClientCIDR(a.CIDR)
+		if prefix, err := ParseClientCIDR(a.CIDR); err == nil { // else it is unfit
+			fence.CIDRs = append(fence.CIDRs, prefix.String())
+		}
+	}
+	fence.CIDRs = sortedSet(fence.CIDRs)
+	return fence, cmp.Or(f.besideDriver(k), f.stale(k, identity), f.doubt(fence, false), f.contradicted(k, identity))
+}
+
+// doubt is what speaks against a fence. If the fence is not in effect, all that would shut out others or not stop the
+// node; else only that another object unfences its addresses.
+func (f Facts) doubt(r v1alpha1.Fence, stands bool) *Refusal {
+	k := keyOfFence(r)
+	if stands {
+		return f.leftover(r, stands)
+	}
+	identity, _ := k.in(f.Status.Identities)
+	if refusal := cmp.Or(f.besideDriver(k), f.unfit(k, identity)); refusal != nil {
+		return refusal
+	}
+	for _, text := range r.CIDRs {
+		prefix, err := ParseClientCIDR(text)
 		if err != nil {
-			return none, refuse(ReasonBadAddress, "%s: %v", k, err)
+			return refuse(ReasonBadAddress, "%s: %v", k, err)
 		}
-		if r := f.address(k, prefix.Addr()); r != nil {
-			return none, r
+		if refusal := f.address(k, prefix.Addr()); refusal != nil {
+			return refusal
 		}
-		fence.CIDRs = append(fence.CIDRs, prefix.String())
 	}
-	slices.Sort(fence.CIDRs)
-	fence.CIDRs = slices.Compact(fence.CIDRs)
-	if r := f.contradicted(k, identity); r != nil {
-		return none, r
-	}
-	return fence, nil
+	return f.leftover(r, stands)
 }
 
 // besideDriver refuses to fence where the CSI driver fences too: it unfences without a reboot, and
@@ -91,9 +96,6 @@ func (f Facts) stale(k key, identity v1alpha1.StorageIdentity) *Refusal {
 // node may still write. So is one that another node had earlier: it may still have
 // volumes mounted by it.
 func (f Facts) address(k key, a netip.Addr) *Refusal {
-	if r := f.outside(k, a); r != nil {
-		return r
-	}
 	for _, o := range f.Others {
 		if o.live() && o.has(a) {
 			return refuse(ReasonAddressInUse, "%s: %s is also an address of %s, which is not lost", k, a, f.nameOf(o))
@@ -108,20 +110,25 @@ func (f Facts) address(k key, a netip.Addr) *Refusal {
 			return refuse(ReasonAddressInUse, "%s: %s is also an address of %s, which serves the storage", k, a, s.Name)
 		}
 	}
-	for _, r := range f.Status.Fences {
-		if _, there := f.object(r.Name); there && released(r) && slices.Contains(r.CIDRs, HostPrefix(a).String()) {
-			return refuse(ReasonFencing, "%s: NetworkFence %s of before would let the node in again, and has to be gone first", k, r.Name)
-		}
-	}
-	return f.leftover(k, a, f.ours)
+	return nil
 }
 
-// leftover refuses an address that another object lets in: csi-addons does so
-// whenever it looks at it, and looks at all of them when it starts.
-func (f Facts) leftover(k key, a netip.Addr, but func(NetworkFence) bool) *Refusal {
+// leftover refuses a fence while another object unfences one of its addresses: csi-addons does so
+// whenever it looks at the object, and looks at all of them when it starts. An object of this record goes by itself.
+func (f Facts) leftover(r v1alpha1.Fence, stands bool) *Refusal {
+	k := keyOfFence(r)
 	for _, n := range f.Fences {
-		if n.Unfenced && !but(n) && n.lists(a) {
-			return refuse(ReasonLeftoverUnfenced, "%s: NetworkFence %s is Unfenced for %s: csi-addons would let the node in again; delete it", k, n.Name, a)
+		own := slices.IndexFunc(f.Status.Fences, func(o v1alpha1.Fence) bool { return o.Name == n.Name })
+		unfences := n.Unfenced || !stands && own >= 0 && released(f.Status.Fences[own])
+		for _, text := range r.CIDRs {
+			prefix, err := netip.ParsePrefix(text)
+			switch {
+			case err != nil || n.Name == r.Name || !unfences || !n.lists(prefix.Addr()):
+			case own >= 0:
+				return refuse(ReasonFencing, "%s: NetworkFence %s of before would let the node in again, and has to be gone first", k, n.Name)
+			default:
+				return refuse(ReasonLeftoverUnfenced, "%s: NetworkFence %s is Unfenced for %s: csi-addons would let the node in again; delete it", k, n.Name, prefix.Addr())
+			}
 		}
 	}
 	return nil
