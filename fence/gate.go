@@ -164,13 +164,9 @@ func AddTaint(n Node, r Record) *Refusal {
 func RemoveTaint(n Node, r Record) *Refusal {
 	s, o := r.Status, r.Override
 	f := Facts{Record: r.Name, Node: n, Status: s, Override: o}
-	if o.Gate == GateTaint || o.Gate == GateUnfence || !f.asked() || f.rebooted() || f.backUnfenced() {
+	if o.Gate == GateTaint || o.Gate == GateUnfence || !isFencing(s.Phase) || !f.asked() || f.rebooted() || f.backUnfenced() {
 		return nil
 	}
-	switch s.Phase {
-	case v1alpha1.NodeFencing, v1alpha1.NodeFenced, v1alpha1.NodeDrained:
-		return refuse(ReasonNotRebooted, "node %s is being fenced or is fenced, and has not booted since (boot %q): reboot it first; or, if you must: %s",
-			n.Name, s.Node.BootID, f.command(GateTaint))
-	}
-	return nil
+	return refuse(ReasonNotRebooted, "node %s is being fenced or is fenced, and has not booted since (boot %q): reboot it first; or, if you must: %s",
+		n.Name, s.Node.BootID, f.command(GateTaint))
 }

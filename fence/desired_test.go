@@ -1,6 +1,7 @@
 package fence
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -381,4 +382,57 @@ func TestTwoNodesThatAreTakenBackDoNotWaitForEachOther(t *testing.T) {
 	s.csi()
 	s.look()
 	s.wantObjects("Fenced [10.0.0.1/32] ", unfencedOf1)
+}
+
+// Three nodes share an address: the two that are back wait for the third, not for each other.
+func TestReleasedNodesDoNotWaitForEachOther(t *testing.T) {
+	s := fenced(t)
+	s.boot("boot-2")
+	s.Node.OutOfService = false
+	s.pass(time.Minute)
+	behind := func(name, state string, phase v1alpha1.NodeFencePhase) Other {
+		theirs := v1alpha1.Fence{Name: "of-" + name, Incident: "x", Driver: rbd, ClusterID: "b", CIDRs: []string{"10.0.0.1/32"}, State: state}
+		return Other{Node: Node{Name: name}, Status: v1alpha1.NodeFenceStatus{Phase: phase, Incident: "x", Fences: []v1alpha1.Fence{theirs}}}
+	}
+	released := behind("node-2", v1alpha1.FenceUnfencing, v1alpha1.NodeUnfencing)
+	s.Others = []Other{released, behind("node-3", v1alpha1.FenceFenced, v1alpha1.NodeDrained)}
+	s.look()
+	s.wantReason(ReasonSharedAddress)
+	if !strings.Contains(s.Status.Message, "node-3") {
+		t.Fatalf("it waits for another: %s", s.Status.Message)
+	}
+	s.csi()
+	s.look()
+	s.wantObjects()
+	s.Others = s.Others[:1]
+	s.look()
+	s.wantObjects(unfencedOf1)
+	s.takesBack()
+	s.want(v1alpha1.NodeHealthy, ReasonReady, "")
+}
+
+// Lost again while its address is shared: what was released is wanted again, and nothing becomes Fenced from Unfenced.
+func TestNodeThatWaitedForASharedAddressIsFencedAgain(t *testing.T) {
+	s := fenced(t)
+	s.boot("boot-2")
+	s.Node.OutOfService = false
+	s.pass(time.Minute)
+	s.look()
+	s.wantObjects(unfencedOf1)
+	theirs := v1alpha1.Fence{Name: "theirs", Incident: "x", Driver: rbd, ClusterID: "a", CIDRs: []string{"10.0.0.1/32"}, State: v1alpha1.FenceRequested, LetGo: true}
+	s.Others = []Other{{Node: Node{Name: "node-2"}, Status: v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeFencing, Incident: "x", Fences: []v1alpha1.Fence{theirs}}}}
+	s.look()
+	s.wantReason(ReasonSharedAddress)
+	s.wantObjects(deletingOf1)
+	s.lose()
+	s.Node.OutOfService = true
+	s.look()
+	s.wantHeld(true)
+	s.wantObjects(deletingOf1) // asked for only when it is gone
+	s.csi()
+	s.look()
+	s.wantObjects(fencedOf1)
+	s.csi()
+	s.look()
+	s.wantHeld(false)
 }
