@@ -436,3 +436,18 @@ func TestNodeThatWaitedForASharedAddressIsFencedAgain(t *testing.T) {
 	s.look()
 	s.wantHeld(false)
 }
+
+// What was asked for an earlier boot would block a machine that nobody has given up.
+func TestUnansweredFenceIsWithdrawnFromANodeThatIsLostAgain(t *testing.T) {
+	s := askedOnly(t)
+	s.Node.Ready, s.Node.Machine.BootID = true, "boot-2"
+	s.Status = Next(s.Facts).Status // recorded, and nothing done yet
+	s.wantObjects(fencedOf1)
+	s.lose()
+	s.Node.OutOfService = false
+	s.look()
+	if s.Status.Phase != v1alpha1.NodeLost {
+		t.Fatalf("it is %s: %s", s.Status.Phase, s.Status.Message)
+	}
+	s.wantObjects(deletingOf1)
+}
