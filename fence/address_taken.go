@@ -65,13 +65,11 @@ func (f Facts) sayShutOut(step *Step) {
 }
 
 func (f Facts) madeFor(n NetworkFence) string {
-	node := n.Labels[NodeLabel]
-	if node == "" {
-		return ""
-	}
-	record := node
 	if i := slices.IndexFunc(f.Others, func(o Other) bool { return recordNames(o.Status, n) }); i >= 0 {
-		node, record = f.Others[i].Node.Name, f.Others[i].Record
+		return fmt.Sprintf(", made for node %s; when you know that the machine it was made for is off and stays off: %s", f.Others[i].Node.Name, f.Others[i].command(GateUnfence))
 	}
-	return fmt.Sprintf(", made for node %s; see: kubectl describe nodefence %s", node, record)
+	if node := n.Labels[NodeLabel]; node != "" {
+		return fmt.Sprintf(", made for node %s; see: kubectl describe nodefence %s", node, node)
+	}
+	return ""
 }

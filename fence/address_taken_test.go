@@ -49,6 +49,11 @@ func TestANodeThatIsShutOutIsTold(t *testing.T) {
 		t.Errorf("got %+v", s.step)
 	}
 	s.wantHeld(false)
+	s.Others = []Other{{Record: "node-7-0a1b", Node: Node{Name: "node-7"}, Status: v1alpha1.NodeFenceStatus{Fences: []v1alpha1.Fence{{Name: "theirs"}}}}}
+	s.look()
+	s.want(v1alpha1.NodeHealthy, ReasonAddressInUse, "the storage refuses the node: its address 10.0.0.1 is blocked by NetworkFence theirs, made for node node-7; "+
+		"when you know that the machine it was made for is off and stays off: kubectl annotate --overwrite nodefence node-7-0a1b 'fairlead.io/override-gate=unfence: <why>'")
+	s.Others = nil
 	for name, how := range map[string]func(*NetworkFence){
 		"of another address": func(n *NetworkFence) { n.CIDRs = []string{"10.0.0.11/32"} },
 		"not confirmed":      func(n *NetworkFence) { n.Result, n.Message = "", "" },

@@ -46,6 +46,8 @@ type Policy struct {
 	ReadyFor time.Duration
 	// Automatic: let a node in as soon as it may be, without waiting for its taint to be taken away.
 	Automatic bool
+	// GiveUp machines whose Node was deleted.
+	GiveUp GiveUp
 	// Storages by driver: how each is treated. A driver that is not here is not protected.
 	Storages func(driver string) (StoragePolicy, bool)
 }

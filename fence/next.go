@@ -19,6 +19,7 @@ func Next(f Facts) Step {
 	step := Step{Status: *f.Status.DeepCopy()}
 	f.identify(&step.Status)
 	f.Holding = f.remembered()
+	f.Override = f.givenUp()
 	switch phase := f.Status.Phase; {
 	case step.Status.RunsAs != "":
 		f.runsElsewhere(&step)
@@ -31,6 +32,7 @@ func Next(f Facts) Step {
 	}
 	step.Status.Ended = f.ended(step.Status)
 	f.sayAddressTaken(&step)
+	f.lookWhenGivenUp(&step)
 	f.withoutCSIAddons(&step)
 	step.Status.Addresses, step.Status.AddressSources = addressesOf(step.Status.Identities)
 	step.Status.VolumeCount = len(step.Status.Volumes)

@@ -153,6 +153,9 @@ func (f Facts) letIn(step *Step) {
 	for i := range step.Status.Fences {
 		f.unfence(&step.Status.Fences[i])
 	}
+	if f.gone() && f.Override.Gate == GateUnfence {
+		step.Status.Volumes = f.Holding // they are held no more, however long unfencing takes
+	}
 	f.sayLettingIn(step)
 }
 

@@ -204,6 +204,16 @@ func (o Other) has(a netip.Addr) bool {
 	return listed(o.Status.Identities, a)
 }
 
+// hasToday tells whether an address is one of the node's now, and not only was.
+func (o Other) hasToday(a netip.Addr) bool {
+	if slices.Contains(o.Node.Addresses, a) || slices.Contains(o.ClientAddresses, a) {
+		return true
+	}
+	return slices.ContainsFunc(o.Status.Identities, func(i v1alpha1.StorageIdentity) bool {
+		return slices.ContainsFunc(i.Addresses, func(c v1alpha1.ClientAddress) bool { return !c.Earlier && c.CIDR == HostPrefix(a).String() })
+	})
+}
+
 // listed tells whether a ledger has an address.
 func listed(ledger []v1alpha1.StorageIdentity, a netip.Addr) bool {
 	return slices.ContainsFunc(ledger, func(i v1alpha1.StorageIdentity) bool {

@@ -95,6 +95,12 @@ func TestASecondMachineOfANameHasARecordAndAFenceOfItsOwn(t *testing.T) {
 	if len(requests) == 0 || requests[0].Name != "node-1" {
 		t.Fatalf("a change of %s is looked at for %v", second, requests)
 	}
+	var shutOut v1alpha1.NodeFence
+	shutOut.Name, shutOut.Status = "node-9", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeHealthy, Reason: fence.ReasonAddressInUse}
+	requests = w.r.recordAndWaiting(t.Context(), &shutOut)
+	if len(requests) != 2 || requests[1].Name != "node-1" {
+		t.Fatalf("that node-9 is shut out is looked at for %v", requests)
+	}
 }
 
 // The first look at a machine comes when it is gone: what it left is held, by a record of a machine that nobody saw.

@@ -98,7 +98,8 @@ func ofPod(_ context.Context, o client.Object) []reconcile.Request {
 }
 
 // recordAndWaiting is the record's node, and all that may wait for it: an address
-// that both have keeps the one out until the other is back.
+// that both have keeps the one out until the other is back, and a healthy node that
+// a fence shuts out may tell what a machine that is gone waits for.
 func (r *Reconciler) recordAndWaiting(ctx context.Context, o client.Object) []reconcile.Request {
 	record, ok := o.(*v1alpha1.NodeFence)
 	if !ok {
@@ -109,6 +110,9 @@ func (r *Reconciler) recordAndWaiting(ctx context.Context, o client.Object) []re
 		all = append(all, requests(r.records(ctx, func(s v1alpha1.NodeFenceStatus) bool {
 			return s.Phase == v1alpha1.NodeFencing || s.Phase == v1alpha1.NodeReturned || s.Phase == v1alpha1.NodeUnfencing
 		}))...)
+	}
+	if record.Status.Phase == v1alpha1.NodeHealthy && record.Status.Reason == fence.ReasonAddressInUse {
+		all = append(all, requests(r.records(ctx, func(s v1alpha1.NodeFenceStatus) bool { return s.Gone && s.Phase == v1alpha1.NodeDrained }))...)
 	}
 	return all
 }

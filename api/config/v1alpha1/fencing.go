@@ -24,6 +24,8 @@ type Fencing struct {
 	MaxAge metav1.Duration `json:"maxAge,omitzero"`
 	// Returning says when a node that was fenced is let in again.
 	Returning Returning `json:"returning,omitempty"`
+	// GiveUp machines whose Node was deleted, without an operator. Default never.
+	GiveUp GiveUp `json:"giveUp,omitzero"`
 	// Tainting of lost nodes by Fairlead itself. Default off.
 	Tainting Tainting `json:"tainting,omitempty"`
 	// CephClients: whether Ceph itself is asked. Default off.
@@ -80,6 +82,17 @@ type Returning struct {
 	Automatic bool `json:"automatic,omitempty"`
 	// ReadyFor is how long it must be Ready first. Default 1m.
 	ReadyFor metav1.Duration `json:"readyFor,omitzero"`
+}
+
+// GiveUp unfences machines whose Node was deleted, as autoscalers and spot instances leave them, once they are
+// fenced and Kubernetes shows nothing on them any more. A machine that still runs, unseen, may then write to volumes that are
+// in use elsewhere, and to the files on them: data is lost. Use it only where the provider guarantees that the machine is off by then.
+type GiveUp struct {
+	// AddressTaken: when a Ready node, with another system UUID, has an address of the machine. Safe only where the provider
+	// gives no address to a second machine while the first one runs. Default false.
+	AddressTaken bool `json:"addressTaken,omitempty"`
+	// After the machine was lost. Safe only where the provider ends a deleted machine within that time. Default never.
+	After metav1.Duration `json:"after,omitzero"`
 }
 
 // Tainting gives lost nodes the out-of-service taint, which begins their fencing.
@@ -209,6 +222,7 @@ func parseRanges(texts []string) []netip.Prefix {
 func (f Fencing) Policy() fence.Policy {
 	return fence.Policy{
 		MaxAge: f.MaxAge.Duration, ReadyFor: f.Returning.ReadyFor.Duration, Automatic: f.Returning.Automatic,
+		GiveUp: fence.GiveUp{AddressTaken: f.GiveUp.AddressTaken, After: f.GiveUp.After.Duration},
 		Storages: func(driver string) (fence.StoragePolicy, bool) {
 			for _, p := range f.Profiles {
 				if p.Mode != Off && p.Storage().Serves(driver) {
@@ -229,6 +243,7 @@ func (f Fencing) validate(path *field.Path) field.ErrorList {
 	}
 	positive(path.Child("maxAge"), f.MaxAge)
 	positive(path.Child("returning", "readyFor"), f.Returning.ReadyFor)
+	positive(path.Child("giveUp", "after"), f.GiveUp.After)
 	if least := 2 * fence.RefreshEvery; f.MaxAge.Duration > 0 && f.MaxAge.Duration < least {
 		problems = append(problems, field.Invalid(path.Child("maxAge"), f.MaxAge.Duration.String(), fmt.Sprintf("must be at least %s: addresses are looked at anew every %s", least, fence.RefreshEvery)))
 	}

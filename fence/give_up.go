@@ -1,0 +1,75 @@
+package fence
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+)
+
+// GiveUp says when a machine whose Node was deleted is unfenced without an operator, once it is fenced and nothing
+// is left on it. The zero value is never: that a machine has no Node is no proof that it is off.
+type GiveUp struct {
+	// AddressTaken: when a Ready node has an address of it. For providers that reuse no address of a machine that runs.
+	AddressTaken bool
+	// After the machine was lost; 0: never.
+	After time.Duration
+}
+
+// giveUpBy is who gave a machine up, where no operator did.
+const giveUpBy = "fencing.giveUp"
+
+// givenUp is the override that the configuration gives in the place of an operator.
+func (f Facts) givenUp() Override {
+	s := f.Status
+	over := s.Phase == v1alpha1.NodeDrained || s.Phase == v1alpha1.NodeUnfencing
+	if f.Override.Gate != "" || !f.gone() || !over || len(f.Left) > 0 {
+		return f.Override
+	}
+	o := Override{Gate: GateUnfence, By: giveUpBy, Scope: Scope(s), At: f.Now}
+	age, known := f.since(s.LostSince)
+	if after := f.Policy.GiveUp.After; after > 0 && known && age >= after {
+		o.Reason = fmt.Sprintf("it was lost more than %s ago", after)
+		return o
+	}
+	if f.Policy.GiveUp.AddressTaken {
+		if address, who := f.taker(); who != "" {
+			o.Reason = fmt.Sprintf("its address %s is one of %s now", address, who)
+			return o
+		}
+	}
+	return f.Override
+}
+
+// taker is the Ready node that has an address of the machine now, which the machine had when it was last seen. It is
+// not the machine itself under another Node.
+func (f Facts) taker() (address, who string) {
+	for _, i := range f.Status.Identities {
+		for _, a := range i.Addresses {
+			prefix, err := ParseClientCIDR(a.CIDR)
+			if err != nil || a.Earlier {
+				continue
+			}
+			for _, o := range f.Others {
+				if o.Node.Ready && o.hasToday(prefix.Addr()) && f.isAnother(o.Node.Machine) {
+					return prefix.Addr().String(), f.nameOf(o)
+				}
+			}
+		}
+	}
+	return "", ""
+}
+
+// isAnother: two system UUIDs tell two machines apart; where one has none, it may be this one.
+func (f Facts) isAnother(m v1alpha1.MachineIdentity) bool {
+	was := f.Status.Node.SystemUUID
+	return was != "" && m.SystemUUID != "" && m.SystemUUID != was
+}
+
+// lookWhenGivenUp looks again when the machine may be given up.
+func (f Facts) lookWhenGivenUp(step *Step) {
+	s := step.Status
+	if after := f.Policy.GiveUp.After; after > 0 && f.gone() && s.Phase == v1alpha1.NodeDrained && s.LostSince != nil {
+		step.lookAgain(max(time.Second, after-f.Now.Sub(s.LostSince.Time)))
+	}
+}
