@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -66,9 +67,10 @@ func (c *cluster) waitPhase(node string, phase v1alpha1.NodeFencePhase) v1alpha1
 // machines before it had the name too, that is the oldest that is still on record.
 func (c *cluster) recordOf(node string) (v1alpha1.NodeFence, error) {
 	var records v1alpha1.NodeFenceList
-	if err := c.Client.List(c.t.Context(), &records, client.MatchingLabels{fence.NodeLabel: node}); err != nil {
+	if err := c.Client.List(c.t.Context(), &records); err != nil {
 		return v1alpha1.NodeFence{}, err
 	}
+	records.Items = slices.DeleteFunc(records.Items, func(r v1alpha1.NodeFence) bool { return cmp.Or(r.Status.NodeName, r.Name) != node })
 	if len(records.Items) == 0 {
 		return v1alpha1.NodeFence{}, fmt.Errorf("node %s has no record", node)
 	}
