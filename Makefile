@@ -127,6 +127,7 @@ fuzz: ## Fuzz everything that parses input from outside, FUZZTIME (1m) each
 SOAK = -rapid.seed=0 -rapid.checks=$(or $(CHECKS),20000)
 soak: ## Random runs of the models that nobody has seen yet, CHECKS (20000) of them
 	go test -timeout 60m ./fence -run '^TestFenceInvariants$$' $(SOAK)
+	go test -timeout 60m ./fence/taint -run '^TestTaintingHoldsItsBounds$$' $(SOAK)
 	go test -timeout 60m ./settings -run 'Invariants$$' $(SOAK)
 	go test -timeout 60m ./controllers/workloads -run '^TestWorkloadsAreRestartedOnceAndOnlyForDeadMounts$$' $(SOAK)
 

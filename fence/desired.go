@@ -41,7 +41,7 @@ func isFencing(p v1alpha1.NodeFencePhase) bool {
 // withdrawn tells whether a fence of this incident is not wanted any more. It was never confirmed and no volume was
 // released for it, so no reboot is needed.
 func (f Facts) withdrawn(r v1alpha1.Fence) bool {
-	return !f.mayHaveLetGo(r) && (f.backUnfenced() || f.Policy.mode(r.Driver) != ModeFence)
+	return !f.mayHaveLetGo(r) && (f.backUnfenced() || f.Policy.Mode(r.Driver) != ModeFence)
 }
 
 // mayHaveLetGo tells whether volumes may be in use elsewhere on account of a fence.

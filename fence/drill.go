@@ -28,14 +28,14 @@ const drillVolume = "drill"
 // service now. Next decides, as it would in the incident, on the addresses that are on record.
 func Drill(f Facts) ([]Drilled, *Refusal) {
 	if s := f.Status; !f.Node.Ready || f.Node.OutOfService || s.Phase != "" && s.Phase != v1alpha1.NodeHealthy {
-		return nil, refuse(f.Status.Reason, "node %s is not healthy", f.Node.Name)
+		return nil, Refuse(f.Status.Reason, "node %s is not healthy", f.Node.Name)
 	}
 	f.Node.Ready, f.Node.ReadyChanged = false, f.Now
 	f.Node.OutOfService, f.Node.OthersTaint = true, true
 	f.Ledger, f.Override = nil, Override{}
 	volumes := union(f.Status.Volumes, f.Holding)
 	if f.Status.Phase == "" && len(volumes) == 0 {
-		return []Drilled{{Refusal: refuse(ReasonNoIdentity, "node %s is not on record: does Fairlead's controller run?", f.Node.Name)}}, nil
+		return []Drilled{{Refusal: Refuse(ReasonNoIdentity, "node %s is not on record: does Fairlead's controller run?", f.Node.Name)}}, nil
 	}
 	all := slices.Clone(volumes)
 	for _, i := range f.Status.Identities {
@@ -43,7 +43,7 @@ func Drill(f Facts) ([]Drilled, *Refusal) {
 	}
 	var drilled []Drilled
 	for _, k := range keys(all) {
-		if f.Policy.mode(k.driver) != ModeOff {
+		if f.Policy.Mode(k.driver) != ModeOff {
 			identity, _ := k.in(f.Status.Identities)
 			d := Drilled{Driver: k.driver, ClusterID: k.clusterID, Volumes: k.among(volumes), Addresses: identity.Addresses}
 			d.Fence, d.Refusal = f.drill(k.among(all))

@@ -67,8 +67,8 @@ type StoragePolicy struct {
 	ClusterRanges map[string][]netip.Prefix
 }
 
-// mode that is in force for a driver.
-func (p Policy) mode(driver string) Mode {
+// Mode that is in force for a driver.
+func (p Policy) Mode(driver string) Mode {
 	s, protected := p.Storages(driver)
 	if !protected || s.Mode == "" {
 		return ModeOff

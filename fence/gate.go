@@ -37,7 +37,7 @@ type Held struct {
 // nobody from it; one whose pods Kubernetes is told to give up does, since
 // they come up elsewhere in the belief to be the only ones of their name.
 func Attach(volume Volume, node string, holders []Holder, policy Policy) *Held {
-	if policy.mode(volume.Driver) == ModeOff || volume.ReadOnly() {
+	if policy.Mode(volume.Driver) == ModeOff || volume.ReadOnly() {
 		return nil
 	}
 	for _, h := range holders {
@@ -72,13 +72,13 @@ func (h Holder) keeps(volume Volume, node string) *Held {
 	// One that was not answered for half a minute may be so at any time still.
 	soon := h.Status.Phase == v1alpha1.NodeFencing && (h.Status.Reason == ReasonFencing || h.Status.Reason == ReasonUnanswered)
 	held := &Held{Node: h.Node.Name, Soon: soon}
-	held.Refusal = *refuse(h.reason(), "volume %s was last on %s, which is lost and not fenced: %s now, it could have two writers. %sKubernetes tries again by itself; see: kubectl describe nodefence %s",
+	held.Refusal = *Refuse(h.reason(), "volume %s was last on %s, which is lost and not fenced: %s now, it could have two writers. %sKubernetes tries again by itself; see: kubectl describe nodefence %s",
 		volume.Name, h.who(), used(node), h.says(), h.record())
 	return held
 }
 
 func (h Holder) stillMounted(volume Volume, node string) *Held {
-	return &Held{Node: h.Node.Name, Soon: true, Refusal: *refuse(ReasonStillMounted, "volume %s is or was still mounted on node %s, from which it was detached: %s now, it could have two writers. Kubernetes tries again by itself; see: kubectl get nodefence %s -o yaml",
+	return &Held{Node: h.Node.Name, Soon: true, Refusal: *Refuse(ReasonStillMounted, "volume %s is or was still mounted on node %s, from which it was detached: %s now, it could have two writers. Kubernetes tries again by itself; see: kubectl get nodefence %s -o yaml",
 		volume.Name, h.Node.Name, used(node), h.record())}
 }
 
@@ -154,7 +154,7 @@ func AddTaint(n Node, r Record) *Refusal {
 	if !n.Ready || r.Override.Gate == GateTaint {
 		return nil
 	}
-	return refuse(ReasonTaintedButReady, "node %s is Ready: with this taint Kubernetes takes its volumes away while they are written to. Shut it down first, and wait until it is not Ready; or, if you must: %s",
+	return Refuse(ReasonTaintedButReady, "node %s is Ready: with this taint Kubernetes takes its volumes away while they are written to. Shut it down first, and wait until it is not Ready; or, if you must: %s",
 		n.Name, OverrideCommand(cmp.Or(r.Name, n.Name), GateTaint))
 }
 
@@ -167,6 +167,6 @@ func RemoveTaint(n Node, r Record) *Refusal {
 	if o.Gate == GateTaint || o.Gate == GateUnfence || !isFencing(s.Phase) || !f.asked() || f.rebooted() || f.backUnfenced() {
 		return nil
 	}
-	return refuse(ReasonNotRebooted, "node %s is being fenced or is fenced, and has not booted since (boot %q): reboot it first; or, if you must: %s",
+	return Refuse(ReasonNotRebooted, "node %s is being fenced or is fenced, and has not booted since (boot %q): reboot it first; or, if you must: %s",
 		n.Name, s.Node.BootID, f.command(GateTaint))
 }

@@ -148,7 +148,7 @@ func (n Namesakes) Missing(p Policy) (Facts, bool) {
 		if i := n.newest(); i >= 0 && n.Records[i].open() {
 			return f, false
 		}
-		f.Holding = slices.DeleteFunc(f.Holding, func(v v1alpha1.HeldVolume) bool { return n.recorded(v.PersistentVolume) || p.mode(v.Driver) == ModeOff })
+		f.Holding = slices.DeleteFunc(f.Holding, func(v v1alpha1.HeldVolume) bool { return n.recorded(v.PersistentVolume) || p.Mode(v.Driver) == ModeOff })
 		if len(f.Holding) == 0 {
 			return f, false
 		}

@@ -807,7 +807,7 @@ func (w *world) namesakes(v view, node string) Namesakes {
 	}
 	policy := w.policy()
 	n := v.records.of(node, w.node(node, v.nodes[node]))
-	n.Shown = Holding(use, worldVolumes, func(driver string) bool { return policy.mode(driver) != ModeOff })
+	n.Shown = Holding(use, worldVolumes, func(driver string) bool { return policy.Mode(driver) != ModeOff })
 	return n
 }
 

@@ -243,7 +243,7 @@ func (f Facts) lost(step *Step) {
 		step.warn(v1alpha1.NodeLost, ReasonOverridden, fmt.Sprintf("%s; its volumes may be attached elsewhere although it is not fenced: %s says %q", what, f.Override.By, f.Override.Reason))
 	case !f.Node.OutOfService && !f.gone():
 		step.warn(v1alpha1.NodeLost, reason, fmt.Sprintf(
-			"%s; its volumes are held (%s). If it does not come back, shut it down and say so: kubectl taint nodes %s %s=nodeshutdown:NoExecute", what, list(VolumeNames(s.Volumes)), f.Node.Name, OutOfServiceTaint))
+			"%s; its volumes are held (%s). If it does not come back, shut it down and say so: kubectl taint nodes %s %s=nodeshutdown:NoExecute", what, Few(VolumeNames(s.Volumes)), f.Node.Name, OutOfServiceTaint))
 	default:
 		step.say(v1alpha1.NodeFencing, ReasonFencing, what+"; fencing it")
 	}
@@ -254,7 +254,7 @@ func (f Facts) lost(step *Step) {
 // on again, by an address that somebody else may have by then, and the volume be held where it is.
 func (f Facts) letGoUnfenced(v v1alpha1.HeldVolume) bool {
 	fenced := slices.ContainsFunc(f.Status.Fences, func(r v1alpha1.Fence) bool { return keyOfFence(r) == keyOf(v) })
-	return f.gone() && !fenced && f.Policy.mode(v.Driver) == ModeOff
+	return f.gone() && !fenced && f.Policy.Mode(v.Driver) == ModeOff
 }
 
 // gone: the machine has no Node object. It may still run and write, even if Kubernetes has not noticed that it was lost.
@@ -287,7 +287,7 @@ func (f Facts) command(gate string) string {
 
 // protected are the volumes of storage systems that are not switched off.
 func (f Facts) protected(volumes []v1alpha1.HeldVolume) []v1alpha1.HeldVolume {
-	return slices.DeleteFunc(slices.Clone(volumes), func(v v1alpha1.HeldVolume) bool { return f.Policy.mode(v.Driver) == ModeOff })
+	return slices.DeleteFunc(slices.Clone(volumes), func(v v1alpha1.HeldVolume) bool { return f.Policy.Mode(v.Driver) == ModeOff })
 }
 
 // VolumeNames are the names of their PersistentVolumes.

@@ -56,7 +56,7 @@ func (f Facts) fencing(step *Step) {
 	case f.Node.Ready:
 		step.warn(v1alpha1.NodeFenced, ReasonNotRebooted, "the node is Ready again but has not booted since it was lost: it still has the mounts of before; reboot it")
 	case len(f.Left) > 0:
-		step.say(v1alpha1.NodeFenced, ReasonFenced, fmt.Sprintf("%s; fenced; still on it: %s", what, list(f.Left)))
+		step.say(v1alpha1.NodeFenced, ReasonFenced, fmt.Sprintf("%s; fenced; still on it: %s", what, Few(f.Left)))
 	case f.gone():
 		step.say(v1alpha1.NodeDrained, reason, f.deletedMessage())
 	default:
@@ -80,8 +80,8 @@ func (f Facts) ask(step *Step) []Refusal {
 		if slices.ContainsFunc(s.Fences, func(r v1alpha1.Fence) bool { return r.Incident == s.Incident && keyOfFence(r) == k }) {
 			continue
 		}
-		if f.Policy.mode(k.driver) == ModeGuard {
-			refused = append(refused, *refuse(ReasonGuardOnly, "%s: Fairlead is configured to guard only: fence the node by hand, then: %s", k, f.command(GateAttach)))
+		if f.Policy.Mode(k.driver) == ModeGuard {
+			refused = append(refused, *Refuse(ReasonGuardOnly, "%s: Fairlead is configured to guard only: fence the node by hand, then: %s", k, f.command(GateAttach)))
 		} else if fence, r := f.request(k); r != nil {
 			refused = append(refused, *r)
 		} else {
@@ -116,7 +116,7 @@ func (f Facts) sayWaiting(step *Step, waiting []v1alpha1.Fence, refused []Refusa
 	step.lookAgain(unanswered + time.Second)
 	message := messages(refused)
 	if len(refused) == 0 {
-		message = "waiting for NetworkFence " + list(fenceNames(waiting))
+		message = "waiting for NetworkFence " + Few(fenceNames(waiting))
 	}
 	switch {
 	case slices.ContainsFunc(waiting, f.notAnswered):

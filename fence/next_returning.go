@@ -58,7 +58,7 @@ func (f Facts) mayComeIn(step *Step) {
 		step.say(v1alpha1.NodeReturned, ReasonSettling, fmt.Sprintf("%s; it is let in when it has been Ready for %s", back, f.Policy.ReadyFor))
 		step.lookAgain(f.Policy.ReadyFor - ready)
 	case !forced && len(f.OldAttachments) > 0:
-		step.warn(v1alpha1.NodeReturned, ReasonOldAttachments, fmt.Sprintf("attachments of before it booted are left: %s%s", list(f.OldAttachments), f.keptByPods()+f.mayHaveOldAttachments(step)))
+		step.warn(v1alpha1.NodeReturned, ReasonOldAttachments, fmt.Sprintf("attachments of before it booted are left: %s%s", Few(f.OldAttachments), f.keptByPods()+f.mayHaveOldAttachments(step)))
 	default:
 		f.letIn(step)
 	}
@@ -71,7 +71,7 @@ func (f Facts) keptByPods() string {
 		return ""
 	}
 	namespace, pod, _ := strings.Cut(f.OldPods[0], "/")
-	return fmt.Sprintf("; pods that were there before it booted keep them (%s): kubectl delete pod -n %s %s", list(f.OldPods), namespace, pod)
+	return fmt.Sprintf("; pods that were there before it booted keep them (%s): kubectl delete pod -n %s %s", Few(f.OldPods), namespace, pod)
 }
 
 // mayHaveOldAttachments: a DaemonSet's pod that is deleted is there anew at once, so its

@@ -11,12 +11,13 @@ type Refusal struct {
 	Reason, Message string
 }
 
-func refuse(reason, format string, args ...any) *Refusal {
+// Refuse with a reason, and a message that is formatted.
+func Refuse(reason, format string, args ...any) *Refusal {
 	return &Refusal{reason, fmt.Sprintf(format, args...)}
 }
 
-// list shows the first few of many.
-func list(names []string) string {
+// Few shows the first few of many.
+func Few(names []string) string {
 	const most = 4
 	if len(names) <= most {
 		return strings.Join(names, ", ")

@@ -43,7 +43,7 @@ func (f Facts) runsElsewhere(step *Step) {
 	case len(s.Fences) == 0 && len(s.Volumes) == 0:
 		step.say(v1alpha1.NodeLost, ReasonRenamed, what)
 	case len(s.Fences) == 0:
-		step.say(v1alpha1.NodeLost, ReasonRenamed, what+"; attachments or pods of its former name are left: "+list(f.Left))
+		step.say(v1alpha1.NodeLost, ReasonRenamed, what+"; attachments or pods of its former name are left: "+Few(f.Left))
 	case s.Phase != v1alpha1.NodeUnfencing:
 		f.letIn(step)
 		step.say(v1alpha1.NodeUnfencing, ReasonUnfencing, what+": unfencing it")

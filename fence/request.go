@@ -16,7 +16,7 @@ func (f Facts) request(k key) (v1alpha1.Fence, *Refusal) {
 	var none v1alpha1.Fence
 	identity, known := k.in(f.Status.Identities)
 	if !known {
-		return none, refuse(ReasonNoIdentity, "%s: no address of the node was recorded while it was healthy; fence it by hand and let its volumes go: %s", k, f.command(GateAttach))
+		return none, Refuse(ReasonNoIdentity, "%s: no address of the node was recorded while it was healthy; fence it by hand and let its volumes go: %s", k, f.command(GateAttach))
 	}
 	fence := v1alpha1.Fence{
 		Name:     fenceName(f.Node.Name, f.Status.Incident, k.driver, k.clusterID),
@@ -47,7 +47,7 @@ func (f Facts) doubt(r v1alpha1.Fence, stands bool) *Refusal {
 	for _, text := range r.CIDRs {
 		prefix, err := ParseClientCIDR(text)
 		if err != nil {
-			return refuse(ReasonBadAddress, "%s: %v", k, err)
+			return Refuse(ReasonBadAddress, "%s: %v", k, err)
 		}
 		if refusal := f.address(k, prefix.Addr()); refusal != nil {
 			return refusal
@@ -61,7 +61,7 @@ func (f Facts) doubt(r v1alpha1.Fence, stands bool) *Refusal {
 func (f Facts) besideDriver(k key) *Refusal {
 	s, _ := f.Policy.Storages(k.driver)
 	if pod := f.SelfFencing[s.Profile]; pod != "" {
-		return refuse(ReasonDriverFences, "%s: the CSI driver fences by itself (pod %s has --enable-fencing), and unfences without a reboot. Set enableFencing: false on the Driver; or, if the driver is to fence, set fencing.profiles[%s].mode to off", k, pod, s.Profile)
+		return Refuse(ReasonDriverFences, "%s: the CSI driver fences by itself (pod %s has --enable-fencing), and unfences without a reboot. Set enableFencing: false on the Driver; or, if the driver is to fence, set fencing.profiles[%s].mode to off", k, pod, s.Profile)
 	}
 	return nil
 }
@@ -70,7 +70,7 @@ func (f Facts) besideDriver(k key) *Refusal {
 // others when a machine is gone.
 func (f Facts) stale(k key, identity v1alpha1.StorageIdentity) *Refusal {
 	if boot := f.Node.Machine.BootID; f.Node.Exists && boot != f.Status.Node.BootID {
-		return refuse(ReasonStaleLedger, "%s: its addresses were recorded before it last booted, and may be others' now", k)
+		return Refuse(ReasonStaleLedger, "%s: its addresses were recorded before it last booted, and may be others' now", k)
 	}
 	lost := f.Now
 	if f.Status.LostSince != nil {
@@ -86,7 +86,7 @@ func (f Facts) stale(k key, identity v1alpha1.StorageIdentity) *Refusal {
 		if seen := f.Status.LastHealthy; seen != nil && lost.Sub(seen.Time) <= f.Policy.MaxAge {
 			why = fmt.Sprintf("its source, %s, had fallen silent", last.Source)
 		}
-		return refuse(ReasonStaleLedger, "%s: its address %s was last seen %s before the node was lost (%s at most): %s. Fence it by hand, and let its volumes go", k, last.CIDR, age.Round(time.Second), f.Policy.MaxAge, why)
+		return Refuse(ReasonStaleLedger, "%s: its address %s was last seen %s before the node was lost (%s at most): %s. Fence it by hand, and let its volumes go", k, last.CIDR, age.Round(time.Second), f.Policy.MaxAge, why)
 	}
 	return nil
 }
@@ -98,16 +98,16 @@ func (f Facts) stale(k key, identity v1alpha1.StorageIdentity) *Refusal {
 func (f Facts) address(k key, a netip.Addr) *Refusal {
 	for _, o := range f.Others {
 		if o.live() && o.has(a) {
-			return refuse(ReasonAddressInUse, "%s: %s is also an address of %s, which is not lost", k, a, f.nameOf(o))
+			return Refuse(ReasonAddressInUse, "%s: %s is also an address of %s, which is not lost", k, a, f.nameOf(o))
 		}
 		if o.mayBe(f) && !o.knownFor(k) {
-			return refuse(ReasonAddressInUse, "%s: %s may belong to the machine that has the node's name now: that may be the same one, since there is no system UUID to tell by, and it is not known by which address the storage knows it", k, a)
+			return Refuse(ReasonAddressInUse, "%s: %s may belong to the machine that has the node's name now: that may be the same one, since there is no system UUID to tell by, and it is not known by which address the storage knows it", k, a)
 		}
 	}
 	for _, s := range slices.Concat(f.Servers, f.Report.Servers) {
 		// A server on the lost node is lost with it.
 		if s.Node != f.Node.Name && slices.Contains(s.Addresses, a) {
-			return refuse(ReasonAddressInUse, "%s: %s is also an address of %s, which serves the storage", k, a, s.Name)
+			return Refuse(ReasonAddressInUse, "%s: %s is also an address of %s, which serves the storage", k, a, s.Name)
 		}
 	}
 	return nil
@@ -125,9 +125,9 @@ func (f Facts) leftover(r v1alpha1.Fence, stands bool) *Refusal {
 			switch {
 			case err != nil || n.Name == r.Name || !unfences || !n.lists(prefix.Addr()):
 			case own >= 0:
-				return refuse(ReasonFencing, "%s: NetworkFence %s of before would let the node in again, and has to be gone first", k, n.Name)
+				return Refuse(ReasonFencing, "%s: NetworkFence %s of before would let the node in again, and has to be gone first", k, n.Name)
 			default:
-				return refuse(ReasonLeftoverUnfenced, "%s: NetworkFence %s is Unfenced for %s: csi-addons would let the node in again; delete it", k, n.Name, prefix.Addr())
+				return Refuse(ReasonLeftoverUnfenced, "%s: NetworkFence %s is Unfenced for %s: csi-addons would let the node in again; delete it", k, n.Name, prefix.Addr())
 			}
 		}
 	}
@@ -153,9 +153,9 @@ func (f Facts) contradicted(k key, identity v1alpha1.StorageIdentity) *Refusal {
 			case own(a):
 			case w.Volume.Shared && slices.ContainsFunc(f.Others, func(o Other) bool { return o.has(a) }):
 			case w.Volume.Shared:
-				return refuse(ReasonContradicted, "%s: shared volume %s is in use from %s, which is no known node's, and from no address that was recorded of the node", k, w.Volume.PersistentVolume, a)
+				return Refuse(ReasonContradicted, "%s: shared volume %s is in use from %s, which is no known node's, and from no address that was recorded of the node", k, w.Volume.PersistentVolume, a)
 			default:
-				return refuse(ReasonContradicted, "%s: volume %s is in use from %s, which was not recorded as an address of the node", k, w.Volume.PersistentVolume, a)
+				return Refuse(ReasonContradicted, "%s: volume %s is in use from %s, which was not recorded as an address of the node", k, w.Volume.PersistentVolume, a)
 			}
 		}
 	}

@@ -12,25 +12,25 @@ import (
 // node is told so too.
 func (f Facts) unfit(k key, i v1alpha1.StorageIdentity) *Refusal {
 	if i.Problem != "" {
-		return refuse(ReasonNoIdentity, "%s: %s", k, i.Problem)
+		return Refuse(ReasonNoIdentity, "%s: %s", k, i.Problem)
 	}
 	if r := f.unproved(k, i); r != nil {
 		return r
 	}
 	if len(i.Addresses) == 0 {
-		return refuse(ReasonBadAddress, "%s: the list of addresses is empty", k)
+		return Refuse(ReasonBadAddress, "%s: the list of addresses is empty", k)
 	}
 	for _, a := range i.Addresses {
 		prefix, err := ParseClientCIDR(a.CIDR)
 		if err != nil {
-			return refuse(ReasonBadAddress, "%s: %v", k, err)
+			return Refuse(ReasonBadAddress, "%s: %v", k, err)
 		}
 		if r := f.outside(k, prefix.Addr()); r != nil {
 			return r
 		}
 	}
 	if i.Class == "" && (i.Secret == nil || i.Secret.Name == "") {
-		return refuse(ReasonNoCredentials, "%s: there is neither a NetworkFenceClass nor a provisioner's secret to fence with: create a NetworkFenceClass for %s", k, k.driver)
+		return Refuse(ReasonNoCredentials, "%s: there is neither a NetworkFenceClass nor a provisioner's secret to fence with: create a NetworkFenceClass for %s", k, k.driver)
 	}
 	return nil
 }
@@ -41,7 +41,7 @@ func (f Facts) unproved(k key, i v1alpha1.StorageIdentity) *Refusal {
 	believed := f.Policy.source(k.driver)
 	for _, a := range i.Addresses {
 		if a.Source != believed {
-			return refuse(ReasonNoIdentity, "%s: its address %s was recorded from %s, and the configuration believes %s only. Find out by which address the storage knows the node, fence it by hand and release its volumes: %s",
+			return Refuse(ReasonNoIdentity, "%s: its address %s was recorded from %s, and the configuration believes %s only. Find out by which address the storage knows the node, fence it by hand and release its volumes: %s",
 				k, a.CIDR, a.Source, believed, f.command(GateAttach))
 		}
 	}
@@ -58,7 +58,7 @@ func (f Facts) outside(k key, a netip.Addr) *Refusal {
 	if len(ranges) == 0 || slices.ContainsFunc(ranges, func(p netip.Prefix) bool { return p.Contains(a) }) {
 		return nil
 	}
-	return refuse(ReasonOutsideRange, "%s: %s is outside this cluster's clientRanges: it may be another cluster's", k, a)
+	return Refuse(ReasonOutsideRange, "%s: %s is outside this cluster's clientRanges: it may be another cluster's", k, a)
 }
 
 // sayNotFenceable warns of a healthy node that could not be fenced: when it is lost, it is too late
@@ -67,7 +67,7 @@ func (f Facts) sayNotFenceable(step *Step) {
 	var problems []string
 	for _, i := range step.Status.Identities {
 		k := key{i.Driver, i.ClusterID}
-		if f.Policy.mode(i.Driver) != ModeFence {
+		if f.Policy.Mode(i.Driver) != ModeFence {
 			continue
 		}
 		for _, r := range []*Refusal{f.besideDriver(k), f.unfit(k, i)} {

@@ -1,5 +1,5 @@
 // Package tainting says of a lost node that it is out of service, in an operator's
-// place, where that is asked for. Which node is, and when, is fence.Tainting's
+// place, where that is asked for. Which node is, and when, is taint.Rules's
 // decision; this package gathers what it goes by, twice, and writes the taint.
 //
 // The first look is at the cache, at every change of a node and from time to time
@@ -14,5 +14,5 @@
 //
 // What it needs of the API server: nodes get, list, watch, patch; nodefences get,
 // list, watch; events create, patch; in kube-node-lease, leases get, list; in
-// fence.SwitchesNamespace, configmaps get.
+// taint.SwitchNamespace, configmaps get.
 package tainting

@@ -14,11 +14,12 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/cluster"
 	"github.com/fairlead-io/fairlead/fence"
+	"github.com/fairlead-io/fairlead/fence/taint"
 )
 
 // view is one reading of the cluster.
 type view struct {
-	facts fence.TaintingFacts
+	facts taint.Facts
 	// nodes, and the records of the machines that are those nodes now, or were the last, by the nodes' names.
 	nodes   map[string]*corev1.Node
 	records map[string]*v1alpha1.NodeFence
@@ -89,20 +90,20 @@ func (r *Reconciler) addHeartbeats(ctx context.Context, v *view) error {
 // paused reads the switch. Whoever may not read it, or can't, does not go on.
 func (r *Reconciler) paused(ctx context.Context) (bool, error) {
 	var switches corev1.ConfigMap
-	err := r.Live.Get(ctx, client.ObjectKey{Namespace: fence.SwitchesNamespace, Name: fence.TaintingSwitch().ConfigMap}, &switches)
+	err := r.Live.Get(ctx, client.ObjectKey{Namespace: taint.SwitchNamespace, Name: taint.Switch().ConfigMap}, &switches)
 	if client.IgnoreNotFound(err) != nil {
 		return true, fmt.Errorf("reading the switch of automatic tainting: %w", err)
 	}
-	return fence.TaintingSwitch().Off(switches.Data), nil
+	return taint.Switch().Off(switches.Data), nil
 }
 
-func nodeOf(node *corev1.Node) fence.TaintingNode {
-	n := fence.TaintingNode{
+func nodeOf(node *corev1.Node) taint.Candidate {
+	n := taint.Candidate{
 		Node:     cluster.FenceNode(node),
 		Labels:   node.Labels,
 		Created:  node.CreationTimestamp.Time,
 		Cordoned: node.Spec.Unschedulable, Deleting: node.DeletionTimestamp != nil,
-		OptedOut: node.Annotations[fence.NoTaintAnnotation] == "true",
+		OptedOut: node.Annotations[taint.NoTaintAnnotation] == "true",
 		Drivers:  driversOn(node),
 	}
 	for _, c := range node.Status.Conditions {

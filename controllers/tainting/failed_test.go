@@ -12,6 +12,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/fairlead-io/fairlead/fence"
+	"github.com/fairlead-io/fairlead/fence/taint"
 )
 
 func (f *fixture) fails() {
@@ -24,7 +25,7 @@ func (f *fixture) fails() {
 // Without its component the controller may read neither leases nor the switch, and
 // taints nobody. Whoever looks at the node or at its record is told so, once.
 func TestWhatCanNotBeReadIsSaidOnce(t *testing.T) {
-	for _, mode := range []fence.TaintingMode{fence.TaintingOn, fence.TaintingDryRun} {
+	for _, mode := range []taint.Mode{taint.On, taint.DryRun} {
 		f := newFixture(t)
 		f.r.Tainting.Mode, f.r.Tainting.MaxNodes = mode, 2
 		f.lose("node-1", 10*time.Minute)
@@ -37,22 +38,22 @@ func TestWhatCanNotBeReadIsSaidOnce(t *testing.T) {
 		}
 		f.mustTaint()
 		for _, about := range []string{"Node/node-1", "NodeFence/node-1", "Node/node-2", "NodeFence/node-2"} {
-			f.mustSay("NotTainted", about, "("+fence.ReasonCheckFailed+"): listing the leases of nodes: leases.coordination.k8s.io is forbidden")
+			f.mustSay("NotTainted", about, "("+taint.ReasonCheckFailed+"): listing the leases of nodes: leases.coordination.k8s.io is forbidden")
 			f.mustSay("NotTainted", about, "component fencing-tainting")
 		}
 		if len(f.notes) != 4 {
 			t.Errorf("said %q", f.notes)
 		}
-		if n, failed := f.metric("fairlead_not_tainted_nodes", fence.ReasonCheckFailed), f.count(resultFailed); n != 2 || failed != 3 {
+		if n, failed := f.metric("fairlead_not_tainted_nodes", taint.ReasonCheckFailed), f.count(resultFailed); n != 2 || failed != 3 {
 			t.Errorf("%v nodes are not tainted for it, after %v failures", n, failed)
 		}
 		f.failing = ""
 		f.beat("node-0", f.clock.Now())
 		f.reconcile()
-		if tainted := slices.Equal(f.tainted(), []string{"node-1"}); tainted != (mode == fence.TaintingOn) {
+		if tainted := slices.Equal(f.tainted(), []string{"node-1"}); tainted != (mode == taint.On) {
 			t.Errorf("%s: %q are tainted; said %q", mode, f.tainted(), f.notes)
 		}
-		if n := f.metric("fairlead_would_taint_nodes"); mode == fence.TaintingDryRun && n != 2 {
+		if n := f.metric("fairlead_would_taint_nodes"); mode == taint.DryRun && n != 2 {
 			t.Errorf("%v would be tainted", n)
 		}
 	}

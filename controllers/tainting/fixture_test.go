@@ -30,6 +30,7 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/cluster"
 	"github.com/fairlead-io/fairlead/fence"
+	"github.com/fairlead-io/fairlead/fence/taint"
 )
 
 const (
@@ -88,7 +89,7 @@ func newFixture(t *testing.T) *fixture {
 		},
 	})
 	f.r = &Reconciler{
-		Tainting: fence.Tainting{Mode: fence.TaintingOn, StormNodes: 9, MaxShare: 100},
+		Tainting: taint.Rules{Mode: taint.On, StormNodes: 9, MaxShare: 100},
 		Policy: fence.Policy{MaxAge: fence.DefaultMaxAge, Storages: func(driver string) (fence.StoragePolicy, bool) {
 			return fence.StoragePolicy{Mode: fence.ModeFence}, driver == cephDriver
 		}},

@@ -3,7 +3,7 @@ package tainting
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/fairlead-io/fairlead/fence"
+	"github.com/fairlead-io/fairlead/fence/taint"
 )
 
 // Results of a taint.
@@ -44,14 +44,14 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 }
 
 // judged replaces what is known of all nodes.
-func (m *metrics) judged(verdicts []fence.Verdict) {
+func (m *metrics) judged(verdicts []taint.Verdict) {
 	m.refused.Reset()
 	would := 0
 	for _, v := range verdicts {
 		switch v.Action {
-		case fence.WouldTaint:
+		case taint.Would:
 			would++
-		case fence.NoTaint:
+		case taint.None:
 			m.refused.WithLabelValues(v.Reason).Inc()
 		}
 	}

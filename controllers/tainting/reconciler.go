@@ -16,12 +16,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/fence"
+	"github.com/fairlead-io/fairlead/fence/taint"
 )
 
 // Reconciler taints lost nodes. There is one request, for the whole cluster: which
 // node is tainted depends on all of them.
 type Reconciler struct {
-	Tainting fence.Tainting
+	Tainting taint.Rules
 	// Policy of fencing, as configured.
 	Policy fence.Policy
 	// Facts gathers all that fencing a node goes by, such as the servers' addresses and
@@ -61,7 +62,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	verdicts := r.Tainting.MayTaint(glance.facts)
+	verdicts := r.Tainting.Glance(glance.facts)
 	if !slices.ContainsFunc(verdicts, positive) {
 		r.report(glance, verdicts)
 		return ctrl.Result{RequeueAfter: after(verdicts)}, nil
@@ -75,16 +76,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	defer cancel()
 	view, judged, err := r.look(ctx)
 	if err != nil {
-		r.failed(glance, verdicts, positive, fence.ReasonCheckFailed, err)
+		r.failed(glance, verdicts, positive, taint.ReasonCheckFailed, err)
 		return ctrl.Result{}, err
 	}
 	verdicts = judged
 	r.report(view, verdicts)
 	for _, v := range verdicts {
-		if v.Action == fence.TaintNow {
+		if v.Action == taint.Now {
 			result, err := r.taint(ctx, view, v) // the next one on another look
 			if err != nil {
-				r.failed(view, verdicts, func(o fence.Verdict) bool { return o.Node == v.Node }, fence.ReasonWriteFailed, err)
+				r.failed(view, verdicts, func(o taint.Verdict) bool { return o.Node == v.Node }, fence.ReasonWriteFailed, err)
 			}
 			return result, err
 		}
@@ -92,10 +93,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	return ctrl.Result{RequeueAfter: after(verdicts)}, nil
 }
 
-func positive(v fence.Verdict) bool { return v.Action != fence.NoTaint }
+func positive(v taint.Verdict) bool { return v.Action != taint.None }
 
 // after is when to look again though nothing was heard of; 0: never, all are Ready.
-func after(verdicts []fence.Verdict) time.Duration {
+func after(verdicts []taint.Verdict) time.Duration {
 	if len(verdicts) == 0 {
 		return 0
 	}
@@ -109,7 +110,7 @@ func after(verdicts []fence.Verdict) time.Duration {
 }
 
 // look decides on what the API server says now.
-func (r *Reconciler) look(ctx context.Context) (*view, []fence.Verdict, error) {
+func (r *Reconciler) look(ctx context.Context) (*view, []taint.Verdict, error) {
 	read := r.Clock.Now()
 	live, err := r.gather(ctx, r.Live)
 	if err != nil {
@@ -129,12 +130,12 @@ func (r *Reconciler) look(ctx context.Context) (*view, []fence.Verdict, error) {
 
 // decide asks of each node that is to be tainted whether it could be fenced, as far
 // as that can be asked. One that could not makes room for the next.
-func (r *Reconciler) decide(ctx context.Context, v *view) ([]fence.Verdict, error) {
+func (r *Reconciler) decide(ctx context.Context, v *view) ([]taint.Verdict, error) {
 	asked := map[string]bool{}
 	for {
 		v.facts.Now = r.Clock.Now()
-		verdicts := r.Tainting.Taint(v.facts)
-		i := slices.IndexFunc(verdicts, func(v fence.Verdict) bool { return positive(v) && !asked[v.Node] })
+		verdicts := r.Tainting.Judge(v.facts)
+		i := slices.IndexFunc(verdicts, func(v taint.Verdict) bool { return positive(v) && !asked[v.Node] })
 		if i < 0 || r.Facts == nil {
 			return verdicts, nil
 		}
@@ -144,13 +145,13 @@ func (r *Reconciler) decide(ctx context.Context, v *view) ([]fence.Verdict, erro
 			return nil, fmt.Errorf("looking whether node %s could be fenced: %w", name, err)
 		}
 		asked[name] = true
-		n := slices.IndexFunc(v.facts.Nodes, func(n fence.TaintingNode) bool { return n.Node.Name == name })
+		n := slices.IndexFunc(v.facts.Nodes, func(n taint.Candidate) bool { return n.Node.Name == name })
 		v.facts.Nodes[n].Refused = fence.Unfenceable(facts)
 	}
 }
 
 // taint gives one node the taint, if it is as it was read.
-func (r *Reconciler) taint(ctx context.Context, view *view, v fence.Verdict) (ctrl.Result, error) {
+func (r *Reconciler) taint(ctx context.Context, view *view, v taint.Verdict) (ctrl.Result, error) {
 	before := view.nodes[v.Node]
 	node, now := before.DeepCopy(), metav1.NewTime(r.Clock.Now())
 	node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{

@@ -17,6 +17,7 @@ import (
 	"github.com/fairlead-io/fairlead/cluster"
 	"github.com/fairlead-io/fairlead/cluster/csiaddons"
 	"github.com/fairlead-io/fairlead/fence"
+	"github.com/fairlead-io/fairlead/fence/taint"
 )
 
 func TestALostNodeIsTainted(t *testing.T) {
@@ -86,7 +87,7 @@ func TestATaintFollowsFromALiveReadAlone(t *testing.T) {
 			f.record("node-1", func(s *v1alpha1.NodeFenceStatus) { s.Volumes = nil })
 		},
 		"it is kept out": func(f *fixture) {
-			f.node("node-1", func(n *corev1.Node) { n.Annotations = map[string]string{fence.NoTaintAnnotation: "true"} })
+			f.node("node-1", func(n *corev1.Node) { n.Annotations = map[string]string{taint.NoTaintAnnotation: "true"} })
 		},
 		"it holds what nobody fences": func(f *fixture) {
 			f.node("node-1", func(n *corev1.Node) {
@@ -209,7 +210,7 @@ func TestOneNodeAtATime(t *testing.T) {
 
 func TestADryRunSaysWhatItWouldDoOnceInAnIncident(t *testing.T) {
 	f := newFixture(t)
-	f.r.Tainting.Mode = fence.TaintingDryRun
+	f.r.Tainting.Mode = taint.DryRun
 	f.lose("node-1", 10*time.Minute)
 	for range 3 {
 		f.reconcile()
@@ -277,7 +278,7 @@ func TestWhyANodeIsNotTaintedIsSaidOnce(t *testing.T) {
 	if len(f.notes) != 2 {
 		t.Errorf("said %q", f.notes)
 	}
-	if n := f.metric("fairlead_not_tainted_nodes", fence.ReasonZoneShare); n != 1 {
+	if n := f.metric("fairlead_not_tainted_nodes", taint.ReasonZoneShare); n != 1 {
 		t.Errorf("%v nodes are not tainted", n)
 	}
 }
@@ -418,7 +419,7 @@ func TestOffSetsNothingUp(t *testing.T) {
 	if err := (&Reconciler{}).SetupWithManager(nil); err != nil {
 		t.Error(err)
 	}
-	if err := (&Reconciler{Tainting: fence.Tainting{Mode: "dry-run"}}).SetupWithManager(nil); err == nil {
+	if err := (&Reconciler{Tainting: taint.Rules{Mode: "dry-run"}}).SetupWithManager(nil); err == nil {
 		t.Error("a mode that is none passes")
 	}
 }

@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/fence"
+	"github.com/fairlead-io/fairlead/fence/taint"
 )
 
 // SetupWithManager registers the controller, unless automatic tainting is off. The
@@ -31,7 +31,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if err := r.Tainting.Check(); err != nil {
 		return fmt.Errorf("setting up automatic tainting: %w", err)
 	}
-	if r.Tainting.Defaulted().Mode == fence.TaintingOff {
+	if r.Tainting.Defaulted().Mode == taint.Off {
 		return nil
 	}
 	if err := r.prepare(controllermetrics.Registry); err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/cluster"
 	"github.com/fairlead-io/fairlead/fence"
+	"github.com/fairlead-io/fairlead/fence/taint"
 )
 
 // told is what was said of a node in one incident, by reason.
@@ -24,22 +25,22 @@ type told struct {
 // quiet are reasons that nobody waits to hear: they are as configured, or pass by
 // themselves, or the node's record says the same.
 var quiet = []string{
-	fence.ReasonTaintingOff, fence.ReasonControlPlane, fence.ReasonNotSelected, fence.ReasonOptedOut,
-	fence.ReasonAlreadyTainted, fence.ReasonLeaving, fence.ReasonKubeletAlive, fence.ReasonNotYet,
-	fence.ReasonUnderWay, fence.ReasonNothingHeld, fence.ReasonSwitchedOff,
+	taint.ReasonTaintingOff, taint.ReasonControlPlane, taint.ReasonNotSelected, taint.ReasonOptedOut,
+	taint.ReasonAlreadyTainted, taint.ReasonLeaving, taint.ReasonKubeletAlive, taint.ReasonNotYet,
+	taint.ReasonUnderWay, fence.ReasonNothingHeld, fence.ReasonSwitchedOff,
 }
 
 // report makes verdicts visible: each reason once in an incident.
-func (r *Reconciler) report(view *view, verdicts []fence.Verdict) {
+func (r *Reconciler) report(view *view, verdicts []taint.Verdict) {
 	r.metrics.judged(verdicts)
 	lost := map[string]bool{}
 	for _, v := range verdicts {
 		lost[v.Node] = true
 		r.Log.Debug("judged a lost node", "node", v.Node, "action", v.Action, "reason", v.Reason, "message", v.Message)
-		if v.Action == fence.TaintNow || slices.Contains(quiet, v.Reason) || !r.first(v.Node, incident(view, v), v.Reason) {
+		if v.Action == taint.Now || slices.Contains(quiet, v.Reason) || !r.first(v.Node, incident(view, v), v.Reason) {
 			continue
 		}
-		if v.Action == fence.WouldTaint {
+		if v.Action == taint.Would {
 			r.Log.Info("would taint a lost node", "node", v.Node, "incident", incident(view, v), "lost", v.Since, "why", v.Message)
 			r.event(view, v, corev1.EventTypeNormal, "WouldTaint", "DryRun", "automatic tainting is in a dry run, and would taint it now: "+v.Message)
 			continue
@@ -54,7 +55,7 @@ func (r *Reconciler) report(view *view, verdicts []fence.Verdict) {
 
 // failed makes visible that nodes are not tainted, since something went wrong: a right
 // may be missing, and then no node is tainted, ever.
-func (r *Reconciler) failed(view *view, verdicts []fence.Verdict, which func(fence.Verdict) bool, reason string, problem error) {
+func (r *Reconciler) failed(view *view, verdicts []taint.Verdict, which func(taint.Verdict) bool, reason string, problem error) {
 	if errors.Is(problem, context.Canceled) {
 		return // this process ends
 	}
@@ -65,7 +66,7 @@ func (r *Reconciler) failed(view *view, verdicts []fence.Verdict, which func(fen
 	}
 	for i := range verdicts {
 		if which(verdicts[i]) {
-			verdicts[i].Action, verdicts[i].Refusal = fence.NoTaint, fence.Refusal{Reason: reason, Message: cluster.Clip(message, maxNote)}
+			verdicts[i].Action, verdicts[i].Refusal = taint.None, fence.Refusal{Reason: reason, Message: cluster.Clip(message, maxNote)}
 		}
 	}
 	r.report(view, verdicts)
@@ -88,7 +89,7 @@ func (r *Reconciler) first(node, incident, reason string) bool {
 }
 
 // incident is the name of a node's loss, or while there is no record of it, its time.
-func incident(view *view, v fence.Verdict) string {
+func incident(view *view, v taint.Verdict) string {
 	if record := view.records[v.Node]; record != nil && record.Status.Incident != "" {
 		return record.Status.Incident
 	}
@@ -96,7 +97,7 @@ func incident(view *view, v fence.Verdict) string {
 }
 
 // event is written for the node and for its record: people look at either.
-func (r *Reconciler) event(view *view, v fence.Verdict, kind, reason, action, note string) {
+func (r *Reconciler) event(view *view, v taint.Verdict, kind, reason, action, note string) {
 	var record runtime.Object
 	if found := view.records[v.Node]; found != nil {
 		record = found

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/fairlead-io/fairlead/fence"
+	"github.com/fairlead-io/fairlead/fence/taint"
 	"github.com/fairlead-io/fairlead/storage"
 )
 
@@ -135,21 +136,21 @@ func (f *Fencing) setDefaults() {
 	orDuration(&f.MaxAge, fence.DefaultMaxAge)
 	orDuration(&f.Returning.ReadyFor, fence.DefaultReadyFor)
 	or(&f.Tainting.Mode, Off)
-	orDuration(&f.Tainting.NotReadyFor, fence.DefaultNotReadyFor)
+	orDuration(&f.Tainting.NotReadyFor, taint.DefaultNotReadyFor)
 	if f.Tainting.MaxNodes == 0 {
-		f.Tainting.MaxNodes = fence.DefaultMaxNodes
+		f.Tainting.MaxNodes = taint.DefaultMaxNodes
 	}
 	if f.Tainting.MaxPercent == 0 {
-		f.Tainting.MaxPercent = fence.DefaultMaxShare
+		f.Tainting.MaxPercent = taint.DefaultMaxShare
 	}
 	if f.Tainting.StormNodes == 0 {
-		f.Tainting.StormNodes = fence.DefaultStormNodes
+		f.Tainting.StormNodes = taint.DefaultStormNodes
 	}
 	if f.Tainting.StormPercent == 0 {
-		f.Tainting.StormPercent = fence.DefaultStormShare
+		f.Tainting.StormPercent = taint.DefaultStormShare
 	}
-	orDuration(&f.Tainting.StormWindow, fence.DefaultStormWindow)
-	orDuration(&f.Tainting.MaxStaleness, fence.DefaultMaxStaleness)
+	orDuration(&f.Tainting.StormWindow, taint.DefaultStormWindow)
+	orDuration(&f.Tainting.MaxStaleness, taint.DefaultMaxStaleness)
 	for i := range f.Profiles {
 		p := &f.Profiles[i]
 		if builtIn, ok := FencedStorage(p.Name); ok {

@@ -9,12 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/fairlead-io/fairlead/fence"
+	"github.com/fairlead-io/fairlead/fence/taint"
 )
 
 // Rules of automatic tainting as this configuration has them.
-func (t Tainting) Rules() fence.Tainting {
-	rules := fence.Tainting{
-		Mode: fence.TaintingMode(t.Mode), NotReadyFor: t.NotReadyFor.Duration,
+func (t Tainting) Rules() taint.Rules {
+	rules := taint.Rules{
+		Mode: taint.Mode(t.Mode), NotReadyFor: t.NotReadyFor.Duration,
 		MaxNodes: t.MaxNodes, MaxShare: t.MaxPercent,
 		StormNodes: t.StormNodes, StormShare: t.StormPercent, StormWindow: t.StormWindow.Duration,
 		MaxStaleness: t.MaxStaleness.Duration, ForceDetach: t.ForceDetach,

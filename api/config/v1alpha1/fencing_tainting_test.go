@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/fairlead-io/fairlead/fence"
+	"github.com/fairlead-io/fairlead/fence/taint"
 )
 
 const taintingHead = head + "fencing:\n  profiles: [{name: rook-ceph}]\n  tainting: "
@@ -25,8 +25,8 @@ func TestEveryRuleOfTaintingIsConfigured(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := fence.Tainting{
-		Mode: fence.TaintingDryRun, NotReadyFor: time.Minute, NodeSelector: selector, MaxNodes: 3, MaxShare: 50,
+	want := taint.Rules{
+		Mode: taint.DryRun, NotReadyFor: time.Minute, NodeSelector: selector, MaxNodes: 3, MaxShare: 50,
 		StormNodes: 4, StormShare: 30, StormWindow: 2 * time.Minute, MaxStaleness: 30 * time.Second, ForceDetach: []string{"ebs.csi.aws.com", "kubernetes.io/gce-pd"},
 	}
 	got := c.Fencing.Tainting.Rules()
@@ -46,7 +46,7 @@ func TestDefaultsOfTaintingAreThoseOfItsRules(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, want := c.Fencing.Tainting.Rules(), fence.Tainting{}.Defaulted()
+	got, want := c.Fencing.Tainting.Rules(), taint.Rules{}.Defaulted()
 	if got.NodeSelector = want.NodeSelector; !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}

@@ -1,4 +1,4 @@
-package fence
+package taint
 
 import (
 	"fmt"
@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/fence"
 )
 
 // The model below is a cluster whose machines break, come back and are cut off, one
@@ -26,21 +27,21 @@ import (
 // and in the end, when all is well but for one node, that one is.
 type taintingModel struct {
 	*rapid.T
-	tainting Tainting
+	tainting Rules
 	now      time.Time
 	machines []*taintingMachine
 	paused   bool
 	// cutOff: no lease is renewed, whether or not machines run.
 	cutOff bool
 	// reading that Fairlead has, which is not renewed while it is late.
-	reading TaintingFacts
+	reading Facts
 	late    bool
 	taints  int
 }
 
 // taintingMachine is one node in truth.
 type taintingMachine struct {
-	TaintingNode
+	Candidate
 	runs bool
 	// beat is when the node was last heard of, by our clock; skew is the node's.
 	beat time.Time
@@ -53,13 +54,13 @@ type taintingMachine struct {
 
 func newTaintingModel(t *rapid.T) *taintingModel {
 	m := &taintingModel{T: t, now: taintingNow}
-	m.tainting = Tainting{
-		Mode:     TaintingOn,
+	m.tainting = Rules{
+		Mode:     On,
 		MaxNodes: rapid.IntRange(1, 3).Draw(t, "maxNodes"), MaxShare: rapid.SampledFrom([]int{20, 34, 50, 100}).Draw(t, "maxShare"),
 		StormNodes: rapid.IntRange(1, 3).Draw(t, "stormNodes"), StormWindow: rapid.SampledFrom([]time.Duration{2 * time.Minute, 5 * time.Minute}).Draw(t, "stormWindow"),
 	}
 	for i := range rapid.IntRange(3, 16).Draw(t, "nodes") {
-		n := &taintingMachine{TaintingNode: readyNode(fmt.Sprintf("node-%d", i)), runs: true, beat: m.now}
+		n := &taintingMachine{Candidate: readyNode(fmt.Sprintf("node-%d", i)), runs: true, beat: m.now}
 		n.skew = time.Duration(rapid.IntRange(-20, 20).Draw(t, "skew")) * time.Second
 		n.Labels = map[string]string{zoneLabel: rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "zone")}
 		if i > 0 && rapid.IntRange(0, 4).Draw(t, "controlPlane") == 0 {
@@ -111,7 +112,7 @@ func (m *taintingModel) record() {
 			n.Given = false // in an incident that is over
 		case s.Phase == v1alpha1.NodeHealthy:
 			beat := n.beat
-			lost := n.TaintingNode
+			lost := n.Candidate
 			lost.lose(0)
 			*s, n.Drivers = lost.Status, lost.Drivers
 			since := metav1.NewTime(n.Node.ReadyChanged)
@@ -129,9 +130,9 @@ func (m *taintingModel) record() {
 
 // read takes a new reading.
 func (m *taintingModel) read() {
-	m.reading = TaintingFacts{Read: m.now, Paused: m.paused, Policy: cephIsFenced(ModeFence)}
+	m.reading = Facts{Read: m.now, Paused: m.paused, Policy: cephIsFenced(fence.ModeFence)}
 	for _, n := range m.machines {
-		read := n.TaintingNode
+		read := n.Candidate
 		read.Status = *n.Status.DeepCopy()
 		m.reading.Nodes = append(m.reading.Nodes, read)
 	}
@@ -143,8 +144,8 @@ func (m *taintingModel) decide() {
 		m.read()
 	}
 	m.reading.Now = m.now
-	for _, v := range m.tainting.Taint(m.reading) {
-		if v.Action == NoTaint {
+	for _, v := range m.tainting.Judge(m.reading) {
+		if v.Action == None {
 			continue
 		}
 		n := m.machines[slices.IndexFunc(m.machines, func(n *taintingMachine) bool { return n.Node.Name == v.Node })]
@@ -343,6 +344,6 @@ func (m *taintingModel) settle() {
 	m.pass(5 * time.Minute)
 	m.decide()
 	if spared := 100 <= m.tainting.MaxShare*zone; lost.Node.OwnTaint != spared {
-		m.Fatalf("all is well but for one of %d nodes of a zone, and it is tainted: %t: %+v", zone, lost.Node.OwnTaint, m.tainting.Taint(m.reading))
+		m.Fatalf("all is well but for one of %d nodes of a zone, and it is tainted: %t: %+v", zone, lost.Node.OwnTaint, m.tainting.Judge(m.reading))
 	}
 }

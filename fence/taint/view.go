@@ -1,21 +1,23 @@
-package fence
+package taint
 
 import (
 	"slices"
 	"time"
+
+	"github.com/fairlead-io/fairlead/fence"
 )
 
 // staleView: what was read must be of now, and some node must have been heard of
 // lately. If none was, it is us who are cut off, or the whole cluster is; or our
 // clock is off, by which a node would seem to be lost for longer than it is.
-func (j *judge) staleView(TaintingNode) *Refusal {
+func (j *judge) staleView(Candidate) *fence.Refusal {
 	if age := j.Now.Sub(j.Read); age > j.MaxStaleness {
-		return refuse(ReasonStaleView, "what is known of the cluster was read %s ago, more than %s", age.Round(time.Second), j.MaxStaleness)
+		return fence.Refuse(ReasonStaleView, "what is known of the cluster was read %s ago, more than %s", age.Round(time.Second), j.MaxStaleness)
 	}
-	if slices.ContainsFunc(j.Nodes, func(n TaintingNode) bool { return j.recent(n.Heartbeat) }) {
+	if slices.ContainsFunc(j.Nodes, func(n Candidate) bool { return j.recent(n.Heartbeat) }) {
 		return nil
 	}
-	return refuse(ReasonStaleView, "no node at all was heard of within %s: either Fairlead or all nodes are cut off, or the clock is wrong", j.MaxStaleness)
+	return fence.Refuse(ReasonStaleView, "no node at all was heard of within %s: either Fairlead or all nodes are cut off, or the clock is wrong", j.MaxStaleness)
 }
 
 // recent: within MaxStaleness, before or after: node clocks differ from ours.
@@ -29,13 +31,13 @@ func (j *judge) recent(heartbeat time.Time) bool {
 // It lasts as long as they are away, not just for StormWindow: all of them come to
 // be lost for long enough in the same moment. It has calmed down once so many of
 // them are back, deleted, or tainted by an operator, that the rest would have been none.
-func (j *judge) storm(TaintingNode) *Refusal {
+func (j *judge) storm(Candidate) *fence.Refusal {
 	limit := max(j.StormNodes, j.StormShare*len(j.Nodes)/100)
 	times := j.unquiet()
 	for last := limit; last < len(times); last++ {
 		first := last - limit
 		if times[last].Sub(times[first]) <= j.StormWindow {
-			return refuse(ReasonStorm, "more than %d nodes were lost within %s about %s: none is tainted until that has calmed down. Taint those that are off by hand, or delete their objects", limit, j.StormWindow, times[first].UTC().Format(time.RFC3339))
+			return fence.Refuse(ReasonStorm, "more than %d nodes were lost within %s about %s: none is tainted until that has calmed down. Taint those that are off by hand, or delete their objects", limit, j.StormWindow, times[first].UTC().Format(time.RFC3339))
 		}
 	}
 	return nil

@@ -1,4 +1,4 @@
-package fence
+package taint
 
 import (
 	"cmp"
@@ -9,9 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/fence"
 )
 
-// Tainting is what the configuration says of automatic tainting: Fairlead itself
+// Rules is what the configuration says of automatic tainting: Fairlead itself
 // saying that a lost node is out of service, in an operator's place.
 //
 // It is the one thing here that is done unasked, on no more than silence: the node
@@ -19,9 +20,9 @@ import (
 // for the volumes, and for nothing else: Kubernetes also gives up the node's other
 // pods, so one of a StatefulSet without protected volumes may run twice. Hence every
 // rule below errs to doing nothing, and it is off unless it is asked for.
-type Tainting struct {
+type Rules struct {
 	// Mode; the zero value is off.
-	Mode TaintingMode
+	Mode Mode
 	// NotReadyFor is how long a node must have been lost.
 	NotReadyFor time.Duration
 	// NodeSelector of the nodes that may be tainted; nil: all but control-plane nodes.
@@ -43,18 +44,18 @@ type Tainting struct {
 	ForceDetach []string
 }
 
-// TaintingMode is whether nodes are tainted.
-type TaintingMode string
+// Mode is whether nodes are tainted.
+type Mode string
 
 // Modes of automatic tainting.
 const (
-	TaintingOff TaintingMode = "off"
-	// TaintingDryRun: say what would be done, and leave it.
-	TaintingDryRun TaintingMode = "dryRun"
-	TaintingOn     TaintingMode = "on"
+	Off Mode = "off"
+	// DryRun: say what would be done, and leave it.
+	DryRun Mode = "dryRun"
+	On     Mode = "on"
 )
 
-// Defaults of Tainting, which zero values stand for: no field that was left out
+// Defaults of Rules, which zero values stand for: no field that was left out
 // makes it quicker to act.
 const (
 	// DefaultNotReadyFor is about what Kubernetes itself waits before it gives up
@@ -75,11 +76,11 @@ const (
 )
 
 // Check says what is wrong with the values.
-func (t Tainting) Check() error {
+func (t Rules) Check() error {
 	switch t.Mode {
-	case "", TaintingOff, TaintingDryRun, TaintingOn:
+	case "", Off, DryRun, On:
 	default:
-		return fmt.Errorf("mode %q is none of %s, %s, %s", t.Mode, TaintingOff, TaintingDryRun, TaintingOn)
+		return fmt.Errorf("mode %q is none of %s, %s, %s", t.Mode, Off, DryRun, On)
 	}
 	for _, share := range []int{t.MaxShare, t.StormShare} {
 		if share < 0 || share > 100 {
@@ -93,8 +94,8 @@ func (t Tainting) Check() error {
 }
 
 // Defaulted fills in what was left out.
-func (t Tainting) Defaulted() Tainting {
-	t.Mode = cmp.Or(t.Mode, TaintingOff)
+func (t Rules) Defaulted() Rules {
+	t.Mode = cmp.Or(t.Mode, Off)
 	t.NotReadyFor = cmp.Or(t.NotReadyFor, DefaultNotReadyFor)
 	t.MaxNodes = cmp.Or(t.MaxNodes, DefaultMaxNodes)
 	t.MaxShare = cmp.Or(t.MaxShare, DefaultMaxShare)
@@ -108,21 +109,21 @@ func (t Tainting) Defaulted() Tainting {
 	return t
 }
 
-// TaintingFacts are what is known of all nodes.
-type TaintingFacts struct {
+// Facts are what is known of all nodes.
+type Facts struct {
 	Now time.Time
 	// Read is when the reading of the API server began that all of this is from.
 	Read time.Time
-	// Paused by TaintingSwitch.
+	// Paused by Switch.
 	Paused bool
-	Policy Policy
+	Policy fence.Policy
 	// Nodes are all nodes of the cluster.
-	Nodes []TaintingNode
+	Nodes []Candidate
 }
 
-// TaintingNode is what is read of one node.
-type TaintingNode struct {
-	Node   Node
+// Candidate is what is read of one node.
+type Candidate struct {
+	Node   fence.Node
 	Labels map[string]string
 	// Unknown: nobody hears of the node, says Kubernetes' node controller. A node
 	// that is neither Ready nor Unknown says itself that it is not Ready.
@@ -141,8 +142,8 @@ type TaintingNode struct {
 	Record string
 	Status v1alpha1.NodeFenceStatus
 	// Refused is why the node could not be fenced, by a closer look at the storage than
-	// the facts here allow (Unfenceable with all of Facts); nil if there was none.
-	Refused *Refusal
+	// the facts here allow (fence.Unfenceable with all of fence.Facts); nil if there was none.
+	Refused *fence.Refusal
 	// Given: Fairlead remembers to have tainted the node in this incident, whether
 	// or not that is in Status already.
 	Given bool
@@ -150,41 +151,41 @@ type TaintingNode struct {
 
 // Verdict is what becomes of one node that is not Ready, and why.
 type Verdict struct {
-	Refusal
+	fence.Refusal
 	Node   string
-	Action TaintingAction
+	Action Action
 	// Since is when the node was lost.
 	Since time.Time
 	// After is when to look again though nothing has happened; 0: nothing is known of that.
 	After time.Duration
 }
 
-// TaintingAction is what to do about a node.
-type TaintingAction string
+// Action is what to do about a node.
+type Action string
 
-// Actions. NoTaint is what is done on every doubt.
+// Actions. None is what is done on every doubt.
 const (
-	NoTaint    TaintingAction = "none"
-	WouldTaint TaintingAction = "wouldTaint"
-	TaintNow   TaintingAction = "taint"
+	None  Action = "none"
+	Would Action = "wouldTaint"
+	Now   Action = "taint"
 )
 
-// Taint decides for every node that is not Ready whether it is tainted, the one
+// Judge decides for every node that is not Ready whether it is tainted, the one
 // that was lost first coming first. Verdicts hold together: those that say so may
 // all be tainted, in this order.
-func (t Tainting) Taint(f TaintingFacts) []Verdict { return t.verdicts(f, false) }
+func (t Rules) Judge(f Facts) []Verdict { return t.verdicts(f, false) }
 
-// MayTaint is Taint but for how fresh the facts are, for a cache, which has neither
+// Glance is Judge but for how fresh the facts are, for a cache, which has neither
 // heartbeats nor a time of its reading: it tells whether a closer look is worth it.
 // Nothing may be done on it.
-func (t Tainting) MayTaint(f TaintingFacts) []Verdict { return t.verdicts(f, true) }
+func (t Rules) Glance(f Facts) []Verdict { return t.verdicts(f, true) }
 
-func (t Tainting) verdicts(f TaintingFacts, glance bool) []Verdict {
-	j := judge{Tainting: t.Defaulted(), TaintingFacts: f, glance: glance}
+func (t Rules) verdicts(f Facts, glance bool) []Verdict {
+	j := judge{Rules: t.Defaulted(), Facts: f, glance: glance}
 	j.own = j.ownTaints()
 	var verdicts []Verdict
 	for _, n := range j.lost() {
-		v := Verdict{Node: n.Node.Name, Action: NoTaint, Since: j.since(n)}
+		v := Verdict{Node: n.Node.Name, Action: None, Since: j.since(n)}
 		if refusal := j.refuse(n); refusal != nil {
 			v.Refusal = *refusal
 			if refusal.Reason == ReasonNotYet {
@@ -192,10 +193,10 @@ func (t Tainting) verdicts(f TaintingFacts, glance bool) []Verdict {
 			}
 		} else {
 			j.own[n.Node.Name] = true // the next one is judged with this one tainted
-			v.Refusal = *refuse(ReasonLost, "nothing was heard of node %s since %s, and it can be fenced: %s", v.Node, v.Since.UTC().Format(time.RFC3339), list(VolumeNames(n.Status.Volumes)))
-			v.Action = WouldTaint
-			if j.Mode == TaintingOn {
-				v.Action = TaintNow
+			v.Refusal = *fence.Refuse(ReasonLost, "nothing was heard of node %s since %s, and it can be fenced: %s", v.Node, v.Since.UTC().Format(time.RFC3339), fence.Few(fence.VolumeNames(n.Status.Volumes)))
+			v.Action = Would
+			if j.Mode == On {
+				v.Action = Now
 			}
 		}
 		verdicts = append(verdicts, v)
@@ -205,8 +206,8 @@ func (t Tainting) verdicts(f TaintingFacts, glance bool) []Verdict {
 
 // judge is one decision about all nodes.
 type judge struct {
-	Tainting
-	TaintingFacts
+	Rules
+	Facts
 	// glance leaves out how fresh the facts are.
 	glance bool
 	// own are the nodes with Fairlead's taint, those of this decision included.
@@ -214,14 +215,14 @@ type judge struct {
 }
 
 // lost are the nodes to judge, in order.
-func (j *judge) lost() []TaintingNode {
-	var nodes []TaintingNode
+func (j *judge) lost() []Candidate {
+	var nodes []Candidate
 	for _, n := range j.Nodes {
 		if n.Node.Exists && !n.Node.Ready {
 			nodes = append(nodes, n)
 		}
 	}
-	slices.SortFunc(nodes, func(a, b TaintingNode) int {
+	slices.SortFunc(nodes, func(a, b Candidate) int {
 		return cmp.Or(j.since(a).Compare(j.since(b)), cmp.Compare(a.Node.Name, b.Node.Name))
 	})
 	return nodes
@@ -230,7 +231,7 @@ func (j *judge) lost() []TaintingNode {
 // since is when a node was lost: when Kubernetes' node controller said so, or when
 // it was heard of after that. A heartbeat of the future says nothing but that the
 // node's clock is wrong.
-func (j *judge) since(n TaintingNode) time.Time {
+func (j *judge) since(n Candidate) time.Time {
 	if n.Heartbeat.After(n.Node.ReadyChanged) && !n.Heartbeat.After(j.Now.Add(j.MaxStaleness)) {
 		return n.Heartbeat
 	}

@@ -1,0 +1,14 @@
+package fence
+
+// Unfenceable says why a node that was tainted now could not be fenced, as far as
+// the facts tell; nil if it could.
+func Unfenceable(f Facts) *Refusal {
+	refused := f.ask(&Step{Status: *f.Status.DeepCopy()})
+	if f.NoCSIAddons {
+		refused = append(refused, *Refuse(ReasonNoCSIAddons, "the cluster has no NetworkFences, so nobody can be asked to fence: install csi-addons"))
+	}
+	if len(refused) == 0 {
+		return nil
+	}
+	return Refuse(refused[0].Reason, "tainted, node %s would lose its pods, and its volumes would be held: %s", f.Node.Name, messages(refused))
+}
