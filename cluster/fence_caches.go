@@ -101,7 +101,7 @@ func fencedNode(object any) (any, error) {
 	if s, ok := slim.(*corev1.Node); ok {
 		s.Status.NodeInfo = corev1.NodeSystemInfo{BootID: node.Status.NodeInfo.BootID, SystemUUID: node.Status.NodeInfo.SystemUUID}
 		s.Status.Addresses = node.Status.Addresses
-		s.Annotations = kept(node.Annotations, taint.NoTaintAnnotation, fence.FencedBootAnnotation)
+		s.Annotations = kept(node.Annotations, taint.NoTaintAnnotation, fence.RecordedLossAnnotation)
 		s.Status.VolumesInUse, s.Status.VolumesAttached = node.Status.VolumesInUse, node.Status.VolumesAttached
 		for i, c := range s.Status.Conditions {
 			if j := slices.IndexFunc(node.Status.Conditions, func(whole corev1.NodeCondition) bool { return whole.Type == c.Type }); j >= 0 {

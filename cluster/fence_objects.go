@@ -16,12 +16,12 @@ import (
 func FenceNode(n *corev1.Node) fence.Node {
 	node := fence.Node{
 		Name: n.Name, Exists: true, Created: n.CreationTimestamp.Time,
-		Machine:    v1alpha1.MachineIdentity{UID: n.UID, BootID: n.Status.NodeInfo.BootID, SystemUUID: n.Status.NodeInfo.SystemUUID},
-		FencedBoot: n.Annotations[fence.FencedBootAnnotation],
+		Machine:      v1alpha1.MachineIdentity{UID: n.UID, BootID: n.Status.NodeInfo.BootID, SystemUUID: n.Status.NodeInfo.SystemUUID},
+		RecordedLoss: n.Annotations[fence.RecordedLossAnnotation],
 	}
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady {
-			node.Ready, node.ReadyChanged = c.Status == corev1.ConditionTrue, c.LastTransitionTime.Time
+			node.Ready, node.Unknown, node.ReadyChanged = c.Status == corev1.ConditionTrue, c.Status == corev1.ConditionUnknown, c.LastTransitionTime.Time
 		}
 	}
 	for _, t := range n.Spec.Taints {

@@ -99,19 +99,24 @@ func TestFencingGatesAreNarrow(t *testing.T) {
 	passes("the lost node itself", "rbd-a", rbdDriver, "node-1")
 	c.must(c.Client.Delete(t.Context(), old))
 
-	// It is fenced: that is believed of its present boot alone while it is out of service, and of no boot that nobody knows.
+	// Its loss is on record: that is believed of this loss alone, and then the record says which volumes are held.
 	var lost corev1.Node
 	c.must(c.Client.Get(t.Context(), client.ObjectKey{Name: "node-1"}, &lost))
-	c.kubectl("annotate", "node", "node-1", fence.FencedBootAnnotation+"="+lost.Status.NodeInfo.BootID)
+	c.writeRecord("node-1", v1alpha1.NodeFenceStatus{
+		Phase: v1alpha1.NodeLost, Reason: fence.ReasonNotReady, Incident: "node-1-1", Node: v1alpha1.MachineIdentity{BootID: lost.Status.NodeInfo.BootID}, Volumes: heldVolumes("rbd-a"),
+	})
+	c.kubectl("annotate", "node", "node-1", fence.RecordedLossAnnotation+"="+lost.Status.NodeInfo.BootID+"@2026-01-01T00:00:00Z")
 	time.Sleep(time.Second)
-	refuses("it is not out of service", "rbd-b", rbdDriver, "node-2", byPolicy+"attachments'", "node node-1 is lost")
-	c.kubectl("annotate", "node", "node-1", "--overwrite", fence.FencedBootAnnotation+"=another")
-	c.taint("node-1")
-	time.Sleep(time.Second)
-	refuses("another boot is fenced", "rbd-b", rbdDriver, "node-2", byPolicy+"attachments'", "node node-1 is lost")
-	c.kubectl("annotate", "node", "node-1", "--overwrite", fence.FencedBootAnnotation+"="+lost.Status.NodeInfo.BootID)
-	c.eventually("its boot is fenced", 20*time.Second, func() error { return c.tryAttach("rbd-b", rbdDriver, "node-2") })
-	c.kubectl("annotate", "node", "node-11", fence.FencedBootAnnotation+"=")
+	refuses("another loss is on record", "rbd-b", rbdDriver, "node-2", byPolicy+"attachments'", "node node-1 is lost")
+	c.kubectl("annotate", "node", "node-1", "--overwrite", fence.RecordedLossAnnotation+"="+lossOf(&lost))
+	c.eventually("its loss is on record", 60*time.Second, func() error {
+		if err := c.tryAttach("rbd-a", rbdDriver, "node-2"); err == nil || !strings.Contains(err.Error(), byPolicy+"volumes'") {
+			return fmt.Errorf("its own volume: %v", err)
+		}
+		return c.tryAttach("rbd-b", rbdDriver, "node-2")
+	})
+	c.writeRecord("node-1", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeHealthy, Reason: fence.ReasonReady, Node: v1alpha1.MachineIdentity{BootID: lost.Status.NodeInfo.BootID}})
+	c.kubectl("annotate", "node", "node-11", fence.RecordedLossAnnotation+"=@")
 	c.taint("node-11")
 	c.inUse("node-11", "kubernetes.io/csi/"+rbdDriver+"^rbd-b-handle")
 	c.eventually("it holds", 20*time.Second, func() error {
@@ -122,7 +127,6 @@ func TestFencingGatesAreNarrow(t *testing.T) {
 	})
 	refuses("a lost node without a boot", "rbd-b", rbdDriver, "node-2", byPolicy+"attachments'", "node node-11 is lost")
 	c.kubectl("delete", "node", "node-11")
-	c.kubectl("taint", "node", "node-1", fence.OutOfServiceTaint+"-")
 
 	// What was on a node whose object is gone, as recorded.
 	c.must(c.SwitchOn(t.Context(), "node-1", false))

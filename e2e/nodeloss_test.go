@@ -63,6 +63,16 @@ func (c *cluster) waitPhase(node string, phase v1alpha1.NodeFencePhase) v1alpha1
 	return record
 }
 
+// lossOf a node, as Fairlead marks the Node with it.
+func lossOf(n *corev1.Node) string {
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return n.Status.NodeInfo.BootID + "@" + c.LastTransitionTime.UTC().Format(time.RFC3339)
+		}
+	}
+	return ""
+}
+
 // recordOf returns the record of the machine that has the node's name. Where
 // machines before it had the name too, that is the oldest that is still on record.
 func (c *cluster) recordOf(node string) (v1alpha1.NodeFence, error) {

@@ -93,14 +93,14 @@ func (c *cluster) taintedByItself(csi *sandbox.CSIAddons, d database) {
 	if record := c.waitPhase(node, v1alpha1.NodeDrained); record.Status.Tainted == nil {
 		c.t.Error("its record does not say that Fairlead tainted it")
 	}
-	fencedBoot := func() string {
-		var marked corev1.Node
-		c.must(c.Client.Get(c.t.Context(), client.ObjectKey{Name: node}, &marked))
-		return marked.Annotations[fence.FencedBootAnnotation]
+	marked := func() string {
+		var now corev1.Node
+		c.must(c.Client.Get(c.t.Context(), client.ObjectKey{Name: node}, &now))
+		return now.Annotations[fence.RecordedLossAnnotation]
 	}
-	c.eventually("its boot is marked as fenced", 20*time.Second, func() error {
-		if boot := fencedBoot(); boot == "" || boot != lost.Status.NodeInfo.BootID {
-			return fmt.Errorf("marked is %q, its boot is %q", boot, lost.Status.NodeInfo.BootID)
+	c.eventually("it is marked that its loss is on record", 20*time.Second, func() error {
+		if got, want := marked(), lossOf(&lost); got != want {
+			return fmt.Errorf("marked is %q, its loss is %q", got, want)
 		}
 		return nil
 	})
@@ -114,9 +114,12 @@ func (c *cluster) taintedByItself(csi *sandbox.CSIAddons, d database) {
 		return nil
 	})
 	c.waitPhase(node, v1alpha1.NodeHealthy)
-	if boot := fencedBoot(); boot != "" {
-		c.t.Errorf("it is let in and still marked %q", boot)
-	}
+	c.eventually("the mark is gone", 20*time.Second, func() error {
+		if got := marked(); got != "" {
+			return fmt.Errorf("it is %q", got)
+		}
+		return nil
+	})
 	c.blockedAre(csi, 0)
 	c.kubectl("label", "node", node, "tainted-by-")
 }

@@ -21,6 +21,15 @@ type fault struct {
 	// What the API server's policies find records by, and hold by them.
 	labelled func(v1alpha1.NodeFenceStatus) string
 	holds    func(s v1alpha1.NodeFenceStatus, v Volume, sameNode bool) bool
+	// recorded: which losses they take for recorded.
+	recorded func(worldNode) bool
+}
+
+func (f fault) lossOnRecord(n worldNode) bool {
+	if f.recorded != nil {
+		return f.recorded(n)
+	}
+	return lossOnRecord(n)
 }
 
 func (f fault) label(s v1alpha1.NodeFenceStatus) string {
@@ -109,6 +118,10 @@ var faults = map[string]struct {
 	}}, "invariant 10"},
 	"policies know machines by their names alone": {fault{holds: func(s v1alpha1.NodeFenceStatus, v Volume, sameNode bool) bool {
 		return !sameNode && recordHolds(s, v, sameNode)
+	}}, "invariant 10"},
+	"policies take every loss for recorded": {fault{recorded: func(n worldNode) bool { return !n.ready }}, "invariant 10"},
+	"policies believe the mark of an earlier loss": {fault{recorded: func(n worldNode) bool {
+		return n.unknown && strings.HasPrefix(n.loss, n.bootID+"@")
 	}}, "invariant 10"},
 	"caches are believed": {fault{believesCaches: true}, "invariant 10"},
 }

@@ -29,11 +29,14 @@ type Node struct {
 	// Ready is the node's condition, and ReadyChanged when it last changed.
 	Ready        bool
 	ReadyChanged time.Time
+	// Unknown: nobody hears of the node, says Kubernetes' node controller. A node
+	// that is neither Ready nor Unknown says itself that it is not Ready.
+	Unknown bool
 	// OutOfService: the node has the taint; OwnTaint: Fairlead gave it; OthersTaint:
 	// somebody else did, or gave one of another effect beside it.
 	OutOfService, OwnTaint, OthersTaint bool
-	// FencedBoot is what its annotation FencedBootAnnotation says.
-	FencedBoot string
+	// RecordedLoss is what its annotation RecordedLossAnnotation says.
+	RecordedLoss string
 	// Addresses of the node, internal and external ones.
 	Addresses []netip.Addr
 }

@@ -54,6 +54,7 @@ func Attach(volume Volume, node string, holders []Holder, policy Policy) *Held {
 
 // keeps says why a holder keeps a volume from being attached to another node.
 func (h Holder) keeps(volume Volume, node string) *Held {
+	h.Override = h.Override.still(h.Node)
 	givenUp := h.Override.givesUp(h.Node) && (h.Status.Phase == v1alpha1.NodeLost || h.Status.Reason == ReasonSharedAddress)
 	if h.Override.Gate == GateAttach || givenUp {
 		return nil // known to be off; or given up, and unfenced but for an address that keeps out another node

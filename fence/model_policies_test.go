@@ -2,6 +2,7 @@ package fence
 
 import (
 	"slices"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -13,8 +14,7 @@ import (
 // and no PersistentVolume.
 func (w *world) unmarked(v Volume, node string) (refused bool) {
 	for name, n := range w.nodes {
-		marked := n.bootID != "" && n.fencedBoot == n.bootID && n.taint
-		if name != node && !(n.ready && !n.taint) && !marked && slices.ContainsFunc(n.inUse, func(u string) bool {
+		if name != node && !(n.ready && !n.taint) && !w.broken.lossOnRecord(n) && slices.ContainsFunc(n.inUse, func(u string) bool {
 			driver, _, _ := ParseUniqueName(u)
 			return driver == v.Driver
 		}) {
@@ -27,6 +27,11 @@ func (w *world) unmarked(v Volume, node string) (refused bool) {
 		}
 	}
 	return false
+}
+
+// lossOnRecord is a part of the expression of webhook.UnwatchedAttachments.
+func lossOnRecord(n worldNode) bool {
+	return n.bootID != "" && n.unknown && n.loss == n.bootID+"@"+n.changed.UTC().Format(time.RFC3339)
 }
 
 // recordHolds is the expression of webhook.UnwatchedVolumes.

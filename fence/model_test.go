@@ -78,16 +78,16 @@ type worldNode struct {
 	uuid, bootID string
 	created      time.Time
 	ready        bool
+	unknown      bool
 	changed      time.Time
 	said         bool // by its kubelet
 	taint, own   bool
 	address      netip.Addr
 	clients      map[string]netip.Addr // of its client pods, by storage cluster
 	inUse        []string
-	// fencedBoot is its annotation, marked what its object changed with, and markedOn the
-	// step of what Fairlead knew then.
-	fencedBoot       string
-	marked, markedOn int
+	// loss is its annotation, and marked what its object changed with.
+	loss   string
+	marked int
 }
 
 // An attachment was made for a boot of a machine.
@@ -263,8 +263,8 @@ func (w *world) heartbeat(m *machine) {
 	if !there {
 		n = worldNode{uid: fmt.Sprint("uid-", w.id()), created: w.now, changed: w.now}
 	}
-	if n.ready == m.unready {
-		n.ready, n.changed = !m.unready, w.transition()
+	if n.ready == m.unready || n.unknown {
+		n.ready, n.unknown, n.changed = !m.unready, false, w.transition()
 	}
 	n.said = true
 	for driver := range modelDrivers {
@@ -296,9 +296,7 @@ func (w *world) heartbeat(m *machine) {
 func (w *world) nodeController(node string) {
 	m, n := w.machineOf(node), w.nodes[node]
 	if _, there := w.nodes[node]; there && n.said && (!m.on || !m.reaches) {
-		if n.said = false; n.ready {
-			n.ready, n.changed = false, w.transition()
-		}
+		n.said, n.ready, n.unknown, n.changed = false, false, true, w.transition()
 		w.nodes[node] = n
 	}
 }
@@ -793,7 +791,7 @@ func (w *world) node(name string, n worldNode) Node {
 	}
 	return Node{
 		Name: name, Exists: true, Created: n.created, Machine: v1alpha1.MachineIdentity{UID: types.UID(n.uid), BootID: n.bootID, SystemUUID: n.uuid},
-		Ready: n.ready, ReadyChanged: n.changed, OutOfService: n.taint, OwnTaint: n.own, Addresses: []netip.Addr{n.address}, FencedBoot: n.fencedBoot,
+		Ready: n.ready, ReadyChanged: n.changed, OutOfService: n.taint, OwnTaint: n.own, Addresses: []netip.Addr{n.address}, Unknown: n.unknown, RecordedLoss: n.loss,
 	}
 }
 
@@ -925,7 +923,7 @@ func (w *world) actOn(t *rapid.T, v view, node, name string, now time.Time, writ
 			f, there = w.facts(v, node, name, now)
 			step = Next(f)
 		}
-		if !there || !routine(f, step) || f.Node.FencedBoot != "" || len(w.records.names(node)) > 1 {
+		if !there || !routine(f, step) || f.Node.RecordedLoss != "" || len(w.records.names(node)) > 1 {
 			v = w.view()
 			f, there = w.facts(v, node, name, now)
 			step = Next(f)
@@ -936,11 +934,6 @@ func (w *world) actOn(t *rapid.T, v view, node, name string, now time.Time, writ
 	}
 	for _, h := range f.Holding {
 		delete(w.givenUp, f.Node.Name+f.Status.Node.BootID+h.Driver) // it may be its own still
-	}
-	boot := FencedBoot(f.Node, step.Status)
-	if f.Node.FencedBoot != "" && boot == "" && *writes > 0 {
-		*writes--
-		w.mark(node, "", v.step)
 	}
 	current, there := w.records[name]
 	asRead := there && current.version == v.records[name].version
@@ -967,12 +960,10 @@ func (w *world) actOn(t *rapid.T, v view, node, name string, now time.Time, writ
 	if step.Forget && did() && asRead {
 		delete(w.records, name)
 	}
-	marks := boot != "" && boot != f.Node.FencedBoot && reflect.DeepEqual(w.nodes[node], v.nodes[node])
-	if marks && did() {
-		w.mark(node, boot, v.step)
-	}
-	if f.Node.FencedBoot != "" && boot == "" && w.nodes[node].fencedBoot != "" {
-		return false, true // nobody is let in while it stands
+	loss := RecordedLoss(f.Node, step.Status)
+	marks := loss != f.Node.RecordedLoss
+	if marks && reflect.DeepEqual(w.nodes[node], v.nodes[node]) && did() {
+		w.mark(node, loss)
 	}
 	for _, n := range step.Create {
 		if _, exists := w.fences[n.Name]; !exists && did() {
@@ -1007,10 +998,10 @@ func (w *world) actOn(t *rapid.T, v view, node, name string, now time.Time, writ
 	return step.Forget, marks || step.RemoveTaint || len(step.Create)+len(step.Unfence)+len(step.Delete) > 0
 }
 
-// mark a node with the boot that is fenced; "" takes the mark away.
-func (w *world) mark(name, boot string, step int) {
+// mark a node with a loss; "" removes the mark.
+func (w *world) mark(name, loss string) {
 	if n, there := w.nodes[name]; there {
-		n.fencedBoot, n.marked, n.markedOn = boot, w.id(), step
+		n.loss, n.marked = loss, w.id()
 		w.nodes[name] = n
 	}
 }
@@ -1275,23 +1266,6 @@ func (w *world) fencedMustBeFenced(t *rapid.T) {
 	}
 }
 
-// markedMustNotWrite: the API server lets volumes go by the mark alone.
-func (w *world) markedMustNotWrite(t *rapid.T) {
-	for name, n := range w.nodes {
-		if n.fencedBoot == "" || n.fencedBoot != n.bootID || n.markedOn < w.step && w.looked[name] <= n.markedOn {
-			continue // of another boot; or an old leader's, and Fairlead had yet to see it
-		}
-		for _, m := range w.machines {
-			for _, v := range worldVolumes {
-				if m.bootID() != n.fencedBoot || v.ReadOnly() || !w.writes(m, v) || !w.counts(m, v) || w.isTampered(m, v) {
-					continue
-				}
-				t.Fatalf("%s is marked as fenced, and writes to %s\n%s", name, v.Name, w)
-			}
-		}
-	}
-}
-
 // gateMustHold asks the gate for everything that Kubernetes could ask for now.
 func (w *world) gateMustHold(t *rapid.T) {
 	for _, v := range worldVolumes {
@@ -1313,7 +1287,6 @@ func (w *world) gateMustHold(t *rapid.T) {
 func (w *world) check(t *rapid.T) {
 	w.mustHaveOneWriter(t)
 	w.fencedMustBeFenced(t)
-	w.markedMustNotWrite(t)
 	w.policiesMustLetGo(t)
 	w.gateMustHold(t)
 }

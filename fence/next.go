@@ -19,6 +19,7 @@ func Next(f Facts) Step {
 	step := Step{Status: *f.Status.DeepCopy()}
 	f.identify(&step.Status)
 	f.Holding = f.remembered()
+	f.Override = f.Override.still(f.Node)
 	f.Override = f.givenUp()
 	switch phase := f.Status.Phase; {
 	case step.Status.RunsAs != "":

@@ -53,6 +53,15 @@ func (o Override) givesUp(n Node) bool {
 	return o.Gate == GateUnfence && (!n.Exists || !n.Ready && !n.ReadyChanged.After(o.At))
 }
 
+// still is the override, unless it is of a loss before this one: a machine that was known to be off, and was back
+// while Fairlead did not look, may have mounted more. That a node says anything else of itself counts as having been back.
+func (o Override) still(n Node) Override {
+	if o.Gate == GateAttach && n.Exists && !n.Ready && n.ReadyChanged.After(o.At) {
+		return Override{}
+	}
+	return o
+}
+
 // OverrideCommand asks for a gate of a machine, by hand, on its NodeFence. What was asked for in an incident that is
 // over is still there: nobody takes it away.
 func OverrideCommand(record, gate string) string {

@@ -179,3 +179,26 @@ func TestAGivenUpNodeWithFencesOfBeforeIsLetIn(t *testing.T) {
 		t.Errorf("it is %s: %s", step.Status.Phase, step.Status.Message)
 	}
 }
+
+// The machine was back while Fairlead did not look, and mounted more.
+func TestAttachOverrideEndsWithTheLossItWasGivenFor(t *testing.T) {
+	s := lostStory(t)
+	s.Node.OutOfService = true
+	s.look()
+	s.override(GateAttach)
+	s.look()
+	s.wantReason(ReasonOverridden)
+	s.wantHeld(false)
+	s.pass(time.Minute)
+	s.Node.ReadyChanged = s.Now // lost anew
+	s.Holding = append(s.Holding, held("pv-2", rbd, "a"))
+	s.look()
+	s.wantHeld(true)
+	// Back without a boot, it may write to what was taken by force.
+	s.Node.Ready, s.Node.OutOfService, s.Node.ReadyChanged, s.Holding = true, false, s.Now.Add(time.Minute), nil
+	s.pass(time.Minute)
+	s.look()
+	if len(s.Status.Volumes) != 2 {
+		t.Errorf("it holds %v", VolumeNames(s.Status.Volumes))
+	}
+}

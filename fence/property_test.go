@@ -20,7 +20,6 @@ import (
 //     server's own policies, of an attachment whose mark is lost while all is recorded
 //   - what is recorded as fenced is blocked; whom Fairlead lets in has booted
 //     since, or has nothing of before mounted
-//   - a boot that its Node says is fenced writes to nothing
 //   - Fairlead shuts out no machine that nobody has given up
 //   - whatever has happened: when everybody does his part again, all nodes become
 //     healthy, all volumes are let go of, and nothing stays blocked; and a node
@@ -447,6 +446,33 @@ func (w *world) storylines() map[string]func(*rapid.T) {
 				w.detach(v.Name, m.node)
 				w.settleDown(t, m.node)
 			}
+			w.attachUnmarked(t, v, w.drawNode(t))
+		},
+		"a node is lost, maybe twice, and a mark is lost": func(t *rapid.T) {
+			for _, n := range w.everyName() {
+				w.settleDown(t, n)
+			}
+			m, v := w.drawMachine(t), drawVolume(t)
+			maySettle := func() {
+				if rapid.Bool().Draw(t, "Fairlead looks") {
+					w.settleDown(t, m.node)
+				}
+			}
+			isSilent := func() {
+				m.reaches = false
+				w.nodeController(m.node)
+				maySettle()
+			}
+			if rapid.Bool().Draw(t, "twice") {
+				isSilent()
+				w.heal(m)
+			}
+			w.attachUnmarked(t, v, m.node)
+			w.mount(v, m.node)
+			maySettle()
+			isSilent()
+			w.pass(6 * time.Minute)
+			w.detachAll(m.node)
 			w.attachUnmarked(t, v, w.drawNode(t))
 		},
 		"a node is lost and back while Fairlead does not look": func(t *rapid.T) {

@@ -26,8 +26,8 @@ type Policy struct {
 // FencingPolicies judge the attachments that Fairlead has not marked, so that
 // while it is down healthy nodes go on attaching and volumes of lost ones are
 // held. They know less than Fairlead and hold more: any volume of a driver that a
-// lost node has volumes of, unless it is out of service and it is written on the Node that
-// this boot of it is fenced.
+// lost node has volumes of, unless it is written on the Node that its loss is on record. An attachment names a
+// PersistentVolume, and a Node's status names handles: only the record tells which is which.
 //
 // The first is looked at once for each node, by any attachment that is not marked:
 // measured, 40 ms of the API server's time with 500 nodes. What Fairlead has
@@ -44,7 +44,7 @@ func FencingPolicies(storages []fence.Storage) []Policy {
 		unwatched(UnwatchedAttachments, storages, admissionregistrationv1.Fail,
 			admissionregistrationv1.ParamKind{APIVersion: "v1", Kind: "Node"}, &metav1.LabelSelector{},
 			admissionregistrationv1.Validation{
-				Expression: fmt.Sprintf("%s || (%s && !%s) || (%s && %s) || !%s", sameNode, ready, outOfService("params"), fencedBoot, outOfService("params"), hasVolumes),
+				Expression: fmt.Sprintf("%s || (%s && !%s) || %s || !%s", sameNode, ready, outOfService("params"), lossOnRecord, hasVolumes),
 				MessageExpression: "'Fairlead is not answering, and node ' + params.metadata.name + ' is lost with volumes of ' + object.spec.attacher + " +
 					"': attached elsewhere now, one of them could have two writers. " + advice + "'",
 				Reason: ptr.To(metav1.StatusReasonForbidden),
@@ -73,7 +73,9 @@ const (
 	ready      = "params.?status.?conditions.orValue([]).exists(c, c.type == 'Ready' && c.status == 'True')"
 	hasVolumes = "params.?status.?volumesInUse.orValue([]).exists(v, v.startsWith('kubernetes.io/csi/' + object.spec.attacher + '^'))"
 	bootID     = "params.?status.?nodeInfo.?bootID.orValue('')"
-	fencedBoot = bootID + " != '' && params.metadata.?annotations[?'" + fence.FencedBootAnnotation + "'].orValue('') == " + bootID
+	// The loss that fence.RecordedLossAnnotation names is this one: the record says which volumes are held.
+	lossOnRecord = "(" + bootID + " != '' && params.?status.?conditions.orValue([]).exists(c, c.type == 'Ready' && c.status == 'Unknown' && " +
+		"params.metadata.?annotations[?'" + fence.RecordedLossAnnotation + "'].orValue('') == " + bootID + " + '@' + string(c.lastTransitionTime)))"
 	recordLost = "params.?status.?phase.orValue('') in ['" + string(v1alpha1.NodeLost) + "', '" + string(v1alpha1.NodeFencing) + "']"
 	// Of a node that works: its kubelet uses what was detached by force, or may do so. A shared file system may have
 	// other writers, but one that is not healthy may be tainted still. Once the machine is fenced, what is known

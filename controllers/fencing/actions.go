@@ -17,16 +17,12 @@ import (
 	"github.com/fairlead-io/fairlead/fence"
 )
 
-// do does all that was decided; what fails keeps nothing else from being done. But
-// nobody is let in while his mark, which could not be taken away, says that he is not.
-func (r *Reconciler) do(ctx context.Context, d decision, unmarked error) error {
+// do does all that was decided; what fails keeps nothing else from being done.
+func (r *Reconciler) do(ctx context.Context, d decision) error {
 	if d.Forget {
 		return r.forget(ctx, d)
 	}
-	problems := []error{unmarked, r.mark(ctx, d)}
-	if unmarked != nil {
-		d = d.withoutLettingIn()
-	}
+	var problems []error
 	for _, n := range d.Create {
 		problems = append(problems, r.create(ctx, d, n))
 	}
@@ -39,7 +35,7 @@ func (r *Reconciler) do(ctx context.Context, d decision, unmarked error) error {
 	if d.RemoveTaint {
 		problems = append(problems, r.removeTaint(ctx, d))
 	}
-	return worst(problems)
+	return worst(append(problems, r.mark(ctx, d)))
 }
 
 // worst joins what went wrong. Where it was only that somebody was faster, it says

@@ -385,14 +385,14 @@ func TestWhatCanNotBeWrittenIsSaid(t *testing.T) {
 	w.expect("node-1", v1alpha1.NodeFenced, fence.ReasonFenced)
 }
 
-// First recorded, then done: label and finalizer, the status with the fence, and
-// then the fence.
+// First recorded, then done: label and finalizer, the status with the fence, then
+// the fence, and last what can wait.
 func TestNothingIsDoneThatIsNotRecorded(t *testing.T) {
 	w := newWorld(t)
 	w.gone("node-1")
 	w.writes = nil
 	w.look("node-1")
-	want := []string{"patch *v1alpha1.NodeFence node-1", "update status *v1alpha1.NodeFence node-1", "update status *v1alpha1.NodeFence node-1", "create *csiaddons.NetworkFence " + w.fences()[0].Name}
+	want := []string{"patch *v1alpha1.NodeFence node-1", "update status *v1alpha1.NodeFence node-1", "update status *v1alpha1.NodeFence node-1", "create *csiaddons.NetworkFence " + w.fences()[0].Name, "patch *v1.Node node-1"}
 	if !slices.Equal(w.writes, want) {
 		t.Fatalf("got  %q\nwant %q", w.writes, want)
 	}

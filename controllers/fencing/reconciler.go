@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -40,8 +41,8 @@ type Reconciler struct {
 	idle sync.Map
 	// undone is what went wrong, by node, when what was decided was last tried.
 	undone sync.Map
-	// unmarked is since when the API server does not let a node be marked, by node.
-	unmarked sync.Map
+	// denied is when the API server last did not let a node be marked.
+	denied atomic.Pointer[time.Time]
 	// left is since when volumes without attachment are used no more, by record.
 	left sync.Map
 	// cordoned is since when a node is, by node.
@@ -105,7 +106,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 			return ctrl.Result{}, err
 		}
 	}
-	if marks || len(all) != 1 || !all[0].routine() && !all[0].justLost() {
+	if len(all) != 1 || !all[0].justLost() && (marks || !all[0].routine()) {
 		return r.incident(ctx, request.Name)
 	}
 	d := all[0]
@@ -115,6 +116,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		if faster(err) || apierrors.IsNotFound(err) {
 			return ctrl.Result{RequeueAfter: behind}, nil // the cache is behind
 		}
+	} else if err = r.mark(ctx, d); faster(err) {
+		return ctrl.Result{RequeueAfter: behind}, nil
 	}
 	r.tellKept(d)
 	return ctrl.Result{RequeueAfter: d.after()}, err
@@ -226,7 +229,6 @@ func (r *Reconciler) one(ctx context.Context, view *cluster.FenceView, asked boo
 	if !asked && d.asks() {
 		return behind, false, nil // it was lost just now
 	}
-	unmarked := r.unmark(ctx, d)
 	if d.differs() {
 		if err := r.write(ctx, d); err != nil && !faster(err) && !apierrors.IsNotFound(err) {
 			return 0, true, err
@@ -237,7 +239,7 @@ func (r *Reconciler) one(ctx context.Context, view *cluster.FenceView, asked boo
 		return r.patience(d), false, nil
 	}
 	r.idle.Delete(d.Facts.Record)
-	if err := r.do(ctx, d, unmarked); faster(err) {
+	if err := r.do(ctx, d); faster(err) {
 		return 0, true, nil
 	} else if err != nil {
 		r.undone.Store(d.Facts.Record, err.Error())

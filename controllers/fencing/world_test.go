@@ -346,3 +346,14 @@ func (w *world) override(gate string) {
 	}
 	w.must(w.Update(w.Context(), record))
 }
+
+// drained is node-1, fenced.
+func (w *world) drained() {
+	w.Helper()
+	w.gone("node-1")
+	w.look("node-1")
+	w.csi()
+	w.detach("pvc-a", "node-1")
+	w.look("node-1")
+	w.expect("node-1", v1alpha1.NodeDrained, fence.ReasonDrained)
+}

@@ -108,7 +108,7 @@ func nodeOf(node *corev1.Node) taint.Candidate {
 	}
 	for _, c := range node.Status.Conditions {
 		if c.Type == corev1.NodeReady {
-			n.Unknown, n.Heartbeat = c.Status == corev1.ConditionUnknown, c.LastHeartbeatTime.Time
+			n.Heartbeat = c.LastHeartbeatTime.Time
 		}
 	}
 	return n

@@ -71,7 +71,7 @@ func (nodeChanged) Update(e event.UpdateEvent) bool {
 		return false
 	}
 	was, now := nodeOf(before), nodeOf(after)
-	return was.Node.Ready != now.Node.Ready || was.Unknown != now.Unknown || was.Node.OutOfService != now.Node.OutOfService || was.Node.OwnTaint != now.Node.OwnTaint ||
+	return was.Node.Ready != now.Node.Ready || was.Node.Unknown != now.Node.Unknown || was.Node.OutOfService != now.Node.OutOfService || was.Node.OwnTaint != now.Node.OwnTaint ||
 		was.Cordoned != now.Cordoned || was.OptedOut != now.OptedOut || !maps.Equal(was.Labels, now.Labels)
 }
 

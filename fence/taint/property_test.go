@@ -79,7 +79,7 @@ func (m *taintingModel) pass(d time.Duration) {
 		for _, n := range m.machines {
 			if n.runs && !m.cutOff {
 				// The first lease of a node that is back comes a moment before its status.
-				if back := m.now.Sub(n.beat) <= 10*time.Second; back && n.Unknown {
+				if back := m.now.Sub(n.beat) <= 10*time.Second; back && n.Node.Unknown {
 					m.setReady(n, true, false)
 				}
 				n.beat, n.Heartbeat = m.now, m.now.Add(n.skew)
@@ -91,13 +91,13 @@ func (m *taintingModel) pass(d time.Duration) {
 }
 
 func (m *taintingModel) setReady(n *taintingMachine, ready, unknown bool) {
-	if n.Node.Ready == ready && n.Unknown == unknown {
+	if n.Node.Ready == ready && n.Node.Unknown == unknown {
 		return
 	}
 	if n.Node.Ready {
 		n.wentAt = m.now
 	}
-	n.Node.Ready, n.Unknown, n.Node.ReadyChanged = ready, unknown, m.now
+	n.Node.Ready, n.Node.Unknown, n.Node.ReadyChanged = ready, unknown, m.now
 }
 
 // record is what the fencing controller does, whenever it gets round to it.
@@ -307,7 +307,7 @@ func (m *taintingModel) each(do func(*taintingMachine)) {
 }
 
 func (m *taintingModel) saysNo(n *taintingMachine) {
-	if n.runs && !m.cutOff && !n.Unknown {
+	if n.runs && !m.cutOff && !n.Node.Unknown {
 		m.setReady(n, false, false)
 	}
 }

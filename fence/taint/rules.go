@@ -121,7 +121,7 @@ func (j *judge) handled(n Candidate) *fence.Refusal {
 //
 // Unknown alone is not enough: a node that is back renews its lease first.
 func (j *judge) alive(n Candidate) *fence.Refusal {
-	if !n.Unknown {
+	if !n.Node.Unknown {
 		return fence.Refuse(ReasonKubeletAlive, "node %s is not Ready by its own kubelet's word, so it is not lost", n.Node.Name)
 	}
 	if j.recent(n.Heartbeat) {

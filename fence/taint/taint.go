@@ -123,11 +123,8 @@ type Facts struct {
 
 // Candidate is what is read of one node.
 type Candidate struct {
-	Node   fence.Node
-	Labels map[string]string
-	// Unknown: nobody hears of the node, says Kubernetes' node controller. A node
-	// that is neither Ready nor Unknown says itself that it is not Ready.
-	Unknown bool
+	Node    fence.Node
+	Labels  map[string]string
 	Created time.Time
 	// Cordoned: no pods are scheduled to it. Deleting: its object is on its way out.
 	Cordoned, Deleting bool

@@ -41,7 +41,7 @@ func readyNode(name string) Candidate {
 
 // lose makes it a node that nobody has heard of for so long, and that can be fenced.
 func (n *Candidate) lose(d time.Duration) {
-	n.Node.Ready, n.Unknown, n.Node.ReadyChanged = false, true, ago(d)
+	n.Node.Ready, n.Node.Unknown, n.Node.ReadyChanged = false, true, ago(d)
 	n.Heartbeat = ago(d + 50*time.Second)
 	since := metav1.NewTime(ago(d))
 	n.Status.Phase, n.Status.LostSince, n.Status.Incident = v1alpha1.NodeLost, &since, "incident-"+n.Node.Name
@@ -141,10 +141,10 @@ func TestTaint(t *testing.T) {
 			change: one(func(n *Candidate) { n.Deleting = true }), want: "node-1 none Leaving",
 		},
 		"a kubelet that says that it is not Ready is alive": {
-			change: one(func(n *Candidate) { n.Unknown = false; n.Heartbeat = ago(5 * time.Second) }), want: "node-1 none KubeletAlive",
+			change: one(func(n *Candidate) { n.Node.Unknown = false; n.Heartbeat = ago(5 * time.Second) }), want: "node-1 none KubeletAlive",
 		},
 		"a kubelet that said so and fell silent is left to the node controller": {
-			change: one(func(n *Candidate) { n.Unknown = false }), want: "node-1 none KubeletAlive",
+			change: one(func(n *Candidate) { n.Node.Unknown = false }), want: "node-1 none KubeletAlive",
 		},
 		"a node that has just renewed its lease": {
 			change: one(func(n *Candidate) { n.Heartbeat = ago(20 * time.Second) }), want: "node-1 none KubeletAlive",
