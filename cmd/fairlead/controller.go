@@ -21,6 +21,7 @@ import (
 	"github.com/fairlead-io/fairlead/controllers/cabundle"
 	"github.com/fairlead-io/fairlead/controllers/endpoints"
 	"github.com/fairlead-io/fairlead/controllers/fencing"
+	"github.com/fairlead-io/fairlead/controllers/gates"
 	"github.com/fairlead-io/fairlead/controllers/rollout"
 	"github.com/fairlead-io/fairlead/controllers/tainting"
 	"github.com/fairlead-io/fairlead/controllers/volumes"
@@ -218,7 +219,7 @@ func setupFencing(ctx context.Context, mgr manager.Manager, c config.Fencing, lo
 	for _, controller := range []interface{ SetupWithManager(ctrl.Manager) error }{
 		&fencing.Reconciler{Client: objects, Cached: cached, Live: live, API: api, Ask: ask, Events: recorder, Clock: clock.RealClock{}, Log: log},
 		&fencing.Leftovers{Profiles: c.Profiles, API: api, Events: recorder, Log: log},
-		&fencing.Gates{Client: objects, Facts: live, Holders: cluster.NewHolderReader(api, objects), API: api, Events: recorder, Log: log},
+		&gates.Reconciler{Client: objects, Policy: live.Policy(), Holders: cluster.NewHolderReader(api, objects), API: api, Events: recorder, Log: log},
 		&tainting.Reconciler{
 			Tainting: c.Tainting.Rules(), Policy: live.Policy(), Facts: live.FenceFacts(clock.RealClock{}, ask),
 			Client: objects, Live: api, Events: recorder, Clock: clock.RealClock{}, Log: log,

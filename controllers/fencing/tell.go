@@ -61,5 +61,3 @@ func (r *Reconciler) tellKept(d decision) {
 
 // maxNote is how long the note of an event may be.
 const maxNote = 1024
-
-func clipped(message string) string { return cluster.Clip(message, maxNote) }

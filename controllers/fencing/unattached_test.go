@@ -24,7 +24,9 @@ func (w *world) recorded(volume string) bool {
 // usesFiles is a node on which a pod uses a volume without attachment.
 func usesFiles(t *testing.T) (*world, *corev1.Pod) {
 	t.Helper()
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "app"}, Spec: corev1.PodSpec{NodeName: "node-1", Volumes: gatedUser("claim-files").Spec.Volumes}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "app"}, Spec: corev1.PodSpec{NodeName: "node-1", Volumes: []corev1.Volume{
+		{Name: "files", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "claim-files"}}},
+	}}}
 	w := newWorld(t, pod, volume("files", cephfs, "rook-ceph"),
 		&storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: cephfs}, Spec: storagev1.CSIDriverSpec{AttachRequired: ptr.To(false)}})
 	w.look("node-1")

@@ -1,4 +1,4 @@
-package fencing
+package gates
 
 import (
 	"context"
@@ -20,44 +20,44 @@ import (
 )
 
 // SetupWithManager registers the controller. Changes of a node or its record may release a pod.
-func (g *Gates) SetupWithManager(mgr ctrl.Manager) error {
-	all := handler.EnqueueRequestsFromMapFunc(g.all)
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	all := handler.EnqueueRequestsFromMapFunc(r.all)
 	err := ctrl.NewControllerManagedBy(mgr).Named("fencing-gates").
 		For(&corev1.Pod{}, builder.WithPredicates(gated())).
 		Watches(&v1alpha1.NodeFence{}, all).
 		Watches(&corev1.Node{}, all, builder.WithPredicates(predicates.NodeChanged(cluster.FenceNodeChanged))).
-		Complete(g)
+		Complete(r)
 	if err != nil {
 		return fmt.Errorf("setting up the controller of scheduling gates: %w", err)
 	}
 	return nil
 }
 
-// gated passes pods that wait, and that did until now: it is forgotten what they were
-// told. The label is for the cache, and anybody may set it: it says nothing.
+// gated passes pods that have the gate, or had it before the event: their reports are
+// then forgotten. The label only selects what is cached; anybody may set the label.
 func gated() predicate.Predicate {
-	waits := func(o client.Object) bool {
+	has := func(o client.Object) bool {
 		pod, ok := o.(*corev1.Pod)
-		return ok && gateOf(pod) >= 0
+		return ok && isGated(pod)
 	}
 	return predicate.Funcs{
-		CreateFunc:  func(e event.CreateEvent) bool { return waits(e.Object) },
-		UpdateFunc:  func(e event.UpdateEvent) bool { return waits(e.ObjectOld) || waits(e.ObjectNew) },
+		CreateFunc:  func(e event.CreateEvent) bool { return has(e.Object) },
+		UpdateFunc:  func(e event.UpdateEvent) bool { return has(e.ObjectOld) || has(e.ObjectNew) },
 		DeleteFunc:  func(event.DeleteEvent) bool { return false },
 		GenericFunc: func(event.GenericEvent) bool { return false },
 	}
 }
 
-// all pods that wait; mostly there is none.
-func (g *Gates) all(ctx context.Context, _ client.Object) []reconcile.Request {
+// all returns a request for each pod that waits; mostly there is none.
+func (r *Reconciler) all(ctx context.Context, _ client.Object) []reconcile.Request {
 	var list corev1.PodList
-	if err := g.Client.List(ctx, &list, client.MatchingLabels{fence.GatedLabel: "true"}, client.UnsafeDisableDeepCopy); err != nil {
-		g.Log.Error("could not look for pods that wait", "error", err)
+	if err := r.Client.List(ctx, &list, client.MatchingLabels{fence.GatedLabel: "true"}, client.UnsafeDisableDeepCopy); err != nil {
+		r.Log.Error("could not list the pods that wait", "error", err)
 		return nil
 	}
 	var requests []reconcile.Request
 	for i := range list.Items {
-		if gateOf(&list.Items[i]) >= 0 {
+		if isGated(&list.Items[i]) {
 			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
 		}
 	}

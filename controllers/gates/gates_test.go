@@ -1,0 +1,138 @@
+package gates
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/fairlead-io/fairlead/fence"
+)
+
+func TestGateIsRemovedOnceTheNodeIsFenced(t *testing.T) {
+	f := newFixture(t, waiting("data", "unbound", "gone"), claim("data", "data"), claim("unbound", ""), volume("data", driver), node(corev1.ConditionUnknown), record())
+	for range 2 {
+		f.mustHaveGates("other.io/gate", fence.SchedulingGate)
+	}
+	if len(f.events) != 1 || !strings.HasPrefix(f.events[0], "Fencing: volume data was last on node node-1") {
+		t.Fatalf("events: %q", f.events)
+	}
+	f.fenced()
+	f.mustHaveGates("other.io/gate")
+	pod := f.reconcile()
+	if _, gated := pod.Labels[fence.GatedLabel]; gated || pod.Labels["app"] != "x" {
+		t.Errorf("labels: %v", pod.Labels)
+	}
+	if f.patches != 1 || len(f.events) != 2 || !strings.HasPrefix(f.events[1], "FenceGateLifted: ") {
+		t.Errorf("%d patches, events: %q", f.patches, f.events)
+	}
+	f.mustRemember(0)
+}
+
+// Until the record names a volume without attachment, only pods show the volume's node.
+func TestPodOnLostNodeHoldsVolumeWithoutAttachment(t *testing.T) {
+	f := newFixture(t, waiting("data"), claim("data", "data"), volume("data", driver), pod("old", "node-1", "data"), node(corev1.ConditionUnknown))
+	f.mustHaveGates("other.io/gate", fence.SchedulingGate)
+	var n corev1.Node
+	f.must(f.Get(t.Context(), client.ObjectKey{Name: "node-1"}, &n))
+	n.Status = node(corev1.ConditionTrue).Status
+	f.must(f.Status().Update(t.Context(), &n))
+	f.mustHaveGates("other.io/gate")
+}
+
+func TestPodThatChangedMeanwhileIsCheckedAgain(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change func(*fixture, *corev1.Pod)
+		want   []string
+	}{
+		"the gates have another order": {func(f *fixture, p *corev1.Pod) {
+			p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: fence.SchedulingGate}, {Name: "third.io/gate"}}
+			f.must(f.Update(f.Context(), p))
+		}, []string{fence.SchedulingGate, "third.io/gate"}},
+		"the pod was replaced": {func(f *fixture, p *corev1.Pod) {
+			f.must(f.Delete(f.Context(), p))
+			next := waiting("data")
+			next.UID = "uid-next"
+			f.must(f.Create(f.Context(), next))
+		}, []string{"other.io/gate", fence.SchedulingGate}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, waiting("data"), claim("data", "data"), volume("data", driver))
+			f.beforePatch = func() {
+				var p corev1.Pod
+				f.must(f.Get(t.Context(), request.NamespacedName, &p))
+				tt.change(f, &p)
+			}
+			f.mustHaveGates(tt.want...)
+			if len(f.events) != 0 {
+				t.Errorf("events: %q", f.events)
+			}
+			f.mustHaveGates(slices.DeleteFunc(tt.want, func(g string) bool { return g == fence.SchedulingGate })...)
+		})
+	}
+}
+
+func TestPodDeletedBeforeThePatchIsNoError(t *testing.T) {
+	f := newFixture(t, waiting())
+	f.beforePatch = func() { f.must(f.Delete(t.Context(), waiting())) }
+	_, err := f.r.Reconcile(t.Context(), request)
+	if f.must(err); len(f.events) != 0 {
+		t.Errorf("events: %q", f.events)
+	}
+}
+
+// Whoever creates pods may set the label: only the gate makes a pod wait.
+func TestLabelAloneMakesNoPodWait(t *testing.T) {
+	gatedPod, labelled := waiting("data"), waiting("data")
+	labelled.Name, labelled.Spec.SchedulingGates = "labelled", nil
+	f := newFixture(t, gatedPod, labelled)
+	if all := f.r.all(t.Context(), nil); len(all) != 1 || all[0] != request {
+		t.Errorf("requests: %v", all)
+	}
+	p := gated()
+	if p.Create(event.CreateEvent{Object: labelled}) || p.Update(event.UpdateEvent{ObjectOld: labelled, ObjectNew: labelled}) {
+		t.Error("an event of a pod that has only the label passes")
+	}
+	if !p.Create(event.CreateEvent{Object: gatedPod}) || !p.Update(event.UpdateEvent{ObjectOld: gatedPod, ObjectNew: labelled}) {
+		t.Error("an event of a pod that waits, or waited, does not pass")
+	}
+}
+
+func TestNamespacePodsAreListedOnlyForProtectedVolumes(t *testing.T) {
+	for name, tt := range map[string]struct {
+		driver string
+		lists  int
+	}{
+		"protected, one list for all volumes": {driver, 1},
+		"not protected":                       {otherDriver, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, waiting("data", "more"), claim("data", "data"), claim("more", "more"), volume("data", tt.driver), volume("more", tt.driver))
+			f.mustHaveGates("other.io/gate")
+			if f.lists != tt.lists {
+				t.Errorf("listed pods %d times, want %d", f.lists, tt.lists)
+			}
+		})
+	}
+}
+
+func TestReportIsForgottenWithThePod(t *testing.T) {
+	f := newFixture(t, waiting("data"), claim("data", "data"), volume("data", driver), record())
+	f.reconcile()
+	f.must(f.Delete(t.Context(), waiting()))
+	next := waiting("data")
+	next.UID = "uid-next"
+	f.must(f.Create(t.Context(), next))
+	f.reconcile()
+	f.mustRemember(1)
+	if len(f.events) != 2 {
+		t.Fatalf("the next pod of the name was not told why it waits; events: %q", f.events)
+	}
+	f.must(f.Delete(t.Context(), next))
+	_, err := f.r.Reconcile(t.Context(), request)
+	f.must(err)
+	f.mustRemember(0)
+}
