@@ -366,8 +366,10 @@ func (w *world) mount(v Volume, node string) {
 	if m.on && m.reaches && !w.blocked(m, v.ClusterID) && w.nodes[node].bootID == m.bootID() && slices.Contains(w.attachedTo(v.Name), node) {
 		if !m.mounts[v.Name] {
 			m.mounts[v.Name], m.from[v.Name] = true, m.address[v.ClusterID]
-			if !w.lists(w.recordOf(m).status, m, v) {
-				delete(w.noticed, forgivenKey(m, v.Name)) // that was a mount by another address
+			s := w.recordOf(m).status
+			held := slices.ContainsFunc(s.Volumes, func(h v1alpha1.HeldVolume) bool { return h.PersistentVolume == v.Name })
+			if !held || !w.lists(s, m, v) {
+				delete(w.noticed, forgivenKey(m, v.Name)) // that was an earlier mount, or one by another address
 			}
 		}
 		delete(m.waits, v.Name)
