@@ -920,7 +920,7 @@ func (w *world) actOn(t *rapid.T, v view, node, name string, now time.Time, writ
 		// As controllers/fencing has it: a healthy node's ledger is kept on what caches
 		// say, nothing is forgotten before the node was read live, and all else is
 		// decided on live reads only.
-		if there && forgets(f.Status, step.Status) {
+		if there && Forgets(f.Status, step.Status) {
 			v.nodes, v.silent = w.view().nodes, w.view().silent
 			f, there = w.facts(v, node, name, now)
 			step = Next(f)
@@ -1006,10 +1006,6 @@ func (w *world) mark(name, loss string) {
 		n.loss, n.marked = loss, w.id()
 		w.nodes[name] = n
 	}
-}
-
-func forgets(was, is v1alpha1.NodeFenceStatus) bool {
-	return len(union(was.Volumes, is.Volumes)) > len(is.Volumes)
 }
 
 func routine(f Facts, s Step) bool {

@@ -35,3 +35,15 @@ func stillHeld(v v1alpha1.HeldVolume) bool {
 func Keep(s v1alpha1.NodeFenceStatus) bool {
 	return s.Phase != "" && s.Phase != v1alpha1.NodeHealthy || len(s.Fences) > 0
 }
+
+// Forgets tells whether a record does not hold any more what it held, or is of another boot. A cache that is late may
+// say so of a node that was lost meanwhile: the node has to be read live first.
+func Forgets(was, is v1alpha1.NodeFenceStatus) bool {
+	if was.Node != (v1alpha1.MachineIdentity{}) && was.Node != is.Node {
+		return true
+	}
+	return slices.ContainsFunc(was.Volumes, func(v v1alpha1.HeldVolume) bool {
+		i := slices.IndexFunc(is.Volumes, func(now v1alpha1.HeldVolume) bool { return now.PersistentVolume == v.PersistentVolume })
+		return i < 0 || v.Until != nil && is.Volumes[i].Until == nil
+	})
+}

@@ -73,13 +73,6 @@ func (d decision) justLost() bool {
 		(was.Phase == "" || was.Phase == v1alpha1.NodeHealthy || was.Phase == v1alpha1.NodeLost) && len(was.Fences)+len(d.Status.Fences) == 0
 }
 
-// forgets tells whether a volume is no more in the record.
-func (d decision) forgets() bool {
-	return slices.ContainsFunc(d.Facts.Status.Volumes, func(was v1alpha1.HeldVolume) bool {
-		return !slices.ContainsFunc(d.Status.Volumes, func(is v1alpha1.HeldVolume) bool { return is.PersistentVolume == was.PersistentVolume })
-	})
-}
-
 // asks tells whether a fence may be recorded that was not before.
 func (d decision) asks() bool {
 	s := d.Facts.Status

@@ -77,8 +77,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if len(all) == 1 && all[0].forgets() && all[0].routine() {
-		// The cache may be behind with the node: an attachment may be gone because it is lost.
+	if len(all) == 1 && fence.Forgets(all[0].Facts.Status, all[0].Status) && all[0].routine() {
+		// The cache may be late: an attachment may be gone because the node is lost.
 		if all, err = r.look(ctx, r.Cached.WithLiveNode(), request.Name); err != nil {
 			return ctrl.Result{}, err
 		}
