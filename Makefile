@@ -139,7 +139,7 @@ bench: ## Ratios against controller-runtime's own handlers, side by side
 	go test ./cluster -run '^$$' -bench '^Benchmark(Gather|FenceLook)$$'
 
 .PHONY: bench-scale
-bench-scale: control-plane $(BIN)/fairlead $(BIN)/scale ## 500 nodes, 5,000 workloads, and a tenth of it; SCALE="-nodes 5,50"
+bench-scale: control-plane $(BIN)/fairlead $(BIN)/scale ## 500 nodes, 5,000 workloads, and a tenth of it; SCALE="-nodes 5,50"; what fencing costs: SCALE=-fencing
 	FAIRLEAD_BINARY=$(BIN)/fairlead $(BIN)/scale $(SCALE)
 
 .PHONY: generate

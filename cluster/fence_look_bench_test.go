@@ -44,7 +44,7 @@ func fenceReader(tb testing.TB, nodes int) *cluster.FenceReader {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	server, err := apiserver.NewFencing(scheme, nodes, 20)
+	server, err := apiserver.NewFencing(scheme, apiserver.FencingSize{Nodes: nodes, VolumesEach: 20})
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -16,12 +16,22 @@ import (
 
 const (
 	cephNamespace = "rook-ceph"
-	cephDriver    = "rook-ceph.rbd.csi.ceph.com"
 	fenceClass    = "rbd"
+	// CephDriver is the driver of all volumes.
+	CephDriver = "rook-ceph.rbd.csi.ceph.com"
+	// SharedVolume is on many nodes.
+	SharedVolume = "pvc-shared"
 )
 
+// FencingSize of a cluster.
+type FencingSize struct {
+	Nodes, VolumesEach int
+	// Holders are the nodes that have SharedVolume.
+	Holders int
+}
+
 // NewFencing serves a cluster whose nodes all have as many volumes of Ceph's, are healthy and are on record.
-func NewFencing(scheme *runtime.Scheme, nodes, volumesEach int) (*Server, error) {
+func NewFencing(scheme *runtime.Scheme, size FencingSize) (*Server, error) {
 	addons := schema.GroupVersion{Group: "csiaddons.openshift.io", Version: "v1alpha1"}
 	own := schema.GroupVersion{Group: "fairlead.io", Version: "v1alpha1"}
 	core, store := corev1.SchemeGroupVersion, storagev1.SchemeGroupVersion
@@ -38,44 +48,65 @@ func NewFencing(scheme *runtime.Scheme, nodes, volumesEach int) (*Server, error)
 		"csiaddonsnodes.csiaddons.openshift.io":      {gvk: addons.WithKind("CSIAddonsNode"), custom: []custom{}},
 		"nodefences.fairlead.io":                     {gvk: own.WithKind("NodeFence"), custom: []custom{}},
 	}}
-	s.kinds["csidrivers.storage.k8s.io"].typed = []runtime.Object{&storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: cephDriver}, Spec: storagev1.CSIDriverSpec{AttachRequired: ptr.To(true)}}}
+	s.kinds["csidrivers.storage.k8s.io"].typed = []runtime.Object{&storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: CephDriver}, Spec: storagev1.CSIDriverSpec{AttachRequired: ptr.To(true)}}}
 	s.kinds["storageclasses.storage.k8s.io"].typed = []runtime.Object{&storagev1.StorageClass{
-		ObjectMeta: metav1.ObjectMeta{Name: "block"}, Provisioner: cephDriver, Parameters: map[string]string{"clusterID": cephNamespace},
+		ObjectMeta: metav1.ObjectMeta{Name: "block"}, Provisioner: CephDriver, Parameters: map[string]string{"clusterID": cephNamespace},
 	}}
 	if err := s.add("networkfenceclasses.csiaddons.openshift.io", map[string]any{
 		"apiVersion": addons.String(), "kind": "NetworkFenceClass", "metadata": map[string]any{"name": fenceClass},
-		"spec": map[string]any{"provisioner": cephDriver, "parameters": map[string]any{"clusterID": cephNamespace}},
+		"spec": map[string]any{"provisioner": CephDriver, "parameters": map[string]any{"clusterID": cephNamespace}},
 	}); err != nil {
 		return nil, err
 	}
-	for i := range nodes {
-		if err := s.addFencedNode(i, volumesEach, addons, own); err != nil {
+	if size.Holders > 0 {
+		pv := cephVolume(0)
+		pv.Name, pv.UID, pv.Spec.ClaimRef.Name = SharedVolume, SharedVolume, SharedVolume
+		pv.Spec.CSI.VolumeHandle, pv.Spec.AccessModes = SharedVolume, []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}
+		s.kinds["persistentvolumes"].typed = append(s.kinds["persistentvolumes"].typed, pv)
+	}
+	for i := range size.Nodes {
+		var volumes []*corev1.PersistentVolume
+		for v := range size.VolumesEach {
+			pv := cephVolume(i*size.VolumesEach + v)
+			volumes = append(volumes, pv)
+			s.kinds["persistentvolumes"].typed = append(s.kinds["persistentvolumes"].typed, pv)
+		}
+		if i < size.Holders {
+			volumes = append(volumes, s.kinds["persistentvolumes"].typed[0].(*corev1.PersistentVolume))
+		}
+		if err := s.addFencedNode(i, volumes, addons, own); err != nil {
 			return nil, err
 		}
 	}
 	return s, nil
 }
 
-func (s *Server) addFencedNode(i, volumes int, addons, own schema.GroupVersion) error {
+func cephVolume(i int) *corev1.PersistentVolume {
+	pv := persistentVolume(i)
+	pv.Spec.AccessModes, pv.Spec.CSI.Driver = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, CephDriver
+	pv.Spec.CSI.VolumeAttributes = map[string]string{"clusterID": cephNamespace, "pool": "replicapool", "imageName": "csi-vol-" + pv.Name}
+	return pv
+}
+
+func (s *Server) addFencedNode(i int, volumes []*corev1.PersistentVolume, addons, own schema.GroupVersion) error {
 	address := fmt.Sprintf("10.%d.%d.%d", i>>16, i>>8&0xff, i&0xff)
 	n := node(i)
 	n.UID = types.UID(fmt.Sprintf("uid-%d", i))
 	n.Status.NodeInfo = corev1.NodeSystemInfo{BootID: fmt.Sprintf("boot-%d", i), SystemUUID: fmt.Sprintf("machine-%d", i)}
+	n.Status.Conditions[0].LastTransitionTime = metav1.Unix(1_700_000_000, 0)
 	n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: address}}
 	s.kinds["csinodes.storage.k8s.io"].typed = append(s.kinds["csinodes.storage.k8s.io"].typed, &storagev1.CSINode{
-		ObjectMeta: metav1.ObjectMeta{Name: n.Name}, Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{{Name: cephDriver, NodeID: n.Name}}},
+		ObjectMeta: metav1.ObjectMeta{Name: n.Name}, Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{{Name: CephDriver, NodeID: n.Name}}},
 	})
 	var held []any
-	for v := range volumes {
-		pv, a := persistentVolume(i*volumes+v), attachment(i*volumes+v, i)
-		pv.Spec.AccessModes, pv.Spec.CSI.Driver, a.Spec.Attacher = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, cephDriver, cephDriver
-		pv.Spec.CSI.VolumeAttributes = map[string]string{"clusterID": cephNamespace, "pool": "replicapool", "imageName": "csi-vol-" + pv.Name}
-		s.kinds["persistentvolumes"].typed = append(s.kinds["persistentvolumes"].typed, pv)
+	for _, pv := range volumes {
+		a := attachment(len(s.kinds["volumeattachments.storage.k8s.io"].typed), i)
+		a.Spec.Attacher, a.Spec.Source.PersistentVolumeName = CephDriver, &pv.Name
 		s.kinds["volumeattachments.storage.k8s.io"].typed = append(s.kinds["volumeattachments.storage.k8s.io"].typed, a)
-		name := corev1.UniqueVolumeName(fence.UniqueName(cephDriver, pv.Spec.CSI.VolumeHandle))
+		name := corev1.UniqueVolumeName(fence.UniqueName(CephDriver, pv.Spec.CSI.VolumeHandle))
 		n.Status.VolumesInUse = append(n.Status.VolumesInUse, name)
 		n.Status.VolumesAttached = append(n.Status.VolumesAttached, corev1.AttachedVolume{Name: name})
-		held = append(held, map[string]any{"persistentVolume": pv.Name, "driver": cephDriver, "clusterID": cephNamespace})
+		held = append(held, map[string]any{"persistentVolume": pv.Name, "driver": CephDriver, "clusterID": cephNamespace})
 	}
 	s.kinds["nodes"].typed = append(s.kinds["nodes"].typed, n)
 	for _, app := range []string{"csi-rbdplugin", "rook-ceph-osd"} {
@@ -90,7 +121,7 @@ func (s *Server) addFencedNode(i, volumes int, addons, own schema.GroupVersion) 
 		"apiVersion": addons.String(), "kind": "CSIAddonsNode",
 		"metadata": map[string]any{"name": "rbd-" + n.Name, "namespace": cephNamespace, "resourceVersion": "1",
 			"ownerReferences": []any{map[string]any{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "csi-rbdplugin", "uid": "uid-csi-rbdplugin"}}},
-		"spec": map[string]any{"driver": map[string]any{"name": cephDriver, "endpoint": "pod://x", "nodeID": n.Name}},
+		"spec": map[string]any{"driver": map[string]any{"name": CephDriver, "endpoint": "pod://x", "nodeID": n.Name}},
 		"status": map[string]any{"state": "Connected", "networkFenceClientStatus": []any{map[string]any{
 			"networkFenceClassName": fenceClass, "ClientDetails": []any{map[string]any{"id": "a", "cidrs": []any{address + "/32"}}},
 		}}},
@@ -101,8 +132,8 @@ func (s *Server) addFencedNode(i, volumes int, addons, own schema.GroupVersion) 
 		"apiVersion": own.String(), "kind": "NodeFence", "metadata": map[string]any{"name": n.Name, "resourceVersion": "1", "labels": map[string]any{fence.PhaseLabel: "Healthy"}},
 		"status": map[string]any{
 			"phase": "Healthy", "reason": "Ready", "nodeName": n.Name, "node": map[string]any{"uid": n.UID, "bootID": n.Status.NodeInfo.BootID, "systemUUID": n.Status.NodeInfo.SystemUUID},
-			"addresses": address + "/32", "volumes": held, "volumeCount": volumes,
-			"identities": []any{map[string]any{"driver": cephDriver, "clusterID": cephNamespace, "class": fenceClass, "addresses": []any{
+			"addresses": address + "/32", "volumes": held, "volumeCount": len(volumes),
+			"identities": []any{map[string]any{"driver": CephDriver, "clusterID": cephNamespace, "class": fenceClass, "addresses": []any{
 				map[string]any{"cidr": address + "/32", "source": fence.SourceCSIAddonsNode, "lastSeen": "2026-11-22T09:00:00Z"}}}},
 		},
 	})

@@ -17,7 +17,7 @@ func object(kind, name, nodeName string) map[string]any {
 }
 
 func volume(size Size, i int) map[string]any {
-	name, at := VolumeName(i), nodeName(i%size.Nodes)
+	name, at := VolumeName(i), NodeName(i%size.Nodes)
 	var conditions []any
 	for _, kind := range []string{"WaitForBackingImage", "TooManySnapshots", "Scheduled", "Restore", "OfflineRebuilding"} {
 		conditions = append(conditions, map[string]any{"lastProbeTime": "", "lastTransitionTime": "2026-03-02T09:14:07Z", "message": "", "reason": "", "status": "False", "type": kind})
@@ -44,7 +44,7 @@ func volume(size Size, i int) map[string]any {
 }
 
 func engine(size Size, i int) map[string]any {
-	name, at := VolumeName(i)+"-e-0", nodeName(i%size.Nodes)
+	name, at := VolumeName(i)+"-e-0", NodeName(i%size.Nodes)
 	modes, addresses := map[string]any{}, map[string]any{}
 	for n := range replicas {
 		modes[replicaName(i, n)], addresses[replicaName(i, n)] = "RW", "10.1.0.1:10000"
@@ -75,14 +75,14 @@ func replicaName(i, n int) string { return fmt.Sprintf("%s-r-%08d", VolumeName(i
 
 func replica(size Size, i, n int) map[string]any {
 	at := (i + n) % size.Nodes
-	o := object("Replica", replicaName(i, n), nodeName(at))
+	o := object("Replica", replicaName(i, n), NodeName(at))
 	o["spec"] = map[string]any{
 		"active": true, "backingImage": "", "dataDirectoryName": replicaName(i, n), "dataEngine": "v1", "desireState": "running", "diskID": "2d7f8e0a-53a6-4b5e-9d3d-0a1c9b6e4f11", "diskPath": "/var/lib/longhorn/",
 		"engineName": VolumeName(i) + "-e-0", "evictionRequested": false, "failedAt": "", "hardNodeAffinity": "", "healthyAt": "2026-03-02T09:14:07Z", "image": "longhornio/longhorn-engine:v1.7.2", "lastFailedAt": "",
-		"lastHealthyAt": "2026-03-02T09:14:07Z", "logRequested": false, "nodeID": nodeName(at), "rebuildRetryCount": 0, "revisionCounterDisabled": true, "salvageRequested": false, "volumeName": VolumeName(i), "volumeSize": "10737418240",
+		"lastHealthyAt": "2026-03-02T09:14:07Z", "logRequested": false, "nodeID": NodeName(at), "rebuildRetryCount": 0, "revisionCounterDisabled": true, "salvageRequested": false, "volumeName": VolumeName(i), "volumeSize": "10737418240",
 	}
 	o["status"] = map[string]any{
-		"currentImage": "longhornio/longhorn-engine:v1.7.2", "currentState": "running", "instanceManagerName": managerName(at), "ip": "10.1.0.1", "logFetched": false, "ownerID": nodeName(at), "port": 10000, "started": true, "storageIP": "10.1.0.1",
+		"currentImage": "longhornio/longhorn-engine:v1.7.2", "currentState": "running", "instanceManagerName": managerName(at), "ip": "10.1.0.1", "logFetched": false, "ownerID": NodeName(at), "port": 10000, "started": true, "storageIP": "10.1.0.1",
 	}
 	return o
 }
@@ -107,8 +107,8 @@ func instanceManager(size Size, node int) map[string]any {
 			}
 		}
 	}
-	o := object("InstanceManager", managerName(node), nodeName(node))
-	o["spec"] = map[string]any{"dataEngine": "v1", "image": "longhornio/longhorn-instance-manager:v1.7.2", "nodeID": nodeName(node), "type": "aio"}
-	o["status"] = map[string]any{"apiVersion": 5, "apiMinVersion": 1, "currentState": "running", "instanceEngines": engines, "instanceReplicas": copies, "ip": "10.1.0.1", "ownerID": nodeName(node)}
+	o := object("InstanceManager", managerName(node), NodeName(node))
+	o["spec"] = map[string]any{"dataEngine": "v1", "image": "longhornio/longhorn-instance-manager:v1.7.2", "nodeID": NodeName(node), "type": "aio"}
+	o["status"] = map[string]any{"apiVersion": 5, "apiMinVersion": 1, "currentState": "running", "instanceEngines": engines, "instanceReplicas": copies, "ip": "10.1.0.1", "ownerID": NodeName(node)}
 	return o
 }

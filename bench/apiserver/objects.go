@@ -134,7 +134,9 @@ func (s *Server) add(resource string, object map[string]any) error {
 
 // VolumeName is the name of a volume, and of its PersistentVolume.
 func VolumeName(i int) string { return fmt.Sprintf("pvc-%08d-5e0c-4f0e-9a3f-1f2e3d4c5b6a", i) }
-func nodeName(i int) string   { return fmt.Sprintf("node-%03d", i) }
+
+// NodeName is the name of a node.
+func NodeName(i int) string { return fmt.Sprintf("node-%03d", i) }
 
 // written has the managed fields of an object that some manager wrote.
 func written(fields string) []metav1.ManagedFieldsEntry {
@@ -179,16 +181,16 @@ func attachment(i, onNode int) *storagev1.VolumeAttachment {
 	pv := VolumeName(i)
 	return &storagev1.VolumeAttachment{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: fmt.Sprintf("csi-%064d", i), ResourceVersion: "1", Annotations: map[string]string{"csi.alpha.kubernetes.io/node-id": nodeName(onNode)}, Finalizers: []string{"external-attacher/driver-longhorn-io"},
+			Name: fmt.Sprintf("csi-%064d", i), ResourceVersion: "1", Annotations: map[string]string{"csi.alpha.kubernetes.io/node-id": NodeName(onNode)}, Finalizers: []string{"external-attacher/driver-longhorn-io"},
 			ManagedFields: written(`{"f:spec":{"f:attacher":{},"f:nodeName":{},"f:source":{"f:persistentVolumeName":{}}}}`),
 		},
-		Spec:   storagev1.VolumeAttachmentSpec{Attacher: driver, NodeName: nodeName(onNode), Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &pv}},
+		Spec:   storagev1.VolumeAttachmentSpec{Attacher: driver, NodeName: NodeName(onNode), Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &pv}},
 		Status: storagev1.VolumeAttachmentStatus{Attached: true},
 	}
 }
 
 func node(i int) *corev1.Node {
-	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName(i), Labels: map[string]string{"kubernetes.io/hostname": nodeName(i)}}}
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: NodeName(i), Labels: map[string]string{"kubernetes.io/hostname": NodeName(i)}}}
 	n.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("16")}
 	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 	for image := range 50 { // as many as a kubelet reports
@@ -206,7 +208,7 @@ func (s *Server) addPod(name string, onNode int, labels map[string]string) error
 		return err
 	}
 	pod.Name, pod.UID, pod.ResourceVersion = name, types.UID("uid-"+name), fmt.Sprint(1+len(s.kinds["pods"].typed))
-	pod.Spec.NodeName = nodeName(onNode)
+	pod.Spec.NodeName = NodeName(onNode)
 	if labels != nil { // they have one container
 		pod.Labels, pod.Spec.Containers = labels, pod.Spec.Containers[:1]
 		if volume := labels[storage.Longhorn().VolumeLabel]; volume != "" {

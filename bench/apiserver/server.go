@@ -87,7 +87,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if r.URL.Query().Get("watch") != "" {
-		watch(w, r)
+		watchNothing(w, r)
 		return
 	}
 	mediaType := "application/json"
@@ -124,8 +124,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(answer)
 }
 
-// watch of what never changes. It has no initial events: caches list instead.
-func watch(w http.ResponseWriter, r *http.Request) {
+// watchNothing is a watch of what never changes. It has no initial events: caches list instead.
+func watchNothing(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	if r.URL.Query().Get("sendInitialEvents") != "" {
 		w.WriteHeader(http.StatusBadRequest)
