@@ -20,10 +20,9 @@ import (
 	"github.com/fairlead-io/fairlead/storage"
 )
 
-// WebhookCache holds the network records, and where volumes of some drivers are
-// protected, by which nodes they are held: whatever else rules need is read live,
-// and seldom.
-func WebhookCache(profiles []storage.Profile, protected func(driver string) bool) cache.Options {
+// WebhookCache holds the network records. Whatever else rules need is read live,
+// and seldom; who may hold a volume has watches of its own (WatchHolders).
+func WebhookCache(profiles []storage.Profile) cache.Options {
 	options := cache.Options{
 		ReaderFailOnMissingInformer: true,
 		DefaultTransform:            cache.TransformStripManagedFields(),
@@ -31,11 +30,6 @@ func WebhookCache(profiles []storage.Profile, protected func(driver string) bool
 	}
 	if len(profiles) > 0 {
 		options.ByObject[&v1alpha1.NetworkRollout{}] = cache.ByObject{Namespaces: inNamespaces(profiles)}
-	}
-	if protected != nil {
-		options.ByObject[&v1alpha1.NodeFence{}] = cache.ByObject{Transform: slimNodeFence}
-		options.ByObject[&storagev1.VolumeAttachment{}] = cache.ByObject{Transform: slimAttachmentOf(protected)}
-		options.ByObject[&corev1.Node{}] = cache.ByObject{Transform: slimHolder(protected)}
 	}
 	return options
 }

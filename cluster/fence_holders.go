@@ -6,14 +6,15 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/semaphore"
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
@@ -24,42 +25,26 @@ import (
 // volume is looked up in caches, since nothing else can be asked for it; what is
 // believed of each of them is read live.
 type HolderReader struct {
-	live client.Reader
-	// candidates have the indexes of WatchHolders.
-	candidates client.Reader
-	synced     []func() bool
+	live       client.Reader
+	candidates candidates
+	// holdings are the candidates where the reader has watches of its own; else nil.
+	holdings *holdings
+	watches  []*watched
 	// heavy has a place for each that reads all nodes.
 	heavy *semaphore.Weighted
 }
 
 // NewHolderReader returns a reader over the API server and a cache with the indexes of HolderIndexes.
 // Over a Live one it reads whole objects, and takes turns with the other reviews.
-func NewHolderReader(live, candidates client.Reader) *HolderReader {
+func NewHolderReader(live, cached client.Reader) *HolderReader {
+	return newHolderReader(live, cachedCandidates{cached})
+}
+
+func newHolderReader(live client.Reader, candidates candidates) *HolderReader {
 	if live, ok := live.(*Live); ok {
 		return &HolderReader{live: live.Reader, candidates: candidates, heavy: live.turns}
 	}
 	return &HolderReader{live: live, candidates: candidates, heavy: semaphore.NewWeighted(heavyAtOnce)}
-}
-
-// WatchHolders has a cache keep what candidates are found by.
-func WatchHolders(ctx context.Context, objects cache.Cache, live client.Reader) (*HolderReader, error) {
-	r := NewHolderReader(live, objects)
-	for _, index := range HolderIndexes() {
-		informer, err := objects.GetInformer(ctx, index.Object, cache.BlockUntilSynced(false))
-		if err != nil {
-			return nil, fmt.Errorf("watching who holds volumes: %w", err)
-		}
-		if err := objects.IndexField(ctx, index.Object, index.Field, index.Keys); err != nil {
-			return nil, fmt.Errorf("watching who holds volumes: %w", err)
-		}
-		r.synced = append(r.synced, informer.HasSynced)
-	}
-	return r, nil
-}
-
-// Synced tells whether all of it has been listed once.
-func (r *HolderReader) Synced() bool {
-	return !slices.ContainsFunc(r.synced, func(synced func() bool) bool { return !synced() })
 }
 
 const (
@@ -78,12 +63,17 @@ func (r *HolderReader) Holders(ctx context.Context, v fence.Volume) ([]fence.Hol
 	if err != nil {
 		return nil, err
 	}
-	if len(names) > each {
-		var known corev1.NodeList
-		if err := r.candidates.List(ctx, &known, client.UnsafeDisableDeepCopy); err != nil {
-			return nil, fmt.Errorf("counting nodes: %w", err)
+	if len(names) > each && r.watchesMany() && v.HasManyWriters() {
+		if err := r.leaveOutUntainted(ctx, names); err != nil {
+			return nil, err
 		}
-		if len(names)*share >= len(known.Items) {
+	}
+	if len(names) > each {
+		known, err := r.candidates.nodes(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if len(names)*share >= known {
 			return r.listed(ctx, v, names)
 		}
 	}
@@ -110,7 +100,7 @@ func sortedHolders(holders []fence.Holder) []fence.Holder {
 	return holders
 }
 
-// holderNames are the names of nodes that may have or had a volume, and of the records of each that may say so.
+// holderNames are the names of nodes that may have or had a volume, and of the records of each that are in an incident.
 func (r *HolderReader) holderNames(ctx context.Context, v fence.Volume) (map[string]map[string]bool, error) {
 	names := map[string]map[string]bool{}
 	add := func(node string, records ...string) {
@@ -121,30 +111,12 @@ func (r *HolderReader) holderNames(ctx context.Context, v fence.Volume) (map[str
 			names[node][record] = true
 		}
 	}
-	if v.Name != "" {
-		var fences v1alpha1.NodeFenceList
-		if err := r.candidates.List(ctx, &fences, client.MatchingFields{heldVolume: v.Name}, client.UnsafeDisableDeepCopy); err != nil {
-			return nil, fmt.Errorf("who held volume %s: %w", v.Name, err)
-		}
-		for i := range fences.Items {
-			add(NodeOfFence(&fences.Items[i]), fences.Items[i].Name)
-		}
-		var attachments storagev1.VolumeAttachmentList
-		if err := r.candidates.List(ctx, &attachments, client.MatchingFields{heldVolume: v.Name}, client.UnsafeDisableDeepCopy); err != nil {
-			return nil, fmt.Errorf("where volume %s is attached: %w", v.Name, err)
-		}
-		for i := range attachments.Items {
-			add(attachments.Items[i].Spec.NodeName)
-		}
+	known, err := r.candidates.holders(ctx, v)
+	if err != nil {
+		return nil, err
 	}
-	if v.Handle != "" {
-		var nodes corev1.NodeList
-		if err := r.candidates.List(ctx, &nodes, client.MatchingFields{volumeInUse: fence.UniqueName(v.Driver, v.Handle)}, client.UnsafeDisableDeepCopy); err != nil {
-			return nil, fmt.Errorf("who uses volume %s: %w", v.Name, err)
-		}
-		for i := range nodes.Items {
-			add(nodes.Items[i].Name)
-		}
+	for _, name := range known {
+		add(name)
 	}
 	// What was written a moment ago may not be in the caches; those in an incident are few.
 	lost, err := r.unhealthy(ctx)
@@ -158,6 +130,46 @@ func (r *HolderReader) holderNames(ctx context.Context, v fence.Volume) (map[str
 		}
 	}
 	return names, nil
+}
+
+const (
+	// mostBehind is how long a review waits for the watch of Nodes to catch up.
+	mostBehind = time.Second
+	// manyNodes, of which each kubelet writes the status every five minutes, change so often that
+	// waiting for a change takes no longer than reading all of them.
+	manyNodes = 1000
+)
+
+// watchesMany tells whether the reader has a watch of Nodes with a change every few hundred milliseconds.
+func (r *HolderReader) watchesMany() bool {
+	if r.holdings == nil {
+		return false
+	}
+	known, err := r.holdings.nodes(context.Background())
+	return err == nil && known >= manyNodes
+}
+
+// leaveOutUntainted takes away the names of nodes that keep nobody from a volume with many writers: nodes that are there,
+// without taint, and whose records are Healthy. The watch of Nodes is as good as a live read once it has come as far as the
+// API server was when asked. If that takes too long, nobody is left out.
+func (r *HolderReader) leaveOutUntainted(ctx context.Context, names map[string]map[string]bool) error {
+	var now metav1.PartialObjectMetadataList
+	now.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
+	if err := r.live.List(ctx, &now, client.Limit(1)); err != nil {
+		return fmt.Errorf("asking for the version of Nodes: %w", err)
+	}
+	version, err := strconv.ParseUint(now.ResourceVersion, 10, 64)
+	if err != nil {
+		return nil // not a number: the versions can't be compared
+	}
+	waiting, cancel := context.WithTimeout(ctx, mostBehind)
+	defer cancel()
+	if r.holdings.versions.wait(waiting, version) {
+		maps.DeleteFunc(names, func(name string, incidents map[string]bool) bool {
+			return len(incidents) == 0 && r.holdings.untainted(name)
+		})
+	}
+	return nil
 }
 
 // unhealthy NodeFences, live.
@@ -212,12 +224,12 @@ func (r *HolderReader) namesakes(ctx context.Context, name string, records map[s
 	}
 	known := map[string]bool{name: true}
 	maps.Copy(known, records)
-	var list v1alpha1.NodeFenceList
-	if err := r.candidates.List(ctx, &list, client.MatchingFields{recordedNode: name}, client.UnsafeDisableDeepCopy); err != nil {
-		return sakes, false, fmt.Errorf("looking for the NodeFences of node %s: %w", name, err)
+	cached, err := r.candidates.recordsOf(ctx, name)
+	if err != nil {
+		return sakes, false, err
 	}
-	for i := range list.Items {
-		known[list.Items[i].Name] = true
+	for _, record := range cached {
+		known[record] = true
 	}
 	for _, record := range slices.Sorted(maps.Keys(known)) {
 		var read v1alpha1.NodeFence

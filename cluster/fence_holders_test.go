@@ -17,15 +17,13 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/fence"
-	"github.com/fairlead-io/fairlead/storage"
 )
 
 const rbd = "rook-ceph.rbd.csi.ceph.com"
@@ -65,6 +63,34 @@ func remembering(name, phase string, volumes ...string) *v1alpha1.NodeFence {
 	return n
 }
 
+// waysToFindHolders over the API server and what caches have of it: with the controller's cache, and with watches.
+func waysToFindHolders(t *testing.T) map[string]func(live, cached client.Client) *HolderReader {
+	return map[string]func(live, cached client.Client) *HolderReader{
+		"cache": func(live, cached client.Client) *HolderReader { return NewHolderReader(live, cached) },
+		"watches": func(live, cached client.Client) *HolderReader {
+			r := WatchHolders(nil, live, ofCeph)
+			for _, w := range r.watches {
+				w.api = listsOnly{cached}
+				list, err := w.list(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := w.Replace(nil, list.(client.ObjectList).GetResourceVersion()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			return r
+		},
+	}
+}
+
+// listsOnly is a client that is never asked to watch.
+type listsOnly struct{ client.Client }
+
+func (listsOnly) Watch(context.Context, client.ObjectList, ...client.ListOption) (watch.Interface, error) {
+	return nil, errors.New("not asked")
+}
+
 func TestHoldersAreFoundByEveryTrace(t *testing.T) {
 	const unique = "kubernetes.io/csi/" + rbd + "^a^1" // a handle may hold any character
 	v := fence.Volume{Name: "pv-a", Driver: rbd, Handle: "a^1"}
@@ -89,12 +115,14 @@ func TestHoldersAreFoundByEveryTrace(t *testing.T) {
 		}
 		return found
 	}
-	if got := names(NewHolderReader(c, c)); !slices.Equal(got, []string{"attached", "gone", "listed", "remembers", "uses", "well", "without-node"}) {
-		t.Errorf("got %v", got)
-	}
-	// Caches that have heard of nothing: those in an incident are found all the same.
-	if got := names(NewHolderReader(c, withHolders(t))); !slices.Equal(got, []string{"gone"}) {
-		t.Errorf("with empty caches: got %v", got)
+	for way, reader := range waysToFindHolders(t) {
+		if got := names(reader(c, c)); !slices.Equal(got, []string{"attached", "gone", "listed", "remembers", "uses", "well", "without-node"}) {
+			t.Errorf("%s: got %v", way, got)
+		}
+		// Caches that have heard of nothing: those in an incident are found all the same.
+		if got := names(reader(c, withHolders(t))); !slices.Equal(got, []string{"gone"}) {
+			t.Errorf("%s, with empty caches: got %v", way, got)
+		}
 	}
 }
 
@@ -108,15 +136,17 @@ func TestHoldersAreReadLive(t *testing.T) {
 	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 	node.Spec.Taints = []corev1.Taint{{Key: fence.OutOfServiceTaint}}
 	live, stale := withHolders(t, record, node), withHolders(t, remembering("n", "Healthy", "pv-a"), remembering("gone", "Healthy", "pv-a"), using("gone"))
-	holders, err := NewHolderReader(live, stale).Holders(t.Context(), fence.Volume{Name: "pv-a", Driver: rbd, Handle: "h"})
-	if err != nil || len(holders) != 2 {
-		t.Fatalf("got %+v, %v", holders, err)
-	}
-	if h := holders[0]; h.Node.Name != "gone" || h.Node.Exists || h.Status.Phase != "" {
-		t.Errorf("got %+v", h)
-	}
-	if h := holders[1]; !h.Node.Exists || !h.Node.Ready || !h.Node.OutOfService || h.Status.Phase != v1alpha1.NodeLost || h.Override != override {
-		t.Errorf("got %+v", h)
+	for way, reader := range waysToFindHolders(t) {
+		holders, err := reader(live, stale).Holders(t.Context(), fence.Volume{Name: "pv-a", Driver: rbd, Handle: "h"})
+		if err != nil || len(holders) != 2 {
+			t.Fatalf("%s: got %+v, %v", way, holders, err)
+		}
+		if h := holders[0]; h.Node.Name != "gone" || h.Node.Exists || h.Status.Phase != "" {
+			t.Errorf("%s: got %+v", way, h)
+		}
+		if h := holders[1]; !h.Node.Exists || !h.Node.Ready || !h.Node.OutOfService || h.Status.Phase != v1alpha1.NodeLost || h.Override != override {
+			t.Errorf("%s: got %+v", way, h)
+		}
 	}
 }
 
@@ -280,88 +310,6 @@ func TestVolumesOfClaims(t *testing.T) {
 			t.Errorf("%s: got %t, %v", driver, got, err)
 		}
 	}
-}
-
-func TestWebhookCacheFitsItsKinds(t *testing.T) {
-	scheme, err := NewScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
-	mapper := meta.NewDefaultRESTMapper(nil)
-	for gvk := range scheme.AllKnownTypes() {
-		scope := meta.RESTScopeRoot
-		if gvk.Kind == "NetworkRollout" {
-			scope = meta.RESTScopeNamespace
-		}
-		mapper.Add(gvk, scope)
-	}
-	for _, profiles := range [][]storage.Profile{nil, storage.Profiles()} {
-		options := WebhookCache(profiles, ofCeph)
-		options.Scheme, options.Mapper = scheme, mapper
-		objects, err := cache.New(&rest.Config{Host: "https://localhost"}, options)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r, err := WatchHolders(t.Context(), objects, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if r.Synced() {
-			t.Error("synced before anything was listed")
-		}
-	}
-	if kinds := WebhookCache(storage.Profiles(), nil).ByObject; len(kinds) != 1 {
-		t.Errorf("without fencing %d kinds are watched", len(kinds))
-	}
-}
-
-// The indexes are over what is left of objects.
-func TestSlimHoldersAreStillFound(t *testing.T) {
-	node := using("n", "kubernetes.io/csi/"+rbd+"^a", "kubernetes.io/csi/ebs.csi.aws.com^b", "kubernetes.io/rbd/x")
-	node.Labels, node.Status.Images = map[string]string{"a": "b"}, []corev1.ContainerImage{{Names: []string{"x"}}}
-	node.Status.VolumesAttached = []corev1.AttachedVolume{{Name: "kubernetes.io/csi/" + rbd + "^a"}, {Name: "kubernetes.io/csi/" + rbd + "^c"}}
-	other := ofVolume("other", "pv-b", "n")
-	other.Spec.Attacher = "ebs.csi.aws.com"
-	for _, test := range []struct {
-		object client.Object
-		slim   func(any) (any, error)
-		want   []string
-	}{
-		{node, slimHolder(ofCeph), []string{"kubernetes.io/csi/" + rbd + "^a", "kubernetes.io/csi/" + rbd + "^c"}},
-		{ofVolume("va", "pv-a", "n"), slimAttachmentOf(ofCeph), []string{"pv-a"}},
-		{other, slimAttachmentOf(ofCeph), nil},
-		{remembering("n", "Lost", "pv-a", "pv-b"), slimNodeFence, []string{"pv-a", "pv-b", "n"}},
-	} {
-		slim, err := test.slim(test.object)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var got []string
-		for _, index := range HolderIndexes() {
-			if o := slim.(client.Object); sameType(o, index.Object) {
-				got = append(got, index.Keys(o)...)
-				if len(o.GetLabels()) > 0 || o.GetName() != test.object.GetName() {
-					t.Errorf("%T: got %+v", o, o)
-				}
-			}
-		}
-		if !slices.Equal(got, test.want) {
-			t.Errorf("%T: got %v", slim, got)
-		}
-	}
-}
-
-func sameType(a, b client.Object) bool {
-	switch a.(type) {
-	case *corev1.Node:
-		_, same := b.(*corev1.Node)
-		return same
-	case *v1alpha1.NodeFence:
-		_, same := b.(*v1alpha1.NodeFence)
-		return same
-	}
-	_, same := b.(*storagev1.VolumeAttachment)
-	return same
 }
 
 // What the caches show of a node that was tainted a moment ago may have been taken from it by force.

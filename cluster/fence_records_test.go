@@ -48,23 +48,26 @@ func TestTheHoldersOfANodeNameAreItsMachines(t *testing.T) {
 	first, second := remembering("n", "Lost", "pv-a"), remembering("n-2", "Healthy")
 	first.Status.Node.SystemUUID, second.Status.NodeName, second.Status.Node.SystemUUID = "first", "n", "second"
 	live := withHolders(t, node, first, second)
+	check := func(t *testing.T, name string, holders []fence.Holder, err error) {
+		t.Helper()
+		if err != nil || len(holders) != 2 {
+			t.Fatalf("%s: got %+v, %v", name, holders, err)
+		}
+		present, gone := holders[0], holders[1]
+		if gone.Node.Exists {
+			present, gone = gone, present
+		}
+		if !present.Node.Exists || present.Replaced || gone.Node.Exists || !gone.Replaced || gone.Record != "n" || gone.Status.Phase != v1alpha1.NodeLost {
+			t.Errorf("%s: got %+v", name, holders)
+		}
+	}
 	for name, cached := range map[string]client.Client{"known": live, "unknown": withHolders(t)} {
-		for _, each := range []bool{true, false} {
-			r, v := NewHolderReader(live, cached), fence.Volume{Name: "pv-a", Driver: rbd, Handle: "h"}
+		for way, reader := range waysToFindHolders(t) {
+			r, v := reader(live, cached), fence.Volume{Name: "pv-a", Driver: rbd, Handle: "h"}
 			holders, err := r.Holders(t.Context(), v)
-			if !each {
-				holders, err = r.listed(t.Context(), v, map[string]map[string]bool{"n": nil})
-			}
-			if err != nil || len(holders) != 2 {
-				t.Fatalf("%s: got %+v, %v", name, holders, err)
-			}
-			present, gone := holders[0], holders[1]
-			if gone.Node.Exists {
-				present, gone = gone, present
-			}
-			if !present.Node.Exists || present.Replaced || gone.Node.Exists || !gone.Replaced || gone.Record != "n" || gone.Status.Phase != v1alpha1.NodeLost {
-				t.Errorf("%s: got %+v", name, holders)
-			}
+			check(t, name+", "+way, holders, err)
+			holders, err = r.listed(t.Context(), v, map[string]map[string]bool{"n": nil})
+			check(t, name+", "+way+", all listed", holders, err)
 		}
 	}
 	if n, record, err := NewHolderReader(live, live).Present(t.Context(), "n"); err != nil || n.Name != "n" || record.Name != "n-2" {

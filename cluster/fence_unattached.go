@@ -2,6 +2,7 @@ package cluster
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
@@ -22,9 +23,10 @@ func UnattachedPodsCache() cache.Options {
 // placedPod keeps of a pod where it is.
 func placedPod(object any) (any, error) {
 	if pod, ok := object.(*corev1.Pod); ok {
-		meta := named(pod)
-		meta.Namespace = pod.Namespace
-		return &corev1.Pod{ObjectMeta: meta, Spec: corev1.PodSpec{NodeName: pod.Spec.NodeName}, Status: corev1.PodStatus{Phase: pod.Status.Phase}}, nil
+		return &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion},
+			Spec:       corev1.PodSpec{NodeName: pod.Spec.NodeName}, Status: corev1.PodStatus{Phase: pod.Status.Phase},
+		}, nil
 	}
 	return object, nil
 }

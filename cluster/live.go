@@ -128,7 +128,7 @@ func eachPage(ctx context.Context, from client.Reader, list client.ObjectList, t
 
 func pageOf(list client.ObjectList) int64 {
 	switch list.(type) {
-	case *corev1.PersistentVolumeList, *metav1.PartialObjectMetadataList:
+	case *corev1.PersistentVolumeList, *storagev1.VolumeAttachmentList, *metav1.PartialObjectMetadataList:
 		return largePage
 	}
 	return page

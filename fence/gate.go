@@ -59,7 +59,7 @@ func (h Holder) keeps(volume Volume, node string) *Held {
 	if h.Override.Gate == GateAttach || givenUp {
 		return nil // known to be off; or given up, and unfenced but for an address that keeps out another node
 	}
-	if !h.lost(volume.Shared() && !volume.Block) {
+	if !h.lost(volume.HasManyWriters()) {
 		// Its attachment was taken by force while nobody heard of it, and it came
 		// back with the mount: it writes until its kubelet has unmounted it.
 		if (volume.exclusive() || volume.sharedBlock()) && h.mayHaveMounted(volume) {

@@ -26,6 +26,9 @@ type Volume struct {
 // Shared volumes may be written to from several nodes at once: that is what they are for.
 func (v Volume) Shared() bool { return slices.Contains(v.AccessModes, "ReadWriteMany") }
 
+// HasManyWriters tells whether a volume is a shared file system.
+func (v Volume) HasManyWriters() bool { return v.Shared() && !v.Block }
+
 // sharedBlock devices are attached to two nodes while a virtual machine migrates between them. Nothing but that machine
 // keeps two writers apart, so a lost node holds the device like an exclusive volume.
 func (v Volume) sharedBlock() bool { return v.Block && v.Shared() }

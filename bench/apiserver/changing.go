@@ -125,6 +125,13 @@ func (c *Changing) Change(resource, name string, change func(runtime.Object) run
 	c.put(k, change(k.objects["/"+name]))
 }
 
+// Advance counts a write that nobody watches, such as of a kubelet's lease.
+func (c *Changing) Advance() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.version++
+}
+
 func (c *Changing) put(k *stored, o runtime.Object) {
 	event := watch.Modified
 	if k.objects[key(o)] == nil {

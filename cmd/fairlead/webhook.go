@@ -107,7 +107,7 @@ func (o *webhookOptions) run(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	cacheOptions := cluster.WebhookCache(storageProfiles(configuration), protected(configuration))
+	cacheOptions := cluster.WebhookCache(storageProfiles(configuration))
 	cacheOptions.Scheme = scheme
 	objects, err := cache.New(restConfig, cacheOptions)
 	if err != nil {
@@ -117,7 +117,7 @@ func (o *webhookOptions) run(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return fmt.Errorf("building the client: %w", err)
 	}
-	live, err := client.New(restConfig, client.Options{Scheme: scheme, HTTPClient: connection})
+	live, err := client.NewWithWatch(restConfig, client.Options{Scheme: scheme, HTTPClient: connection})
 	if err != nil {
 		return fmt.Errorf("building the client: %w", err)
 	}
@@ -148,10 +148,7 @@ func (o *webhookOptions) run(ctx context.Context, log *slog.Logger) error {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	server := &webhook.Server{Listener: tls.NewListener(listener, tlsConfig), DrainDelay: o.drainDelay, Log: log}
-	fencing, err := webhookFencing(background, configuration, objects, live, lists, server)
-	if err != nil {
-		return err
-	}
+	fencing := webhookFencing(configuration, live, lists, server)
 	server.Handler = webhook.NewRouter(configuration, webhookProfiles(configuration, records, live, lists), fencing, webhook.NewMetrics(registry), log)
 	readiness := &webhook.Readiness{
 		Address: dialAddress(listener.Addr()), ServingName: o.servingName, Now: time.Now,
@@ -175,6 +172,9 @@ func (o *webhookOptions) run(ctx context.Context, log *slog.Logger) error {
 	group.Go(func() error { return source.Start(background) })
 	group.Go(func() error { return objects.Start(background) })
 	group.Go(func() error { return webhook.ServeOps(background, opsListener, readiness, registry, o.pprof) })
+	if fencing != nil {
+		group.Go(func() error { return fencing.Live.Start(background) })
+	}
 	if api != nil {
 		group.Go(func() error { return api.Start(background) })
 	}
@@ -204,26 +204,18 @@ func webhookProfiles(c *config.Configuration, records *cluster.Records, live cli
 }
 
 // webhookFencing is what the gates of fencing need; nil where nothing is fenced.
-func webhookFencing(ctx context.Context, c *config.Configuration, objects cache.Cache, live client.Client, lists *cluster.Live, server *webhook.Server) (*webhook.Fencing, error) {
-	if !c.Fencing.On() {
-		return nil, nil
-	}
-	reader, err := cluster.WatchHolders(ctx, objects, lists)
-	if err != nil {
-		return nil, err
-	}
-	return &webhook.Fencing{Fencing: c.Fencing, Live: reader, MayOverride: webhook.MayOverrideFence(live), Draining: server.Draining}, nil
-}
-
-// protected tells of which drivers volumes are held; nil where of none.
-func protected(c *config.Configuration) func(driver string) bool {
+func webhookFencing(c *config.Configuration, live client.WithWatch, lists *cluster.Live, server *webhook.Server) *webhook.Fencing {
 	if !c.Fencing.On() {
 		return nil
 	}
 	policy := c.Fencing.Policy()
-	return func(driver string) bool {
+	protected := func(driver string) bool {
 		_, yes := policy.Storages(driver)
 		return yes
+	}
+	return &webhook.Fencing{
+		Fencing: c.Fencing, Live: cluster.WatchHolders(live, lists, protected),
+		MayOverride: webhook.MayOverrideFence(live), Draining: server.Draining,
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -24,7 +25,9 @@ const (
 	mostHolders   = 1000
 	rack          = 100
 	// heartbeat is how often a kubelet writes its node's status when nothing changes (nodeStatusReportFrequency).
-	heartbeat   = 5 * time.Minute
+	heartbeat = 5 * time.Minute
+	// lease is how often a kubelet renews its lease.
+	lease       = 10 * time.Second
 	steadyTime  = 30 * time.Second
 	mostWaiting = 2 * time.Minute
 )
@@ -130,15 +133,22 @@ func nodeNames(from, many int) []string {
 	return names
 }
 
-// heartbeats writes the status of all nodes as their kubelets do, one after another.
+// heartbeats writes what kubelets do.
 func (c *fencedCluster) heartbeats(ctx context.Context, nodes int) {
-	ticker := time.NewTicker(heartbeat / time.Duration(nodes))
-	defer ticker.Stop()
-	for i := 0; ; i++ {
+	gap := func() time.Duration { return time.Duration(rand.ExpFloat64() * float64(heartbeat) / float64(nodes)) } // they don't know of each other
+	status, leases := time.NewTimer(gap()), time.NewTicker(lease/time.Duration(nodes))
+	defer status.Stop()
+	defer leases.Stop()
+	for i := 0; ; {
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticker.C:
+		case <-leases.C:
+			c.Advance()
+			continue
+		case <-status.C:
+			i++
+			status.Reset(gap())
 		}
 		c.Change("nodes", apiserver.NodeName(i%nodes), func(o runtime.Object) runtime.Object {
 			node := *o.(*corev1.Node)
