@@ -64,7 +64,7 @@ func (r *HolderReader) Holders(ctx context.Context, v fence.Volume) ([]fence.Hol
 		return nil, err
 	}
 	if len(names) > each && r.watchesMany() && v.HasManyWriters() {
-		if err := r.leaveOutUntainted(ctx, names); err != nil {
+		if err := r.leaveOutQuiet(ctx, names); err != nil {
 			return nil, err
 		}
 	}
@@ -149,10 +149,10 @@ func (r *HolderReader) watchesMany() bool {
 	return err == nil && known >= manyNodes
 }
 
-// leaveOutUntainted takes away the names of nodes that keep nobody from a volume with many writers: nodes that are there,
+// leaveOutQuiet takes away the names of nodes that keep nobody from a volume with many writers: nodes that are there,
 // without taint, and whose records are Healthy. The watch of Nodes is as good as a live read once it has come as far as the
 // API server was when asked. If that takes too long, nobody is left out.
-func (r *HolderReader) leaveOutUntainted(ctx context.Context, names map[string]map[string]bool) error {
+func (r *HolderReader) leaveOutQuiet(ctx context.Context, names map[string]map[string]bool) error {
 	var now metav1.PartialObjectMetadataList
 	now.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
 	if err := r.live.List(ctx, &now, client.Limit(1)); err != nil {
@@ -166,7 +166,7 @@ func (r *HolderReader) leaveOutUntainted(ctx context.Context, names map[string]m
 	defer cancel()
 	if r.holdings.versions.wait(waiting, version) {
 		maps.DeleteFunc(names, func(name string, incidents map[string]bool) bool {
-			return len(incidents) == 0 && r.holdings.untainted(name)
+			return len(incidents) == 0 && r.holdings.isQuiet(name)
 		})
 	}
 	return nil

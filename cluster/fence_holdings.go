@@ -45,8 +45,9 @@ type shown struct {
 	name, node string
 	volumes    []uint64
 	// machine is the system UUID of a node, and of the machine that a record is of.
-	machine      string
-	outOfService bool
+	machine string
+	// incident: the node has the out-of-service taint, or the record is not Healthy.
+	incident bool
 }
 
 // trace that a volume has left on a node, in an object.
@@ -173,15 +174,15 @@ func (h *holdings) nodes(context.Context) (int, error) {
 	return len(h.shown[ofNodes]), nil
 }
 
-// untainted tells whether a node is there, without the out-of-service taint, and is the one machine that is on
-// record under its name.
-func (h *holdings) untainted(name string) bool {
+// isQuiet tells whether a node is there, without the out-of-service taint, and is the one machine that is on
+// record under its name, as Healthy.
+func (h *holdings) isQuiet(name string) bool {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	node, records := h.shown[ofNodes][name], h.records[name]
-	if node == nil || node.outOfService || len(records) != 1 {
+	if node == nil || node.incident || len(records) != 1 {
 		return false
 	}
 	record := h.shown[ofRecords][records[0]]
-	return node.machine != "" && record.machine == node.machine
+	return !record.incident && node.machine != "" && record.machine == node.machine
 }

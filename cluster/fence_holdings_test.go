@@ -131,13 +131,15 @@ func (c atVersion) List(ctx context.Context, list client.ObjectList, opts ...cli
 }
 
 // Only nodes that keep nobody from a shared file system are not read live, and only on a watch that has caught up.
-func TestUntaintedNodesAreLeftOut(t *testing.T) {
+func TestQuietNodesAreLeftOut(t *testing.T) {
 	node, record := using("n", inUse("a")), remembering("n", "Healthy", "pv-a")
 	node.Status.NodeInfo.SystemUUID, record.Status.Node.SystemUUID = "machine", "machine"
 	tainted, replaced, unnamed := node.DeepCopy(), node.DeepCopy(), node.DeepCopy()
 	tainted.Spec.Taints = []corev1.Taint{{Key: fence.OutOfServiceTaint}}
 	replaced.Status.NodeInfo.SystemUUID, unnamed.Status.NodeInfo.SystemUUID = "another", ""
-	second, unwritten := record.DeepCopy(), record.DeepCopy()
+	second, unwritten, fenced, hidden := record.DeepCopy(), record.DeepCopy(), record.DeepCopy(), record.DeepCopy()
+	fenced.Status.Phase = v1alpha1.NodeFencing
+	hidden.Labels = nil
 	second.Name, second.Status.NodeName, unwritten.Status.Node.SystemUUID = "n-2", "n", ""
 	for name, test := range map[string]struct {
 		objects []client.Object
@@ -145,13 +147,15 @@ func TestUntaintedNodesAreLeftOut(t *testing.T) {
 		left    bool
 		gaveUp  bool
 	}{
-		"untainted":            {[]client.Object{node, record}, "7", true, false},
+		"quiet":                {[]client.Object{node, record}, "7", true, false},
 		"tainted":              {[]client.Object{tainted, record}, "7", false, false},
 		"gone":                 {[]client.Object{record}, "7", false, false},
 		"without record":       {[]client.Object{node}, "7", false, false},
 		"of another machine":   {[]client.Object{replaced, record}, "7", false, false},
 		"without machine":      {[]client.Object{unnamed, unwritten}, "7", false, false},
 		"of two machines":      {[]client.Object{node, record, second}, "7", false, false},
+		"in an incident":       {[]client.Object{node, fenced}, "7", false, false},
+		"without label":        {[]client.Object{node, hidden}, "7", false, false},
 		"watch is behind":      {[]client.Object{node, record}, "8", false, true},
 		"version is no number": {[]client.Object{node, record}, "x", false, false},
 	} {
@@ -164,7 +168,7 @@ func TestUntaintedNodesAreLeftOut(t *testing.T) {
 			cancel() // nobody waits
 		}
 		for of, kept := range map[*map[string]map[string]bool]bool{&names: !test.left, &incident: true} {
-			if err := r.leaveOutUntainted(ctx, *of); err != nil || (len(*of) == 1) != kept {
+			if err := r.leaveOutQuiet(ctx, *of); err != nil || (len(*of) == 1) != kept {
 				t.Errorf("%s: got %v, %v", name, *of, err)
 			}
 		}

@@ -52,7 +52,7 @@ func (h *holdings) watches(api client.WithWatch, protected func(driver string) b
 }
 
 func (h *holdings) showNode(node *corev1.Node, protected func(driver string) bool) *shown {
-	is := &shown{name: node.Name, node: node.Name, machine: node.Status.NodeInfo.SystemUUID, outOfService: FenceNode(node).OutOfService}
+	is := &shown{name: node.Name, node: node.Name, machine: node.Status.NodeInfo.SystemUUID, incident: FenceNode(node).OutOfService}
 	for _, name := range volumesInUse(node) {
 		if driver, _, ok := fence.ParseUniqueName(name); ok && protected(driver) {
 			is.volumes = append(is.volumes, h.hash(name))
@@ -64,7 +64,8 @@ func (h *holdings) showNode(node *corev1.Node, protected func(driver string) boo
 }
 
 func (h *holdings) showRecord(n *v1alpha1.NodeFence) *shown {
-	is := &shown{name: n.Name, node: NodeOfFence(n), machine: n.Status.Node.SystemUUID}
+	healthy := n.Status.Phase == v1alpha1.NodeHealthy && n.Labels[fence.PhaseLabel] == string(v1alpha1.NodeHealthy)
+	is := &shown{name: n.Name, node: NodeOfFence(n), machine: n.Status.Node.SystemUUID, incident: !healthy}
 	for _, v := range n.Status.Volumes {
 		is.volumes = append(is.volumes, h.hash(v.PersistentVolume))
 	}
