@@ -125,7 +125,7 @@ func (f Facts) lingering(step *Step) []v1alpha1.HeldVolume {
 			}
 			continue
 		}
-		if back && !v.Waiting && (f.Override.Gate == "" || f.Override.Gate == GateTaint) {
+		if back && !v.Waiting && !f.pardoned() {
 			until := metav1.NewTime(f.Now.Add(endsWithin).Truncate(time.Second))
 			v.Until = &until
 		}
@@ -135,6 +135,13 @@ func (f Facts) lingering(step *Step) []v1alpha1.HeldVolume {
 		}
 	}
 	return list
+}
+
+// pardoned: an operator answers for what a lost node may still write. Once the node is back, that is over: it may be
+// lost again while Fairlead does not look.
+func (f Facts) pardoned() bool {
+	lost := f.Status.Phase == v1alpha1.NodeLost || isFencing(f.Status.Phase)
+	return lost && (f.Override.Gate == GateAttach || f.Override.Gate == GateUnfence)
 }
 
 // lingers tells whether what runs on the node, in the boot on record, still has time to end. That the node

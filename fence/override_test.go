@@ -202,3 +202,24 @@ func TestAttachOverrideEndsWithTheLossItWasGivenFor(t *testing.T) {
 		t.Errorf("it holds %v", VolumeNames(s.Status.Volumes))
 	}
 }
+
+// Back from the loss that the override was given for, it mounts more, and is lost again while Fairlead does not look.
+func TestOverrideDoesNotPardonALossAfterTheReturn(t *testing.T) {
+	s := lostStory(t)
+	s.Node.OutOfService = true
+	s.look()
+	s.override(GateAttach)
+	s.look()
+	s.csi()
+	s.look()
+	s.boot("boot-2")
+	s.Holding = []v1alpha1.HeldVolume{held("pv-2", rbd, "a")}
+	s.look()
+	s.wantReason(ReasonTainted)
+	s.Node.ReadyChanged, s.Holding = s.Now.Add(time.Second), nil
+	s.pass(time.Minute)
+	s.look()
+	if v := s.Status.Volumes; len(v) != 1 || v[0].Until == nil {
+		t.Errorf("it holds %+v", v)
+	}
+}
