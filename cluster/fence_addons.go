@@ -106,7 +106,7 @@ func owners(pods []corev1.Pod) map[types.UID]bool {
 // without classes fences by driver and secret.
 func (r *FenceReader) networkFences(ctx context.Context, which ...client.ListOption) (all []fence.NetworkFence, missing bool, err error) {
 	var list csiaddons.NetworkFenceList
-	if err := r.objects.List(ctx, &list, which...); NotInstalled(err) {
+	if err := r.records.List(ctx, &list, which...); NotInstalled(err) {
 		return nil, true, nil
 	} else if err != nil {
 		return nil, false, fmt.Errorf("listing NetworkFences: %w", err)

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"maps"
 	"slices"
@@ -41,6 +42,48 @@ func (r *FenceReader) attachedTo(ctx context.Context, node string) ([]attachedVo
 	return attached, nil
 }
 
+// attachedAndNode reads attachments before the node: who sees that an attachment is gone must not miss that its node was
+// lost before.
+func (r *FenceReader) attachedAndNode(ctx context.Context, name string, sakes *fence.Namesakes) ([]attachedVolume, *corev1.Node, error) {
+	attached, err := r.attachedTo(ctx, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	node := &corev1.Node{}
+	if found, err := get(ctx, r.nodes, name, node); err != nil || !found {
+		return attached, node, err
+	}
+	sakes.Node = FenceNode(node)
+	was, _ := sakes.Present()
+	if rebooted := was.Status.Node.BootID != "" && was.Status.Node.BootID != sakes.Node.Machine.BootID; !r.decides || !sakes.Node.Ready || rebooted || len(attached) == 0 {
+		return attached, node, nil
+	}
+	// A cache that is late may show what was detached by force, and may still be written to from here.
+	if attached, err = r.stillAttached(ctx, attached); err != nil {
+		return nil, nil, err
+	}
+	node, sakes.Node = &corev1.Node{}, fence.Node{Name: name}
+	if found, err := get(ctx, r.nodes, name, node); err != nil || !found {
+		return attached, node, err
+	}
+	sakes.Node = FenceNode(node)
+	return attached, node, nil
+}
+
+// stillAttached are the attachments that are there now.
+func (r *FenceReader) stillAttached(ctx context.Context, cached []attachedVolume) ([]attachedVolume, error) {
+	var now []attachedVolume
+	for _, a := range cached {
+		var va storagev1.VolumeAttachment
+		if there, err := get(ctx, r.live, a.name, &va); err != nil {
+			return nil, err
+		} else if there {
+			now = append(now, attachedVolume{a.name, a.volume, va.CreationTimestamp.Time})
+		}
+	}
+	return now, nil
+}
+
 // seen is what is left on a node, whichever machine it is of.
 type seen struct {
 	volumes  []fence.Volume
@@ -62,7 +105,7 @@ func (r *FenceReader) seenOn(ctx context.Context, sakes *fence.Namesakes, node *
 		}
 	}
 	use.InUse, use.AttachedNames = namesInUse(node), namesAttached(node)
-	if err := r.findHandles(ctx, volumesInUse(node), found); err != nil {
+	if err := r.findHandles(ctx, node, found); err != nil {
 		return s, err
 	}
 	var pods []corev1.Pod
@@ -145,9 +188,10 @@ func (r *FenceReader) findVolume(ctx context.Context, name string, found map[str
 	return nil // deleted, though it is attached: nobody can mount it again
 }
 
-// findHandles looks for the volumes that the node itself says it uses.
-func (r *FenceReader) findHandles(ctx context.Context, inUse []string, found map[string]fence.Volume) error {
-	for _, unique := range inUse {
+// findHandles looks for the volumes that the node itself says it uses. A volume that the cache has not seen yet
+// is named by its attachment, if there is one: Kubernetes names an attachment by volume and node.
+func (r *FenceReader) findHandles(ctx context.Context, node *corev1.Node, found map[string]fence.Volume) error {
+	for _, unique := range volumesInUse(node) {
 		driver, handle, ok := fence.ParseUniqueName(unique)
 		if !ok || !r.Protects(driver) {
 			continue
@@ -159,8 +203,24 @@ func (r *FenceReader) findHandles(ctx context.Context, inUse []string, found map
 		for i := range list.Items {
 			found[list.Items[i].Name] = FenceVolume(&list.Items[i])
 		}
+		if len(list.Items) > 0 {
+			continue
+		}
+		var va storagev1.VolumeAttachment
+		if there, err := get(ctx, r.live, attachmentName(driver, handle, node.Name), &va); err != nil {
+			return err
+		} else if name := va.Spec.Source.PersistentVolumeName; there && name != nil {
+			if err := r.findVolume(ctx, *name, found); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
+}
+
+// attachmentName is how Kubernetes names a VolumeAttachment (v1.36: pkg/volume/csi, getAttachmentName).
+func attachmentName(driver, handle, node string) string {
+	return fmt.Sprintf("csi-%x", sha256.Sum256([]byte(handle+driver+node)))
 }
 
 // findClaims looks for the protected volumes that a pod uses, and returns their names.

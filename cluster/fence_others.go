@@ -11,7 +11,6 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/fence"
 	"github.com/fairlead-io/fairlead/storage"
 )
@@ -20,26 +19,22 @@ import (
 // servers, and the fences that there are.
 func (r *FenceReader) addOthers(ctx context.Context, v *FenceView) error {
 	f := &v.Facts
-	var nodes []fence.Node
-	var objects corev1.NodeList
-	if err := r.others.List(ctx, &objects, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("listing nodes: %w", err)
+	nodes, err := r.otherNodes(ctx)
+	if err != nil {
+		return err
 	}
-	for i := range objects.Items {
-		nodes = append(nodes, FenceNode(&objects.Items[i]))
-	}
-	var records []fence.Record
-	var list v1alpha1.NodeFenceList
-	if err := r.others.List(ctx, &list); err != nil {
-		return fmt.Errorf("listing NodeFences: %w", err)
-	}
-	for i := range list.Items {
-		records = append(records, FenceRecord(&list.Items[i]))
+	records, err := r.otherRecords(ctx, v.unsettled)
+	if err != nil {
+		return err
 	}
 	f.Servers, f.SelfFencing = nil, map[string]string{}
 	clients := map[string][]netip.Addr{}
 	for _, p := range r.profiles() {
-		pods, err := r.storagePods(ctx, r.others, p.Namespace)
+		from := r.objects
+		if r.decides && p.Network != "" { // the address of a pod that ended may be another pod's already
+			from = NewLive(r.live)
+		}
+		pods, err := r.storagePods(ctx, from, p.Namespace)
 		if err != nil {
 			return err
 		}
@@ -61,9 +56,7 @@ func (r *FenceReader) addOthers(ctx context.Context, v *FenceView) error {
 			f.Others[i].ClientAddresses = clients[n.Name]
 		}
 	}
-	var err error
-	f.Fences, f.NoCSIAddons, err = r.networkFences(ctx)
-	return err
+	return nil
 }
 
 // storagePods of a storage system that run or will.

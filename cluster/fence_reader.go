@@ -24,10 +24,14 @@ import (
 // FenceReader gathers facts on nodes that may have to be fenced.
 type FenceReader struct {
 	config config.Fencing
-	// nodes and objects are a cache or the API server.
-	nodes, objects client.Reader
-	// others is where other nodes and the storage's servers are read.
-	others client.Reader
+	// nodes and records are where the node itself, and NodeFences and NetworkFences, are read; objects is where
+	// all else is. Each is a cache or the API server.
+	nodes, records, objects client.Reader
+	// decides: what a stale cache could harm with is read with live. Then there is a nodesVersion.
+	decides      bool
+	nodesVersion NodesVersion
+	// onceRead are the nodes of the cluster, for one incident; nil is to read them each time.
+	onceRead *[]fence.Node
 	// volumes is the cache with ClaimIndex and HandleIndex: what is read of a
 	// PersistentVolume never changes.
 	volumes client.Reader
@@ -41,7 +45,7 @@ type FenceReader struct {
 // NewFenceReader reads everything from objects, a cache or the API server.
 // volumes is a cache with ClaimIndex and HandleIndex, and live the API server.
 func NewFenceReader(c config.Fencing, objects, volumes, live client.Reader) *FenceReader {
-	return &FenceReader{config: c, nodes: objects, objects: objects, others: objects, volumes: volumes, live: live}
+	return &FenceReader{config: c, nodes: objects, records: objects, objects: objects, volumes: volumes, live: live}
 }
 
 // Policy of fencing, as configured.
@@ -61,20 +65,24 @@ func (r *FenceReader) WithLiveNode() *FenceReader {
 	return &fresh
 }
 
-// WithOthersOf is the same reader, but it reads other nodes and servers where that one
-// does: a cache is enough to see that they are not asked for.
-func (r *FenceReader) WithOthersOf(cached *FenceReader) *FenceReader {
-	cheap := *r
-	cheap.others = cached.others
-	return &cheap
+// Live is the same reader for decisions that may harm. It asks the API server for what a stale cache could harm with:
+// the node, NetworkFences, the records of machines in an incident, and all nodes' addresses. What else it reads may be late:
+//   - VolumeAttachments: a volume can be mounted only once the kubelet has written it to the Node (volumesInUse), which is
+//     read live, and after the attachments. Of a Node that is gone, live pods tell. A volume whose attachment is shown
+//     though it is gone is only held for longer, unless the node works and did not reboot: then each attachment is read by name.
+//   - What csi-addons and pods report as addresses of a Ready node: that is as old as their last report in any case.
+func (r *FenceReader) Live(nodes NodesVersion) *FenceReader {
+	live := r.WithLiveNode()
+	live.records, live.decides, live.nodesVersion = r.live, true, nodes
+	return live
 }
 
-// AddOthers reads other machines, servers and NetworkFences into a view once more.
-func (r *FenceReader) AddOthers(ctx context.Context, v *FenceView) error {
-	if v.alone() {
-		return nil
-	}
-	return r.addOthers(ctx, v)
+// ForIncident is the same reader, but it reads the nodes of the cluster once, when they are first asked for. It is not
+// for use by several at once.
+func (r *FenceReader) ForIncident() *FenceReader {
+	once := *r
+	once.onceRead = new([]fence.Node)
+	return &once
 }
 
 // FenceView is what is seen of one machine.
@@ -94,6 +102,8 @@ type FenceView struct {
 	attached []attachedVolume
 	// named: there are NetworkFences that were made for the node.
 	named bool
+	// unsettled are the records of all machines in an incident, where they were read live.
+	unsettled []v1alpha1.NodeFence
 }
 
 // Views gather what is known of a node name: one view for each machine that has or had it, the earliest
@@ -101,22 +111,18 @@ type FenceView struct {
 // still of that version when it is written, all that was read is newer.
 func (r *FenceReader) Views(ctx context.Context, name string, now time.Time) ([]*FenceView, error) {
 	sakes := fence.Namesakes{Node: fence.Node{Name: name}}
-	records, err := r.recordsOf(ctx, name, &sakes)
+	unsettled, err := r.unsettled(ctx)
+	if err != nil {
+		return nil, err
+	}
+	records, err := r.recordsOf(ctx, name, &sakes, unsettled)
 	if err != nil {
 		return nil, err
 	}
 	policy := r.Policy()
-	// Attachments before the node: who sees that an attachment is gone must not
-	// miss that its node was lost before.
-	attached, err := r.attachedTo(ctx, name)
+	attached, node, err := r.attachedAndNode(ctx, name, &sakes)
 	if err != nil {
 		return nil, err
-	}
-	node := &corev1.Node{}
-	if found, err := get(ctx, r.nodes, name, node); err != nil {
-		return nil, err
-	} else if found {
-		sakes.Node = FenceNode(node)
 	}
 	seen, err := r.seenOn(ctx, &sakes, node, attached)
 	if err != nil {
@@ -139,7 +145,7 @@ func (r *FenceReader) Views(ctx context.Context, name string, now time.Time) ([]
 	for _, v := range views {
 		f := &v.Facts
 		f.Now, f.Policy, f.Fences, f.NoCSIAddons = now, policy, fences, noCSIAddons
-		v.named, v.volumes, v.attached, v.Unattached = named, seen.volumes, attached, seen.unattached
+		v.named, v.unsettled, v.volumes, v.attached, v.Unattached = named, unsettled, seen.volumes, attached, seen.unattached
 		if f.Node.Exists {
 			v.Node = node
 		}
@@ -149,7 +155,10 @@ func (r *FenceReader) Views(ctx context.Context, name string, now time.Time) ([]
 				return nil, err
 			}
 		}
-		if err := r.AddOthers(ctx, v); err != nil {
+		if v.alone() {
+			continue
+		}
+		if err := r.addOthers(ctx, v); err != nil {
 			return nil, err
 		}
 	}
@@ -162,15 +171,21 @@ type AskStorage func(context.Context, fence.Facts) (fence.Report, error)
 
 // recordsOf all machines that have or had a node's name, the earliest first. The first of them has the node's name,
 // mostly, and others a label.
-func (r *FenceReader) recordsOf(ctx context.Context, name string, sakes *fence.Namesakes) ([]v1alpha1.NodeFence, error) {
+func (r *FenceReader) recordsOf(ctx context.Context, name string, sakes *fence.Namesakes, unsettled []v1alpha1.NodeFence) ([]v1alpha1.NodeFence, error) {
 	var first v1alpha1.NodeFence
-	found, err := get(ctx, r.objects, name, &first)
+	found, err := get(ctx, r.records, name, &first)
 	if err != nil {
 		return nil, err
 	}
 	var labelled v1alpha1.NodeFenceList
 	if err := r.objects.List(ctx, &labelled, r.labelled(name)); err != nil {
 		return nil, fmt.Errorf("listing the NodeFences of node %s: %w", name, err)
+	}
+	if r.decides {
+		is := func(n *v1alpha1.NodeFence) bool { return n.Name == name } // it was read
+		if labelled.Items, err = r.asTheyAre(ctx, unsettled, labelled.Items, is); err != nil {
+			return nil, err
+		}
 	}
 	records := slices.DeleteFunc(labelled.Items, func(o v1alpha1.NodeFence) bool { return o.Name == name || NodeOfFence(&o) != name })
 	if found && NodeOfFence(&first) == name {
@@ -214,6 +229,7 @@ var ErrNodeGone = errors.New("is gone")
 // fence could hurt, and who has its volumes open, whether or not one is due.
 func (r *FenceReader) FenceFacts(c clock.PassiveClock, ask AskStorage) func(ctx context.Context, node string) (fence.Facts, error) {
 	return func(ctx context.Context, node string) (fence.Facts, error) {
+		r := r.ForIncident()
 		views, err := r.Views(ctx, node, c.Now())
 		if err != nil {
 			return fence.Facts{}, err

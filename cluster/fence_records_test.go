@@ -6,6 +6,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	config "github.com/fairlead-io/fairlead/api/config/v1alpha1"
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/fence"
 )
@@ -23,14 +24,19 @@ func TestTheRecordsOfANodeNameAreFound(t *testing.T) {
 		want  []string
 		taken bool
 	}{
-		"by label":        {&FenceReader{objects: c}, "node-1", []string{"node-1", "node-1-2"}, false},
-		"by index":        {(&FenceReader{objects: c}).WithIndexes(), "node-1", []string{"node-1", "node-1-2"}, false},
-		"of one machine":  {&FenceReader{objects: c}, "node-11", []string{"node-11"}, false},
-		"of none":         {&FenceReader{objects: c}, "node-3", nil, false},
-		"of another node": {&FenceReader{objects: c}, "node-2", nil, true},
+		"by label":        {NewFenceReader(config.Fencing{}, c, c, c), "node-1", []string{"node-1", "node-1-2"}, false},
+		"by index":        {NewFenceReader(config.Fencing{}, c, c, c).WithIndexes(), "node-1", []string{"node-1", "node-1-2"}, false},
+		"live":            {NewFenceReader(config.Fencing{}, c, c, c).WithIndexes().Live(nil), "node-1", []string{"node-1", "node-1-2"}, false},
+		"of one machine":  {NewFenceReader(config.Fencing{}, c, c, c), "node-11", []string{"node-11"}, false},
+		"of none":         {NewFenceReader(config.Fencing{}, c, c, c), "node-3", nil, false},
+		"of another node": {NewFenceReader(config.Fencing{}, c, c, c), "node-2", nil, true},
 	} {
 		sakes := fence.Namesakes{}
-		records, err := test.recordsOf(t.Context(), test.node, &sakes)
+		unsettled, err := test.unsettled(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		records, err := test.recordsOf(t.Context(), test.node, &sakes, unsettled)
 		var got []string
 		for i := range records {
 			got = append(got, records[i].Name)

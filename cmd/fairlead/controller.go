@@ -213,7 +213,8 @@ func setupFencing(ctx context.Context, mgr manager.Manager, c config.Fencing, lo
 		}
 	}
 	objects, api := mgr.GetClient(), mgr.GetAPIReader()
-	cached, live := cluster.NewFenceReader(c, objects, objects, api).WithIndexes(), cluster.NewFenceReader(c, api, objects, api)
+	cached := cluster.NewFenceReader(c, objects, objects, api).WithIndexes()
+	live := cached.Live(cluster.VersionOfNodes(mgr.GetCache()))
 	ask := askCeph(c.CephClients, objects)
 	recorder := mgr.GetEventRecorder("fairlead")
 	for _, controller := range []interface{ SetupWithManager(ctrl.Manager) error }{

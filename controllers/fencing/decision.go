@@ -59,9 +59,9 @@ func (d decision) idle() bool {
 	return !d.RemoveTaint && len(d.Create)+len(d.Unfence)+len(d.Delete) == 0
 }
 
-// weighs tells whether somebody may be fenced or let in by it.
-func (d decision) weighs() bool {
-	return len(d.Create)+len(d.Unfence)+len(d.Delete) > 0 || d.Status.Phase == v1alpha1.NodeUnfencing || d.Facts.Status.RunsAs != d.Status.RunsAs || !equality.Semantic.DeepEqual(d.Facts.Status.Fences, d.Status.Fences)
+// onlySays tells whether nothing follows from what is recorded but that it is told.
+func (d decision) onlySays() bool {
+	return d.idle() && !d.Forget && d.Status.Phase != v1alpha1.NodeFencing && d.Status.Phase != v1alpha1.NodeUnfencing
 }
 
 // justLost tells whether all there is to say is that the node is lost: nobody has

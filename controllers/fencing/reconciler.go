@@ -156,11 +156,11 @@ func (r *Reconciler) patience(d decision) time.Duration {
 // reports are what the storage itself says of machines that are about to be fenced, by record. It is asked before other nodes
 // have to wait for this node. What it does not answer is not checked: fencing goes by the ledger. asked is false
 // where nothing is about to be fenced.
-func (r *Reconciler) reports(ctx context.Context, node string) (reports map[string]fence.Report, asked bool, err error) {
+func (r *Reconciler) reports(ctx context.Context, live *cluster.FenceReader, node string) (reports map[string]fence.Report, asked bool, err error) {
 	if r.Ask == nil {
 		return nil, true, nil
 	}
-	all, err := r.look(ctx, r.Live, node)
+	all, err := r.look(ctx, live, node)
 	reports = map[string]fence.Report{}
 	for _, d := range all {
 		if !d.asks() {
@@ -175,15 +175,19 @@ func (r *Reconciler) reports(ctx context.Context, node string) (reports map[stri
 	return reports, asked, err
 }
 
-// incident decides on live reads, one node at a time, and does what is to be done.
+// incident decides on live reads, one node at a time, and does what is to be done. The nodes of the cluster are read before
+// other incidents have to wait for this one.
 func (r *Reconciler) incident(ctx context.Context, node string) (ctrl.Result, error) {
-	reports, asked, err := r.reports(ctx, node)
+	live := r.Live.ForIncident()
+	if err := live.ReadNodes(ctx); err != nil {
+		return ctrl.Result{}, err
+	}
+	reports, asked, err := r.reports(ctx, live, node)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	r.deciding.Lock()
 	defer r.deciding.Unlock()
-	live := r.Live.WithOthersOf(r.Cached)
 	for range rounds {
 		views, err := r.views(ctx, live, node)
 		if err != nil {
@@ -194,7 +198,7 @@ func (r *Reconciler) incident(ctx context.Context, node string) (ctrl.Result, er
 		again := false
 		for _, view := range views {
 			view.Facts.Report = reports[view.Facts.Record]
-			wait, more, err := r.one(ctx, view, asked)
+			wait, more, err := r.one(ctx, view, asked, len(views) == 1)
 			if err != nil {
 				undone = append(undone, err)
 			}
@@ -213,16 +217,10 @@ func (r *Reconciler) incident(ctx context.Context, node string) (ctrl.Result, er
 	return ctrl.Result{RequeueAfter: behind}, nil
 }
 
-// one machine is decided upon, and what is decided is recorded or done. It tells when to look again, or that all of
-// the name is to be looked at again.
-func (r *Reconciler) one(ctx context.Context, view *cluster.FenceView, asked bool) (after time.Duration, again bool, err error) {
+// one machine is decided upon, and what is decided is recorded or done. alone: no other machine has or had its name. It
+// tells when to look again, or that all of the name is to be looked at again.
+func (r *Reconciler) one(ctx context.Context, view *cluster.FenceView, asked, alone bool) (after time.Duration, again bool, err error) {
 	d := decide(view)
-	if d.weighs() { // upon the others, as they are now
-		if err := r.Live.AddOthers(ctx, view); err != nil {
-			return 0, false, err
-		}
-		d = decide(view)
-	}
 	r.sayUndone(&d)
 	r.seen(d)
 	r.tellKept(d)
@@ -230,8 +228,12 @@ func (r *Reconciler) one(ctx context.Context, view *cluster.FenceView, asked boo
 		return behind, false, nil // it was lost just now
 	}
 	if d.differs() {
-		if err := r.write(ctx, d); err != nil && !faster(err) && !apierrors.IsNotFound(err) {
+		err := r.write(ctx, d)
+		if err != nil && !faster(err) && !apierrors.IsNotFound(err) {
 			return 0, true, err
+		}
+		if err == nil && alone && d.onlySays() && r.mark(ctx, d) == nil {
+			return r.patience(d), false, nil // what else there may be to do, the record's event brings
 		}
 		return 0, true, nil
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -38,6 +39,39 @@ func TestAVolumeIsNotForgottenOnACacheThatIsBehindWithTheNode(t *testing.T) {
 	s := w.expect("node-1", v1alpha1.NodeFencing, fence.ReasonFencing)
 	if len(s.Volumes) != 1 || len(w.fences()) != 1 {
 		t.Fatalf("got %+v", s)
+	}
+}
+
+// attachments answers lists of attachments with those that a late cache still shows.
+type attachments struct {
+	client.Reader
+	late []storagev1.VolumeAttachment
+}
+
+func (a attachments) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	if l, ok := list.(*storagev1.VolumeAttachmentList); ok {
+		l.Items = a.late
+		return nil
+	}
+	return a.Reader.List(ctx, list, opts...)
+}
+
+// The node was lost, its volume detached by force, and the node is back without a reboot: it may still write.
+func TestForcedDetachmentIsSeenThroughALateCache(t *testing.T) {
+	w := newWorld(t)
+	w.look("node-1")
+	w.lose("node-1")
+	w.look("node-1")
+	api := w.r.Client
+	late := attachments{api, []storagev1.VolumeAttachment{*attachment("pvc-a", "node-1")}}
+	w.r.Cached = cluster.NewFenceReader(w.config, late, api, api)
+	w.r.Live = w.r.Cached.Live(nil)
+	w.detach("pvc-a", "node-1")
+	w.change("node-1", w.ready(corev1.ConditionTrue))
+	w.look("node-1")
+	w.expect("node-1", v1alpha1.NodeHealthy, fence.ReasonReady)
+	if got := w.labelled(); got != fence.ReasonStillMounted {
+		t.Fatalf("it is labelled %s", got)
 	}
 }
 
