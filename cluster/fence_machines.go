@@ -22,12 +22,6 @@ import (
 // NodesVersion is the resource version that the cache of Nodes has reached; "" is not known.
 type NodesVersion func(context.Context) string
 
-// ReadNodes reads the nodes of the cluster, if an incident is going to need them: it may take a moment.
-func (r *FenceReader) ReadNodes(ctx context.Context) error {
-	_, err := r.otherNodes(ctx)
-	return err
-}
-
 const (
 	// catchUp is how long the cache of Nodes is waited for. In a large cluster some kubelet writes its
 	// Node at any moment (each does every 5 minutes at least), so the cache is there in much less.
@@ -38,9 +32,6 @@ const (
 
 // otherNodes are all nodes.
 func (r *FenceReader) otherNodes(ctx context.Context) ([]fence.Node, error) {
-	if r.onceRead != nil && *r.onceRead != nil {
-		return *r.onceRead, nil
-	}
 	var list corev1.NodeList
 	if err := r.objects.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing nodes: %w", err)
@@ -53,9 +44,6 @@ func (r *FenceReader) otherNodes(ctx context.Context) ([]fence.Node, error) {
 	nodes := make([]fence.Node, 0, len(list.Items))
 	for i := range list.Items {
 		nodes = append(nodes, FenceNode(&list.Items[i]))
-	}
-	if r.onceRead != nil {
-		*r.onceRead = nodes
 	}
 	return nodes, nil
 }

@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -71,16 +73,13 @@ func TestNodesAreAsNewAsALiveList(t *testing.T) {
 					looks++
 					return test.versions[min(looks, len(test.versions))-1]
 				}
-				r := NewFenceReader(config.Fencing{}, objects, objects, server).Live(version).ForIncident()
-				for range 2 { // once for one incident
-					nodes, err := r.otherNodes(t.Context())
-					if err != nil || len(nodes) != test.nodes {
-						t.Fatalf("got %d nodes, %v", len(nodes), err)
-					}
-					for _, n := range nodes {
-						if n.Addresses[len(n.Addresses)-1].String() != test.want {
-							t.Fatalf("%s has %s, want %s", n.Name, n.Addresses, test.want)
-						}
+				nodes, err := NewFenceReader(config.Fencing{}, objects, objects, server).Live(version).otherNodes(t.Context())
+				if err != nil || len(nodes) != test.nodes {
+					t.Fatalf("got %d nodes, %v", len(nodes), err)
+				}
+				for _, n := range nodes {
+					if n.Addresses[len(n.Addresses)-1].String() != test.want {
+						t.Fatalf("%s has %s, want %s", n.Name, n.Addresses, test.want)
 					}
 				}
 				if len(server.requests) != test.requests {
@@ -115,6 +114,42 @@ func TestRecordsInAnIncidentAreReadLive(t *testing.T) {
 	want := map[string]v1alpha1.NodeFencePhase{"lost": "Fenced", "back": "Healthy", "new": "Lost", "healthy": "Healthy", "unlabelled": "Fenced", "hidden": "Fenced"}
 	if !maps.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// Looks share the pods of a moment ago, and no older ones; and none where a pod's own address may be fenced.
+func TestPodsAreSharedForAMoment(t *testing.T) {
+	for name, test := range map[string]struct {
+		network string
+		want    []int
+	}{
+		"host network":  {"", []int{1, 1, 2}},
+		"own addresses": {"rook-ceph/public", []int{1, 2, 3}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				lists := 0
+				w := fenceWorld{profile: config.FencingProfile{Network: test.network}}
+				w.funcs.List = func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+					if _, pods := list.(*corev1.PodList); pods {
+						lists++
+					}
+					return c.List(ctx, list, options...)
+				}
+				r := w.reader(t).SharingPods().Live(nil)
+				var got []int
+				for _, after := range []time.Duration{0, sharedFor - time.Millisecond, time.Millisecond} {
+					time.Sleep(after)
+					if _, err := r.podsAround(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+					got = append(got, lists)
+				}
+				if !slices.Equal(got, test.want) {
+					t.Errorf("listed pods %v times, want %v", got, test.want)
+				}
+			})
+		})
 	}
 }
 

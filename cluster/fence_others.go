@@ -6,54 +6,117 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync/atomic"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	config "github.com/fairlead-io/fairlead/api/config/v1alpha1"
 	"github.com/fairlead-io/fairlead/fence"
 	"github.com/fairlead-io/fairlead/storage"
 )
 
-// addOthers gathers what a fence could hurt: the other machines, the storage's
-// servers, and the fences that there are.
+// surroundings are what a fence could hurt: the other nodes, and the storage's pods.
+type surroundings struct {
+	nodes []fence.Node
+	pods  *podsAround
+}
+
+// podsAround are the storage's pods.
+type podsAround struct {
+	read        time.Time
+	servers     []fence.Server
+	selfFencing map[string]string
+	// clients are the addresses of all pods, by node.
+	clients map[string][]netip.Addr
+}
+
+func (r *FenceReader) surroundings(ctx context.Context) (s surroundings, err error) {
+	if s.nodes, err = r.otherNodes(ctx); err != nil {
+		return s, err
+	}
+	s.pods, err = r.podsAround(ctx)
+	return s, err
+}
+
+// sharedFor is how long looks share what one of them has read of pods: when a rack is lost, many looks come at once.
+const sharedFor = time.Second
+
+// SharingPods is the same reader, but looks that come together read the storage's pods once. What it misses for a moment, a
+// busy cache would not have seen yet either.
+func (r *FenceReader) SharingPods() *FenceReader {
+	sharing := *r
+	sharing.shared = &atomic.Pointer[podsAround]{}
+	return &sharing
+}
+
+func (r *FenceReader) podsAround(ctx context.Context) (*podsAround, error) {
+	live := r.decides && slices.ContainsFunc(r.profiles(), ownAddresses)
+	if r.shared == nil || live {
+		return r.readPods(ctx)
+	}
+	if last := r.shared.Load(); last != nil && time.Since(last.read) < sharedFor {
+		return last, nil
+	}
+	now, err := r.readPods(ctx)
+	if err == nil {
+		r.shared.Store(now)
+	}
+	return now, err
+}
+
+// ownAddresses: the addresses that are fenced are pods' own; that of a pod which has ended may be another pod's already.
+func ownAddresses(p config.FencingProfile) bool { return p.Network != "" }
+
+func (r *FenceReader) readPods(ctx context.Context) (*podsAround, error) {
+	s := &podsAround{read: time.Now(), selfFencing: map[string]string{}, clients: map[string][]netip.Addr{}}
+	for _, p := range r.profiles() {
+		from, servers := r.objects, p.Storage().ServerLabels
+		if r.decides && ownAddresses(p) {
+			from = NewLive(r.live)
+		}
+		pods, err := r.storagePods(ctx, from, p.Namespace)
+		if err != nil {
+			return nil, err
+		}
+		s.selfFencing[p.Name] = firstOf(pods)
+		for i := range pods {
+			pod := &pods[i]
+			addresses := podAddresses(pod)
+			// Every pod of the storage system, not only its clients: none may lose its address.
+			if node := pod.Spec.NodeName; node != "" {
+				s.clients[node] = append(s.clients[node], addresses...)
+			}
+			if slices.ContainsFunc(servers, func(set map[string]string) bool { return matches(set, pod.Labels) }) {
+				s.servers = append(s.servers, fence.Server{Name: "pod " + pod.Namespace + "/" + pod.Name, Node: pod.Spec.NodeName, Addresses: append(addresses, hostAddresses(pod)...)})
+			}
+		}
+	}
+	slices.SortFunc(s.servers, func(a, b fence.Server) int { return strings.Compare(a.Name, b.Name) })
+	return s, nil
+}
+
+// addOthers gathers what a fence could hurt: the other machines, and the storage's servers.
 func (r *FenceReader) addOthers(ctx context.Context, v *FenceView) error {
-	f := &v.Facts
-	nodes, err := r.otherNodes(ctx)
-	if err != nil {
-		return err
+	f, once := &v.Facts, r.once
+	if once == nil {
+		now, err := r.surroundings(ctx)
+		if err != nil {
+			return err
+		}
+		once = &now
 	}
 	records, err := r.otherRecords(ctx, v.unsettled)
 	if err != nil {
 		return err
 	}
-	f.Servers, f.SelfFencing = nil, map[string]string{}
-	clients := map[string][]netip.Addr{}
-	for _, p := range r.profiles() {
-		from := r.objects
-		if r.decides && p.Network != "" { // the address of a pod that ended may be another pod's already
-			from = NewLive(r.live)
-		}
-		pods, err := r.storagePods(ctx, from, p.Namespace)
-		if err != nil {
-			return err
-		}
-		f.SelfFencing[p.Name] = firstOf(pods)
-		for i := range pods {
-			pod := &pods[i]
-			// Every pod of the storage system, not only its clients: none may lose its address.
-			if node := pod.Spec.NodeName; node != "" {
-				clients[node] = append(clients[node], podAddresses(pod)...)
-			}
-			if slices.ContainsFunc(p.Storage().ServerLabels, func(set map[string]string) bool { return matches(set, pod.Labels) }) {
-				f.Servers = append(f.Servers, fence.Server{Name: "pod " + pod.Namespace + "/" + pod.Name, Node: pod.Spec.NodeName, Addresses: append(podAddresses(pod), hostAddresses(pod)...)})
-			}
-		}
-	}
-	f.Others = f.OthersOf(fence.Machines(nodes, records))
+	f.Servers, f.SelfFencing = once.pods.servers, once.pods.selfFencing
+	f.Others = f.OthersOf(fence.Machines(once.nodes, records))
 	for i := range f.Others {
 		if n := f.Others[i].Node; n.Exists {
-			f.Others[i].ClientAddresses = clients[n.Name]
+			f.Others[i].ClientAddresses = once.pods.clients[n.Name]
 		}
 	}
 	return nil
@@ -65,9 +128,7 @@ func (r *FenceReader) storagePods(ctx context.Context, from client.Reader, names
 	if err := from.List(ctx, &list, append(which, client.InNamespace(namespace), client.UnsafeDisableDeepCopy)...); err != nil {
 		return nil, fmt.Errorf("listing the pods of namespace %s: %w", namespace, err)
 	}
-	pods := slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return Ended(&pod) })
-	slices.SortFunc(pods, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
-	return pods, nil
+	return slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return Ended(&pod) }), nil
 }
 
 // storagePodsOn one node, by namespace; and by profile a pod that fences by itself, on any node.

@@ -30,8 +30,10 @@ type FenceReader struct {
 	// decides: what a stale cache could harm with is read with live. Then there is a nodesVersion.
 	decides      bool
 	nodesVersion NodesVersion
-	// onceRead are the nodes of the cluster, for one incident; nil is to read them each time.
-	onceRead *[]fence.Node
+	// once is what was read of the whole cluster, for one incident; nil is to read it each time.
+	once *surroundings
+	// shared are pods that another look has read; nil is to read them each time.
+	shared *atomic.Pointer[podsAround]
 	// volumes is the cache with ClaimIndex and HandleIndex: what is read of a
 	// PersistentVolume never changes.
 	volumes client.Reader
@@ -77,12 +79,16 @@ func (r *FenceReader) Live(nodes NodesVersion) *FenceReader {
 	return live
 }
 
-// ForIncident is the same reader, but it reads the nodes of the cluster once, when they are first asked for. It is not
-// for use by several at once.
-func (r *FenceReader) ForIncident() *FenceReader {
-	once := *r
-	once.onceRead = new([]fence.Node)
-	return &once
+// ForIncident is the same reader, but it reads once what is in the whole cluster, other than records. It is not for use
+// by several at once.
+func (r *FenceReader) ForIncident(ctx context.Context) (*FenceReader, error) {
+	once, err := r.surroundings(ctx)
+	if err != nil {
+		return nil, err
+	}
+	reader := *r
+	reader.once = &once
+	return &reader, nil
 }
 
 // FenceView is what is seen of one machine.
@@ -229,7 +235,10 @@ var ErrNodeGone = errors.New("is gone")
 // fence could hurt, and who has its volumes open, whether or not one is due.
 func (r *FenceReader) FenceFacts(c clock.PassiveClock, ask AskStorage) func(ctx context.Context, node string) (fence.Facts, error) {
 	return func(ctx context.Context, node string) (fence.Facts, error) {
-		r := r.ForIncident()
+		r, err := r.ForIncident(ctx)
+		if err != nil {
+			return fence.Facts{}, err
+		}
 		views, err := r.Views(ctx, node, c.Now())
 		if err != nil {
 			return fence.Facts{}, err

@@ -213,7 +213,7 @@ func setupFencing(ctx context.Context, mgr manager.Manager, c config.Fencing, lo
 		}
 	}
 	objects, api := mgr.GetClient(), mgr.GetAPIReader()
-	cached := cluster.NewFenceReader(c, objects, objects, api).WithIndexes()
+	cached := cluster.NewFenceReader(c, objects, objects, api).WithIndexes().SharingPods()
 	live := cached.Live(cluster.VersionOfNodes(mgr.GetCache()))
 	ask := askCeph(c.CephClients, objects)
 	recorder := mgr.GetEventRecorder("fairlead")

@@ -175,11 +175,11 @@ func (r *Reconciler) reports(ctx context.Context, live *cluster.FenceReader, nod
 	return reports, asked, err
 }
 
-// incident decides on live reads, one node at a time, and does what is to be done. The nodes of the cluster are read before
+// incident decides on live reads, one node at a time, and does what is to be done. What is in the whole cluster is read before
 // other incidents have to wait for this one.
 func (r *Reconciler) incident(ctx context.Context, node string) (ctrl.Result, error) {
-	live := r.Live.ForIncident()
-	if err := live.ReadNodes(ctx); err != nil {
+	live, err := r.Live.ForIncident(ctx)
+	if err != nil {
 		return ctrl.Result{}, err
 	}
 	reports, asked, err := r.reports(ctx, live, node)
