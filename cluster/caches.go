@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"maps"
+	"unique"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -40,7 +41,7 @@ func WebhookCache(profiles []storage.Profile) cache.Options {
 func ControllerCache(profiles []storage.Profile, fencing config.Fencing) (cache.Options, error) {
 	nodes, volumes, classes := slimNode, slimPersistentVolume, slimStorageClass
 	if fencing.On() {
-		nodes, volumes, classes = fencedNode, fencedVolume, fencedClass
+		nodes, volumes, classes = fencedNode, fencedVolume(fencing.CephClients.Mode != config.Off), fencedClass
 	}
 	options := cache.Options{
 		ReaderFailOnMissingInformer: false,
@@ -114,14 +115,15 @@ func inNamespaces(profiles []storage.Profile) map[string]cache.Config {
 
 func slimPersistentVolume(object any) (any, error) {
 	if pv, ok := object.(*corev1.PersistentVolume); ok {
-		pv.ManagedFields, pv.Labels = nil, nil
-		pv.Annotations = volumeAnnotations(pv.Annotations)
-		slim := corev1.PersistentVolumeSpec{AccessModes: pv.Spec.AccessModes, StorageClassName: pv.Spec.StorageClassName}
+		annotations := volumeAnnotations(pv.Annotations)
+		pv.ObjectMeta = slimMeta(pv)
+		pv.Annotations = annotations
+		slim := corev1.PersistentVolumeSpec{AccessModes: pv.Spec.AccessModes, StorageClassName: common(pv.Spec.StorageClassName)}
 		if ref := pv.Spec.ClaimRef; ref != nil {
-			slim.ClaimRef = &corev1.ObjectReference{Namespace: ref.Namespace, Name: ref.Name, UID: ref.UID}
+			slim.ClaimRef = &corev1.ObjectReference{Namespace: common(ref.Namespace), Name: ref.Name, UID: ref.UID}
 		}
 		if csi := pv.Spec.CSI; csi != nil {
-			slim.CSI = &corev1.CSIPersistentVolumeSource{Driver: csi.Driver, VolumeHandle: csi.VolumeHandle}
+			slim.CSI = &corev1.CSIPersistentVolumeSource{Driver: common(csi.Driver), VolumeHandle: csi.VolumeHandle}
 			for _, key := range []string{migratableAttribute, engineAttribute} {
 				if value, ok := csi.VolumeAttributes[key]; ok {
 					if slim.CSI.VolumeAttributes == nil {
@@ -180,7 +182,19 @@ func volumeAnnotations(annotations map[string]string) map[string]string {
 
 func slimVolumeAttachment(object any) (any, error) {
 	if va, ok := object.(*storagev1.VolumeAttachment); ok {
-		va.ManagedFields, va.Annotations, va.Status = nil, nil, storagev1.VolumeAttachmentStatus{}
+		va.ObjectMeta, va.Status = slimMeta(va), storagev1.VolumeAttachmentStatus{}
+		va.Spec.Attacher, va.Spec.NodeName = common(va.Spec.Attacher), common(va.Spec.NodeName)
 	}
 	return object, nil
 }
+
+// slimMeta tells which object it is, and how old.
+func slimMeta(o metav1.Object) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Name: o.GetName(), UID: o.GetUID(), ResourceVersion: o.GetResourceVersion(),
+		CreationTimestamp: o.GetCreationTimestamp(), DeletionTimestamp: o.GetDeletionTimestamp(),
+	}
+}
+
+// common is a text that many objects have: it is in memory once.
+func common(text string) string { return unique.Make(text).Value() }

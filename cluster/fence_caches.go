@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -112,29 +113,49 @@ func fencedNode(object any) (any, error) {
 	return slim, nil
 }
 
-// fencedAttributes tell which storage cluster a volume is of, and where it is there.
-var fencedAttributes = []string{clusterIDAttribute, "pool", "imageName", "staticVolume", "subvolumePath", "rootPath", "fsName", "radosNamespace"}
+// placeAttributes tell where a volume is in its storage cluster: Ceph is asked for its clients by them.
+var placeAttributes = []string{"pool", "imageName", "staticVolume", "subvolumePath", "rootPath", "fsName", "radosNamespace"}
 
-// fencedVolume keeps beside what slimPersistentVolume keeps whose a volume is.
-func fencedVolume(object any) (any, error) {
-	pv, ok := object.(*corev1.PersistentVolume)
-	if !ok {
-		return object, nil
+// fencedVolume keeps beside what slimPersistentVolume keeps whose a volume is; and where, if that is asked for.
+func fencedVolume(places bool) func(any) (any, error) {
+	var same sharedMaps
+	return func(object any) (any, error) {
+		pv, ok := object.(*corev1.PersistentVolume)
+		if !ok {
+			return object, nil
+		}
+		secrets, mode := kept(pv.Annotations, deletionSecretName, deletionSecretNamespace), pv.Spec.VolumeMode
+		var whose, where map[string]string
+		if pv.Spec.CSI != nil {
+			whose = kept(pv.Spec.CSI.VolumeAttributes, clusterIDAttribute)
+			if places {
+				where = kept(pv.Spec.CSI.VolumeAttributes, placeAttributes...)
+			}
+		}
+		if _, err := slimPersistentVolume(pv); err != nil {
+			return nil, err
+		}
+		pv.Annotations, pv.Spec.VolumeMode = same.of(merged(pv.Annotations, secrets)), mode
+		if pv.Spec.CSI != nil {
+			pv.Spec.CSI.VolumeAttributes = same.of(merged(pv.Spec.CSI.VolumeAttributes, whose))
+			if where != nil { // hardly two volumes have it
+				pv.Spec.CSI.VolumeAttributes = merged(pv.Spec.CSI.VolumeAttributes, where)
+			}
+		}
+		return pv, nil
 	}
-	secrets := kept(pv.Annotations, deletionSecretName, deletionSecretNamespace)
-	mode := pv.Spec.VolumeMode
-	var attributes map[string]string
-	if pv.Spec.CSI != nil {
-		attributes = kept(pv.Spec.CSI.VolumeAttributes, fencedAttributes...)
+}
+
+// sharedMaps has each of a few small maps once.
+type sharedMaps struct{ byText sync.Map }
+
+// of is the map that has the same entries.
+func (s *sharedMaps) of(entries map[string]string) map[string]string {
+	if len(entries) == 0 {
+		return nil
 	}
-	if _, err := slimPersistentVolume(pv); err != nil {
-		return nil, err
-	}
-	pv.Annotations, pv.Spec.VolumeMode = merged(pv.Annotations, secrets), mode
-	if pv.Spec.CSI != nil {
-		pv.Spec.CSI.VolumeAttributes = merged(pv.Spec.CSI.VolumeAttributes, attributes)
-	}
-	return pv, nil
+	shared, _ := s.byText.LoadOrStore(fmt.Sprint(entries), entries)
+	return shared.(map[string]string)
 }
 
 // fencedClass keeps beside what slimStorageClass keeps whose its volumes are.

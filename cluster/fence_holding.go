@@ -191,7 +191,9 @@ func (r *FenceReader) findVolume(ctx context.Context, name string, found map[str
 // findHandles looks for the volumes that the node itself says it uses. A volume that the cache has not seen yet
 // is named by its attachment, if there is one: Kubernetes names an attachment by volume and node.
 func (r *FenceReader) findHandles(ctx context.Context, node *corev1.Node, found map[string]fence.Volume) error {
-	for _, unique := range volumesInUse(node) {
+	names := volumesInUse(node)
+	slices.Sort(names)
+	for _, unique := range slices.Compact(names) {
 		driver, handle, ok := fence.ParseUniqueName(unique)
 		if !ok || !r.Protects(driver) {
 			continue

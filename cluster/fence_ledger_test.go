@@ -366,11 +366,17 @@ func TestCopiesForFencing(t *testing.T) {
 	pv.Spec.CSI.ControllerExpandSecretRef = &corev1.SecretReference{Name: "x"}
 	block := corev1.PersistentVolumeBlock
 	pv.Spec.VolumeMode = &block
-	if slim, err = fencedVolume(pv.DeepCopy()); err != nil {
+	if slim, err = fencedVolume(true)(pv.DeepCopy()); err != nil {
 		t.Fatal(err)
 	}
 	if v := FenceVolume(slim.(*corev1.PersistentVolume)); v.ClusterID != "one" || !v.Block || v.Secret == nil || v.Attributes["pool"] != "p" || v.Attributes["secretive"] != "" || slim.(*corev1.PersistentVolume).Spec.CSI.ControllerExpandSecretRef != nil {
 		t.Errorf("got %+v", v)
+	}
+	if slim, err = fencedVolume(false)(pv.DeepCopy()); err != nil {
+		t.Fatal(err)
+	}
+	if v := FenceVolume(slim.(*corev1.PersistentVolume)); v.ClusterID != "one" || v.Secret == nil || v.Attributes["pool"] != "" {
+		t.Errorf("where Ceph is not asked: got %+v", v)
 	}
 	if slim, err = slimPersistentVolume(pv.DeepCopy()); err != nil || FenceVolume(slim.(*corev1.PersistentVolume)).ClusterID != "" {
 		t.Errorf("kept for those who do not fence: %+v (%v)", slim, err)

@@ -48,7 +48,7 @@ func fenceReader(tb testing.TB, nodes int) *cluster.FenceReader {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	fencing := config.Fencing{Profiles: []config.FencingProfile{{Name: "rook-ceph", Namespace: "rook-ceph", Mode: config.Fence}}}
+	fencing := config.Fencing{CephClients: config.CephClients{Mode: config.Off}, Profiles: []config.FencingProfile{{Name: "rook-ceph", Namespace: "rook-ceph", Mode: config.Fence}}}
 	options, err := cluster.ControllerCache(nil, fencing)
 	if err != nil {
 		tb.Fatal(err)
@@ -56,10 +56,11 @@ func fenceReader(tb testing.TB, nodes int) *cluster.FenceReader {
 	options.Scheme = scheme
 	var reader *cluster.FenceReader
 	startCache(tb, server, options, func(objects cache.Cache) error {
-		reader = cluster.NewFenceReader(fencing, objects, objects, objects).WithIndexes()
-		problems := []error{cluster.IndexClaims(tb.Context(), objects), cluster.IndexHandles(tb.Context(), objects), reader.IndexAddons(tb.Context(), objects)}
+		indexed := cluster.NewBuckets(objects, objects)
+		reader = cluster.NewFenceReader(fencing, indexed, indexed, objects).WithIndexes().SharingPods()
+		problems := []error{cluster.IndexClaims(tb.Context(), indexed), cluster.IndexHandles(tb.Context(), indexed), reader.IndexAddons(tb.Context(), objects)}
 		for _, index := range cluster.FenceIndexes() {
-			problems = append(problems, objects.IndexField(tb.Context(), index.Object, index.Field, index.Keys))
+			problems = append(problems, indexed.IndexField(tb.Context(), index.Object, index.Field, index.Keys))
 		}
 		return errors.Join(problems...)
 	})

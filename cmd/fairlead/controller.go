@@ -117,10 +117,11 @@ func (o *controllerOptions) run(ctx context.Context, log *slog.Logger) error {
 			return fmt.Errorf("adding a health check: %w", err)
 		}
 	}
-	if err := cluster.IndexClaims(ctx, mgr.GetFieldIndexer()); err != nil {
-		return err
-	}
-	if len(configuration.Profiles) > 0 { // else no pods are cached
+	profiles := len(configuration.Profiles) > 0
+	if profiles {
+		if err := cluster.IndexClaims(ctx, mgr.GetFieldIndexer()); err != nil {
+			return err
+		}
 		if err := cluster.IndexNodes(ctx, mgr.GetFieldIndexer()); err != nil {
 			return err
 		}
@@ -131,7 +132,7 @@ func (o *controllerOptions) run(ctx context.Context, log *slog.Logger) error {
 		}
 	}
 	if configuration.Fencing.On() {
-		if err := setupFencing(ctx, mgr, configuration.Fencing, log); err != nil {
+		if err := setupFencing(ctx, mgr, configuration.Fencing, profiles, log); err != nil {
 			return err
 		}
 	}
@@ -202,25 +203,31 @@ func setupProfile(mgr manager.Manager, c *config.Configuration, p config.Profile
 	return nil
 }
 
-// setupFencing registers the controllers of nodes that are lost with volumes.
-func setupFencing(ctx context.Context, mgr manager.Manager, c config.Fencing, log *slog.Logger) error {
-	if err := cluster.IndexHandles(ctx, mgr.GetFieldIndexer()); err != nil {
+// setupFencing registers the controllers of nodes that are lost with volumes. claims tells whether volumes are indexed by claim.
+func setupFencing(ctx context.Context, mgr manager.Manager, c config.Fencing, claims bool, log *slog.Logger) error {
+	objects, api := mgr.GetClient(), mgr.GetAPIReader()
+	indexed := cluster.NewBuckets(objects, mgr.GetFieldIndexer())
+	if err := cluster.IndexHandles(ctx, indexed); err != nil {
 		return err
 	}
+	if !claims {
+		if err := cluster.IndexClaims(ctx, indexed); err != nil {
+			return err
+		}
+	}
 	for _, index := range cluster.FenceIndexes() {
-		if err := mgr.GetFieldIndexer().IndexField(ctx, index.Object, index.Field, index.Keys); err != nil {
+		if err := indexed.IndexField(ctx, index.Object, index.Field, index.Keys); err != nil {
 			return fmt.Errorf("indexing who holds volumes: %w", err)
 		}
 	}
-	objects, api := mgr.GetClient(), mgr.GetAPIReader()
-	cached := cluster.NewFenceReader(c, objects, objects, api).WithIndexes().SharingPods()
+	cached := cluster.NewFenceReader(c, indexed, indexed, api).WithIndexes().SharingPods()
 	live := cached.Live(cluster.VersionOfNodes(mgr.GetCache()))
 	ask := askCeph(c.CephClients, objects)
 	recorder := mgr.GetEventRecorder("fairlead")
 	for _, controller := range []interface{ SetupWithManager(ctrl.Manager) error }{
 		&fencing.Reconciler{Client: objects, Cached: cached, Live: live, API: api, Ask: ask, Events: recorder, Clock: clock.RealClock{}, Log: log},
 		&fencing.Leftovers{Profiles: c.Profiles, API: api, Events: recorder, Log: log},
-		&gates.Reconciler{Client: objects, Policy: live.Policy(), Holders: cluster.NewHolderReader(api, objects), API: api, Events: recorder, Log: log},
+		&gates.Reconciler{Client: objects, Policy: live.Policy(), Holders: cluster.NewHolderReader(api, indexed), API: api, Events: recorder, Log: log},
 		&tainting.Reconciler{
 			Tainting: c.Tainting.Rules(), Policy: live.Policy(), Facts: live.FenceFacts(clock.RealClock{}, ask),
 			Client: objects, Live: api, Events: recorder, Clock: clock.RealClock{}, Log: log,
