@@ -6,10 +6,14 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/cluster"
+	"github.com/fairlead-io/fairlead/controllers/predicates"
 	"github.com/fairlead-io/fairlead/fence"
 )
 
@@ -81,6 +85,33 @@ func TestARefusalIsLookedAtLessAndLessOften(t *testing.T) {
 	w.taint("node-1", "nodeshutdown")
 	if w.look("node-1"); w.look("node-1").RequeueAfter >= refused {
 		t.Fatal("waits as if it were the same refusal")
+	}
+}
+
+// That an address was seen again is written of each node every few minutes, and changes nothing.
+func TestSeeingAnAddressAgainWakesNobody(t *testing.T) {
+	w := newWorld(t)
+	w.look("node-1")
+	was := w.record("node-1")
+	w.step(fence.RefreshEvery + time.Minute)
+	w.look("node-1")
+	is := w.record("node-1")
+	if was.ResourceVersion == is.ResourceVersion || predicates.RecordChanged().Update(event.UpdateEvent{ObjectOld: was, ObjectNew: is}) {
+		t.Errorf("%+v passes after %+v", is, was)
+	}
+	for what, change := range map[string]func(*v1alpha1.NodeFence){
+		"override": func(n *v1alpha1.NodeFence) { n.Annotations = map[string]string{"a": "b"} },
+		"deletion": func(n *v1alpha1.NodeFence) { n.DeletionTimestamp = ptr.To(metav1.NewTime(noon)) },
+		"address":  func(n *v1alpha1.NodeFence) { n.Status.Identities[0].Addresses[0].CIDR = "192.168.1.9/32" },
+		"volume":   func(n *v1alpha1.NodeFence) { n.Status.Volumes = nil },
+	} {
+		changed := is.DeepCopy()
+		if change(changed); !predicates.RecordChanged().Update(event.UpdateEvent{ObjectOld: is, ObjectNew: changed}) {
+			t.Errorf("%s does not pass", what)
+		}
+	}
+	if is.Status.Identities[0].Addresses[0].LastSeen.IsZero() {
+		t.Error("the cache's object was changed")
 	}
 }
 

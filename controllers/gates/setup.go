@@ -24,7 +24,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	all := handler.EnqueueRequestsFromMapFunc(r.all)
 	err := ctrl.NewControllerManagedBy(mgr).Named("fencing-gates").
 		For(&corev1.Pod{}, builder.WithPredicates(gated())).
-		Watches(&v1alpha1.NodeFence{}, all).
+		Watches(&v1alpha1.NodeFence{}, all, builder.WithPredicates(predicates.RecordChanged())).
 		Watches(&corev1.Node{}, all, builder.WithPredicates(predicates.NodeChanged(cluster.FenceNodeChanged))).
 		Complete(r)
 	if err != nil {
