@@ -1243,6 +1243,9 @@ func (w *world) mustNotBeWell(t *rapid.T, f Facts, n NetworkFence) {
 // fencedMustBeFenced: what is recorded as fenced is.
 func (w *world) fencedMustBeFenced(t *rapid.T) {
 	for name, r := range w.records {
+		if r.status.Phase == v1alpha1.NodeHealthy && len(r.status.Fences) > 0 { // by their label, records with fences are found
+			t.Fatalf("%s is Healthy, and %s is on its record\n%s", name, r.status.Fences[0].Name, w)
+		}
 		if ReadOverride(r.annotations, r.status).Gate == GateUnfence {
 			continue // it is to be let in, and may be so with another of its address
 		}
