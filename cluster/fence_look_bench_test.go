@@ -48,7 +48,7 @@ func fenceReader(tb testing.TB, nodes int) *cluster.FenceReader {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	fencing := config.Fencing{CephClients: config.CephClients{Mode: config.Off}, Profiles: []config.FencingProfile{{Name: "rook-ceph", Namespace: "rook-ceph", Mode: config.Fence}}}
+	fencing := fencingOfBench()
 	options, err := cluster.ControllerCache(nil, fencing)
 	if err != nil {
 		tb.Fatal(err)
@@ -65,4 +65,8 @@ func fenceReader(tb testing.TB, nodes int) *cluster.FenceReader {
 		return errors.Join(problems...)
 	})
 	return reader
+}
+
+func fencingOfBench() config.Fencing {
+	return config.Fencing{CephClients: config.CephClients{Mode: config.Off}, Profiles: []config.FencingProfile{{Name: "rook-ceph", Namespace: "rook-ceph", Mode: config.Fence}}}
 }
