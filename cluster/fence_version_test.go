@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"net/http"
@@ -63,7 +64,9 @@ func TestCacheTellsTheVersionOfItsNodes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	go func() { _ = objects.Start(t.Context()) }()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel() // before the server ends: else it is asked again
+	go func() { _ = objects.Start(ctx) }()
 	version := cluster.VersionOfNodes(objects)
 	for _, step := range []struct{ event, want string }{
 		{"", "7"},
