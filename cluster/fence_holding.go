@@ -25,9 +25,9 @@ type attachedVolume struct {
 
 // attachedTo are the attachments of protected drivers on a node, those being
 // deleted included.
-func (r *FenceReader) attachedTo(ctx context.Context, node string) ([]attachedVolume, error) {
+func (r *FenceReader) attachedTo(ctx context.Context, from client.Reader, node string, which ...client.ListOption) ([]attachedVolume, error) {
 	var list storagev1.VolumeAttachmentList
-	if err := r.objects.List(ctx, &list, r.by(attachedNode, node)...); err != nil {
+	if err := from.List(ctx, &list, which...); err != nil {
 		return nil, fmt.Errorf("listing the VolumeAttachments of node %s: %w", node, err)
 	}
 	var attached []attachedVolume
@@ -45,12 +45,17 @@ func (r *FenceReader) attachedTo(ctx context.Context, node string) ([]attachedVo
 // attachedAndNode reads attachments before the node: who sees that an attachment is gone must not miss that its node was
 // lost before.
 func (r *FenceReader) attachedAndNode(ctx context.Context, name string, sakes *fence.Namesakes) ([]attachedVolume, *corev1.Node, error) {
-	attached, err := r.attachedTo(ctx, name)
+	attached, err := r.attachedTo(ctx, r.objects, name, r.by(attachedNode, name)...)
 	if err != nil {
 		return nil, nil, err
 	}
 	node := &corev1.Node{}
-	if found, err := get(ctx, r.nodes, name, node); err != nil || !found {
+	found, err := get(ctx, r.nodes, name, node)
+	if known := slices.ContainsFunc(sakes.Records, func(was fence.Record) bool { return was.Status.Gone }); err == nil && !found && r.decides && !known {
+		// No Node lists what it uses any more, so all is read live, once: nothing is attached to a node that is gone.
+		attached, err = r.attachedTo(ctx, NewLive(r.live), name)
+	}
+	if err != nil || !found {
 		return attached, node, err
 	}
 	sakes.Node = FenceNode(node)

@@ -175,3 +175,20 @@ func TestAttachmentsAreNamedAsKubernetesDoes(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 }
+
+// The Node that listed it is deleted, and the cache has not heard of the attachment.
+func TestAttachmentsOfDeletedNodeAreReadLiveUntilRecorded(t *testing.T) {
+	pv := fencedPV("pvc-new", rbd, "rook-ceph")
+	va := attachedAt(pv.Name, rbd, "node-1", fenceNoon)
+	record := &v1alpha1.NodeFence{Status: v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeHealthy, Node: v1alpha1.MachineIdentity{UID: "uid-1", BootID: "boot-1", SystemUUID: "machine-1"}}}
+	record.Name = "node-1"
+	for gone, want := range map[bool]int{false: 1, true: 0} {
+		record.Status.Gone = gone
+		cached := fenceWorld{objects: []client.Object{pv, record.DeepCopy()}}.reader(t)
+		cached.live = fenceWorld{objects: []client.Object{pv, va.DeepCopy(), record.DeepCopy()}}.reader(t).live
+		v := onlyView(t, cached.Live(nil), "node-1", fenceNoon)
+		if h := v.Facts.Holding; len(h) != want {
+			t.Errorf("recorded as gone: %v: holds %+v", gone, h)
+		}
+	}
+}

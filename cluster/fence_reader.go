@@ -70,7 +70,7 @@ func (r *FenceReader) WithLiveNode() *FenceReader {
 // Live is the same reader for decisions that may harm. It asks the API server for what a stale cache could harm with:
 // the node, NetworkFences, the records of machines in an incident, and all nodes' addresses. What else it reads may be late:
 //   - VolumeAttachments: a volume can be mounted only once the kubelet has written it to the Node (volumesInUse), which is
-//     read live, and after the attachments. Of a Node that is gone, live pods tell. A volume whose attachment is shown
+//     read live, and after the attachments. Of a Node that is gone, all are read live until that is on record. A volume whose attachment is shown
 //     though it is gone is only held for longer, unless the node works and did not reboot: then each attachment is read by name.
 //   - What csi-addons and pods report as addresses of a Ready node: that is as old as their last report in any case.
 func (r *FenceReader) Live(nodes NodesVersion) *FenceReader {
