@@ -209,15 +209,17 @@ func (o Other) hasToday(a netip.Addr) bool {
 	if slices.Contains(o.Node.Addresses, a) || slices.Contains(o.ClientAddresses, a) {
 		return true
 	}
+	cidr := HostPrefix(a).String()
 	return slices.ContainsFunc(o.Status.Identities, func(i v1alpha1.StorageIdentity) bool {
-		return slices.ContainsFunc(i.Addresses, func(c v1alpha1.ClientAddress) bool { return !c.Earlier && c.CIDR == HostPrefix(a).String() })
+		return slices.ContainsFunc(i.Addresses, func(c v1alpha1.ClientAddress) bool { return !c.Earlier && c.CIDR == cidr })
 	})
 }
 
 // listed tells whether a ledger has an address.
 func listed(ledger []v1alpha1.StorageIdentity, a netip.Addr) bool {
+	cidr := HostPrefix(a).String()
 	return slices.ContainsFunc(ledger, func(i v1alpha1.StorageIdentity) bool {
-		return slices.ContainsFunc(i.Addresses, func(c v1alpha1.ClientAddress) bool { return c.CIDR == HostPrefix(a).String() })
+		return slices.ContainsFunc(i.Addresses, func(c v1alpha1.ClientAddress) bool { return c.CIDR == cidr })
 	})
 }
 
