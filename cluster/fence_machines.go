@@ -94,7 +94,7 @@ func (r *FenceReader) unsettled(ctx context.Context) ([]v1alpha1.NodeFence, erro
 
 // otherRecords are all records. Those of healthy machines may be late: their addresses are what csi-addons reported minutes
 // ago, and the Nodes are read too.
-func (r *FenceReader) otherRecords(ctx context.Context, unsettled []v1alpha1.NodeFence) ([]fence.Record, error) {
+func (r *FenceReader) otherRecords(ctx context.Context, unsettled []v1alpha1.NodeFence) ([]v1alpha1.NodeFence, error) {
 	var list v1alpha1.NodeFenceList
 	err := r.objects.List(ctx, &list, client.UnsafeDisableDeepCopy)
 	if err != nil {
@@ -105,11 +105,7 @@ func (r *FenceReader) otherRecords(ctx context.Context, unsettled []v1alpha1.Nod
 			return nil, err
 		}
 	}
-	records := make([]fence.Record, 0, len(list.Items))
-	for i := range list.Items {
-		records = append(records, FenceRecord(&list.Items[i]))
-	}
-	return records, nil
+	return list.Items, nil
 }
 
 func settled(n *v1alpha1.NodeFence) bool {

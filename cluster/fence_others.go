@@ -113,7 +113,12 @@ func (r *FenceReader) addOthers(ctx context.Context, v *FenceView) error {
 		return err
 	}
 	f.Servers, f.SelfFencing = once.pods.servers, once.pods.selfFencing
-	f.Others = f.OthersOf(fence.Machines(once.nodes, records))
+	nodes, near := r.near(f, once, records)
+	var theirs []fence.Record
+	for i := range near {
+		theirs = append(theirs, FenceRecord(&near[i]))
+	}
+	f.Others = f.OthersOf(fence.Machines(nodes, theirs))
 	for i := range f.Others {
 		if n := f.Others[i].Node; n.Exists {
 			f.Others[i].ClientAddresses = once.pods.clients[n.Name]
