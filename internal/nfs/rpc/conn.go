@@ -1,0 +1,78 @@
+package rpc
+
+import (
+	"bufio"
+	"context"
+	"net"
+	"net/netip"
+	"time"
+
+	"github.com/fairlead-io/fairlead/internal/nfs/rpc/wire"
+)
+
+// DialTCP is the Dial of a Client without one. The connection is closed with a reset: a probe leaves no socket
+// in TIME_WAIT, here or on the server.
+func DialTCP(ctx context.Context, address netip.AddrPort) (net.Conn, error) {
+	dialer := net.Dialer{KeepAlive: -1} // a probe is shorter than the first keep-alive
+	conn, err := dialer.DialTCP(ctx, "tcp", netip.AddrPort{}, address)
+	if err != nil {
+		return nil, err // a nil *TCPConn would be a net.Conn that is not nil
+	}
+	if err := conn.SetLinger(0); err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return conn, nil
+}
+
+// conn is one connection to one RPC service.
+type conn struct {
+	probe   *probe
+	address netip.AddrPort
+	net     net.Conn
+	reader  *bufio.Reader
+	unwatch func() bool
+}
+
+func (p *probe) dial(address netip.AddrPort) (*conn, *fault) {
+	connection, err := p.client.dialer()(p.ctx, address)
+	if err != nil {
+		return nil, p.dialFault(address, err)
+	}
+	unwatch := context.AfterFunc(p.ctx, func() { _ = connection.SetDeadline(time.Unix(1, 0)) })
+	return &conn{probe: p, address: address, net: connection, reader: bufio.NewReaderSize(connection, 512), unwatch: unwatch}, nil
+}
+
+func (c *conn) close() {
+	c.unwatch()
+	_ = c.net.Close()
+}
+
+// call makes one call and waits for its reply. The probe's context bounds both. Step names the call in messages.
+func (c *conn) call(step string, call wire.Call) (wire.Reply, *fault) {
+	xid, f := c.send(step, call)
+	if f != nil {
+		return wire.Reply{}, f
+	}
+	return c.receive(step, xid)
+}
+
+func (c *conn) send(step string, call wire.Call) (xid uint32, f *fault) {
+	call.XID = c.probe.client.xid()
+	if _, err := c.net.Write(call.Record()); err != nil {
+		return 0, c.probe.callFault(c.address, step, err)
+	}
+	return call.XID, nil
+}
+
+func (c *conn) receive(step string, xid uint32) (wire.Reply, *fault) {
+	record, err := wire.ReadRecord(c.reader)
+	if err != nil {
+		return wire.Reply{}, c.probe.callFault(c.address, step, err)
+	}
+	reply, err := wire.ParseReply(record, xid)
+	if err != nil {
+		return wire.Reply{}, malformed(c.address, step, err)
+	}
+	return reply, nil
+}

@@ -1,0 +1,65 @@
+package wire
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// ParsePort reads the result of GETPORT. 0: the program is not registered.
+func ParsePort(results []byte) (uint16, error) {
+	d := decoder{rest: results}
+	port := d.word()
+	if d.err == nil && port > 65535 {
+		d.fail(fmt.Errorf("port is %d, more than 65535", port))
+	}
+	if d.err != nil {
+		return 0, d.err
+	}
+	return uint16(port), nil
+}
+
+// ParseAddress reads the port from the result of GETADDR, an address as "::1.8.1" (RFC 5665, section 5.2.3.4:
+// the last two numbers are the bytes of the port). 0: the program is not registered.
+func ParseAddress(results []byte) (uint16, error) {
+	d := decoder{rest: results}
+	address := string(d.opaque("the address", 256))
+	if d.err != nil || address == "" {
+		return 0, d.err
+	}
+	parts := strings.Split(address, ".")
+	if len(parts) < 3 {
+		return 0, fmt.Errorf("address %q has no port", address)
+	}
+	high, highErr := strconv.ParseUint(parts[len(parts)-2], 10, 8)
+	low, lowErr := strconv.ParseUint(parts[len(parts)-1], 10, 8)
+	if highErr != nil || lowErr != nil {
+		return 0, fmt.Errorf("address %q has no port", address)
+	}
+	return uint16(high<<8 | low), nil
+}
+
+// ParseMount reads the result of MNT. The handle is there if the status is OK.
+func ParseMount(results []byte) (Status, []byte, error) {
+	d := decoder{rest: results}
+	status := Status(d.word())
+	if d.err != nil || status != OK {
+		return status, nil, d.err
+	}
+	handle := d.opaque("the file handle", MaxHandle3)
+	if d.err == nil && len(handle) == 0 {
+		d.fail(fmt.Errorf("the file handle is empty"))
+	}
+	return status, handle, d.err
+}
+
+// ParseAttributes reads the result of GETATTR of version 3: only whether it is whole.
+func ParseAttributes(results []byte) (Status, error) {
+	const fattr3 = 84
+	d := decoder{rest: results}
+	status := Status(d.word())
+	if status == OK {
+		d.bytes(fattr3)
+	}
+	return status, d.err
+}
