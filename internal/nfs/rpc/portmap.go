@@ -20,24 +20,14 @@ func (p *probe) dialMount() (*conn, *fault) {
 	return p.dial(netip.AddrPortFrom(p.target.Address.Addr(), port))
 }
 
-// mountPort asks the port mapper where MOUNT version 3 listens. IPv6 needs GETADDR of rpcbind: GETPORT, the older
-// one, knows IPv4 only.
+// mountPort asks the port mapper where MOUNT version 3 listens.
 func (p *probe) mountPort() (uint16, *fault) {
 	mapper, f := p.dial(netip.AddrPortFrom(p.target.Address.Addr(), cmp.Or(p.target.PortMapperPort, PortPortMapper)))
 	if f != nil {
 		return 0, f
 	}
 	defer mapper.close()
-	step, parse := "GETPORT", wire.ParsePort
-	call := wire.Call{
-		Program: wire.ProgramPortMapper, Version: wire.VersionPortMapper, Procedure: wire.ProcedureGetPort,
-		Arguments: wire.GetPortArguments(wire.ProgramMount, wire.VersionMount),
-	}
-	if !p.target.Address.Addr().Unmap().Is4() {
-		step, parse = "GETADDR", wire.ParseAddress
-		call.Version, call.Procedure = wire.VersionRPCBind, wire.ProcedureGetAddress
-		call.Arguments = wire.GetAddressArguments(wire.ProgramMount, wire.VersionMount, "tcp6")
-	}
+	step, call, parse := p.mapperCall()
 	reply, f := mapper.call(step, call)
 	if f != nil {
 		return 0, f
@@ -53,4 +43,17 @@ func (p *probe) mountPort() (uint16, *fault) {
 		return 0, &fault{MountDown, fmt.Sprintf("the port mapper at %s knows no MOUNT version 3 over TCP; start it, or set the mount port", mapper.address)}
 	}
 	return port, nil
+}
+
+// mapperCall is GETPORT, which all port mappers have, but for IPv6: that needs GETADDR of rpcbind.
+func (p *probe) mapperCall() (step string, call wire.Call, parse func([]byte) (uint16, error)) {
+	call.Program = wire.ProgramPortMapper
+	if p.target.Address.Addr().Unmap().Is4() {
+		call.Version, call.Procedure = wire.VersionPortMapper, wire.ProcedureGetPort
+		call.Arguments = wire.GetPortArguments(wire.ProgramMount, wire.VersionMount)
+		return "GETPORT", call, wire.ParsePort
+	}
+	call.Version, call.Procedure = wire.VersionRPCBind, wire.ProcedureGetAddress
+	call.Arguments = wire.GetAddressArguments(wire.ProgramMount, wire.VersionMount, "tcp6")
+	return "GETADDR", call, wire.ParseAddress
 }

@@ -1,0 +1,140 @@
+package rpc
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/willscott/go-nfs"
+	"github.com/willscott/go-nfs/helpers"
+	"github.com/willscott/go-nfs/helpers/memfs"
+)
+
+// serveVariable makes the test binary a server, so that its CPU time is not counted.
+const serveVariable = "FAIRLEAD_BENCHMARK_NFS_SERVER"
+
+// serveForBenchmark is a real NFS v3 server on all of 127.0.0.0/8. It ends when its input does.
+func serveForBenchmark() {
+	listener, err := net.Listen("tcp4", "0.0.0.0:0")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	fmt.Println(addressOf(listener).Port())
+	files := memfs.New()
+	if _, err := files.Create("hello"); err != nil { // also makes the root
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	handler := helpers.NewCachingHandler(helpers.NewNullAuthHandler(files), 64)
+	go func() { _ = nfs.Serve(listener, handler) }()
+	_, _ = os.Stdin.Read(make([]byte, 1))
+}
+
+func startChild(b *testing.B) uint16 {
+	b.Helper()
+	child := exec.Command(os.Args[0])
+	child.Env = append(os.Environ(), serveVariable+"=1")
+	child.Stderr = os.Stderr
+	stdin, inErr := child.StdinPipe()
+	stdout, outErr := child.StdoutPipe()
+	if inErr != nil || outErr != nil || child.Start() != nil {
+		b.Fatal("the server does not start: ", inErr, outErr)
+	}
+	b.Cleanup(func() { stdin.Close(); _ = child.Wait() })
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	port, portErr := strconv.ParseUint(strings.TrimSpace(line), 10, 16)
+	if err != nil || portErr != nil {
+		b.Fatalf("the server says %q: %v", line, err)
+	}
+	return uint16(port)
+}
+
+// cpu is the time this process has used, in user and kernel. On loopback the kernel's work for the server's side
+// of a connection is partly counted, too.
+func cpu(b *testing.B) time.Duration {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+// loopback is one of a thousand backends.
+func loopback(i int, port uint16) netip.AddrPort {
+	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 1, byte(i >> 8), byte(i)}), port)
+}
+
+func BenchmarkProbe(b *testing.B) {
+	port := startChild(b)
+	for _, c := range []struct {
+		name   string
+		target Target
+	}{
+		{"NULL", Target{Versions: []Version{V3}}},
+		{"share", Target{Versions: []Version{V3}, Shares: []string{"/"}, MountPort: port}},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			b.ReportAllocs()
+			client, i := &Client{}, 0
+			before := cpu(b)
+			for b.Loop() {
+				i++
+				c.target.Address = loopback(i%1000, port)
+				if result := client.Probe(b.Context(), c.target); result.Reason != Serving {
+					b.Fatal(result.Message)
+				}
+			}
+			b.ReportMetric(float64((cpu(b)-before).Microseconds())/float64(i), "CPU-µs/probe")
+		})
+	}
+}
+
+// BenchmarkThousandBackends probes as a controller does: 1,000 backends every 5 s. Each iteration takes an interval.
+func BenchmarkThousandBackends(b *testing.B) {
+	const backends = 1000
+	port := startChild(b)
+	var probes, bad, waited atomic.Int64
+	report := func(_ int, r Result) {
+		probes.Add(1)
+		if r.Reason != Serving {
+			bad.Add(1)
+		}
+		for old := waited.Load(); int64(r.Waited) > old && !waited.CompareAndSwap(old, int64(r.Waited)); old = waited.Load() {
+		}
+	}
+	targets := map[int]Target{}
+	for i := range backends {
+		targets[i] = Target{Address: loopback(i, port), Versions: []Version{V3}}
+	}
+	prober := NewProber((&Client{}).Probe, report, Schedule{})
+	prober.Set(targets)
+	ctx, cancel := context.WithCancel(b.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); prober.Run(ctx) }()
+	for probes.Load() < backends { // the first probes come all at once
+		time.Sleep(10 * time.Millisecond)
+	}
+	used, counted, started := cpu(b), probes.Load(), time.Now()
+	waited.Store(0)
+	for b.Loop() {
+		time.Sleep(DefaultInterval)
+	}
+	used, counted = cpu(b)-used, probes.Load()-counted
+	b.ReportMetric(100*used.Seconds()/time.Since(started).Seconds(), "%core")
+	b.ReportMetric(float64(used.Microseconds())/float64(counted), "CPU-µs/probe")
+	b.ReportMetric(float64(time.Duration(waited.Load()).Microseconds()), "max-wait-µs")
+	b.ReportMetric(float64(bad.Load()), "failed")
+	cancel()
+	<-done
+}

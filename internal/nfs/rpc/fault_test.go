@@ -1,0 +1,178 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"syscall"
+	"testing"
+	"time"
+
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+// generous is more than any probe on loopback takes, where the time is not what is tested.
+const generous = 30 * time.Second
+
+// probeUntil probes with a clock that jumps to the timeout once the server says so.
+func probeUntil(t *testing.T, target Target, hung <-chan struct{}) Result {
+	t.Helper()
+	clock := clocktesting.NewFakeClock(time.Unix(0, 0))
+	done := make(chan struct{})
+	defer close(done)
+	go func() {
+		select {
+		case <-hung:
+			clock.Step(time.Second)
+		case <-done:
+		}
+	}()
+	return (&Client{Timeout: time.Second, Clock: clock}).Probe(t.Context(), target)
+}
+
+func TestHalfDeadServersAreToldApart(t *testing.T) {
+	hang := func(c net.Conn) { _, _ = io.Copy(io.Discard, c) }
+	null := make([]byte, 44)
+	for name, c := range map[string]struct {
+		server func(c net.Conn, hung chan<- struct{})
+		want   Reason
+	}{
+		"accepts and never answers": {func(c net.Conn, hung chan<- struct{}) { _, _ = io.ReadFull(c, null); hung <- struct{}{}; hang(c) }, Silent},
+		"half a reply, then silent": {func(c net.Conn, hung chan<- struct{}) {
+			_, _ = io.ReadFull(c, null)
+			_, _ = c.Write(be(1<<31|24, 1))
+			hung <- struct{}{}
+			hang(c)
+		}, Silent},
+		"closes at once":          {func(c net.Conn, _ chan<- struct{}) { _, _ = io.ReadFull(c, null) }, Closed},
+		"half a reply, then ends": {func(c net.Conn, _ chan<- struct{}) { _, _ = io.ReadFull(c, null); _, _ = c.Write(be(1<<31|24, 1)) }, Closed},
+		"resets":                  {func(c net.Conn, _ chan<- struct{}) { _, _ = io.ReadFull(c, null); _ = c.(*net.TCPConn).SetLinger(0) }, Closed},
+		"is a web server": {func(c net.Conn, _ chan<- struct{}) {
+			_, _ = io.ReadFull(c, null)
+			_, _ = io.WriteString(c, "HTTP/1.1 400 Bad Request\r\n\r\n")
+			hang(c)
+		}, Malformed},
+		"answers another call": {func(c net.Conn, _ chan<- struct{}) {
+			_, _ = io.ReadFull(c, null)
+			_, _ = c.Write(be(1<<31|24, 0, 1, 0, 0, 0, 0))
+			hang(c)
+		}, Malformed},
+		"reply of too few bytes": {func(c net.Conn, _ chan<- struct{}) {
+			_, _ = io.ReadFull(c, null)
+			_, _ = c.Write(be(1<<31 | 0))
+			hang(c)
+		}, Malformed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			hung := make(chan struct{}, 1)
+			address := startScript(t, func(conn net.Conn) { c.server(conn, hung) })
+			result := probeUntil(t, Target{Address: address, Versions: []Version{V3, V4}, Shares: []string{"/data"}}, hung)
+			if result.Reason != c.want || result.Reason.Alive() || len(result.Findings) != 1 {
+				t.Errorf("got %s (%s), want %s", result.Reason, result.Message, c.want)
+			}
+			if c.want == Silent && result.Took != time.Second {
+				t.Errorf("ended after %s", result.Took)
+			}
+		})
+	}
+}
+
+func TestServerThatHangsAfterNullIsSilent(t *testing.T) {
+	hung := make(chan struct{}, 1)
+	target := startV4(t, func(r request) {
+		if r.procedure != 0 {
+			hung <- struct{}{}
+		}
+	}, nil)
+	if result := probeUntil(t, target, hung); result.Reason != Silent {
+		t.Errorf("%s (%s)", result.Reason, result.Message)
+	}
+}
+
+func TestFullBacklogIsADialTimeout(t *testing.T) {
+	address := fullBacklog(t)
+	clock := clocktesting.NewFakeClock(time.Unix(0, 0))
+	client := &Client{Timeout: time.Second, Clock: clock, Dial: func(ctx context.Context, a netip.AddrPort) (net.Conn, error) {
+		go clock.Step(time.Second)
+		return DialTCP(ctx, a)
+	}}
+	if result := client.Probe(t.Context(), Target{Address: address, Versions: []Version{V3}}); result.Reason != DialTimeout {
+		t.Errorf("%s (%s)", result.Reason, result.Message)
+	}
+}
+
+// fullBacklog is a port whose queue of connections is full: the kernel drops further ones, as a lost node does.
+func fullBacklog(t *testing.T) netip.AddrPort {
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = syscall.Close(fd) })
+	err = errors.Join(syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}), syscall.Listen(fd, 0))
+	name, nameErr := syscall.Getsockname(fd)
+	if err = errors.Join(err, nameErr); err != nil {
+		t.Fatal(err)
+	}
+	address := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(name.(*syscall.SockaddrInet4).Port))
+	queued, err := DialTCP(t.Context(), address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { queued.Close() })
+	return address
+}
+
+func TestClosedPortIsRefused(t *testing.T) {
+	closed := listen(t)
+	closed.Close()
+	result := (&Client{Timeout: generous}).Probe(t.Context(), Target{Address: addressOf(closed), Versions: []Version{V3, V4}})
+	if result.Reason != Refused || len(result.Findings) != 1 {
+		t.Errorf("%s (%s)", result.Reason, result.Message)
+	}
+}
+
+func TestFailuresToConnectAreToldApart(t *testing.T) {
+	for err, want := range map[error]Reason{
+		syscall.EHOSTUNREACH:  Unreachable,
+		syscall.ENETUNREACH:   Unreachable,
+		syscall.ENOPROTOOPT:   Unreachable,
+		syscall.ETIMEDOUT:     DialTimeout,
+		syscall.ECONNRESET:    Closed,
+		syscall.EMFILE:        Local,
+		syscall.EADDRNOTAVAIL: Local,
+		syscall.EPERM:         Local,
+	} {
+		client := &Client{Timeout: generous, Dial: func(context.Context, netip.AddrPort) (net.Conn, error) {
+			return nil, &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", err)}
+		}}
+		result := client.Probe(t.Context(), Target{Address: netip.MustParseAddrPort("127.0.0.1:2049"), Versions: []Version{V4}})
+		if result.Reason != want {
+			t.Errorf("%v: got %s (%s), want %s", err, result.Reason, result.Message, want)
+		}
+	}
+}
+
+func TestCallerEndsAProbe(t *testing.T) {
+	for want, end := range map[Reason]func(context.Context) (context.Context, context.CancelFunc){
+		Canceled: context.WithCancel,
+		Silent:   func(ctx context.Context) (context.Context, context.CancelFunc) { return deadlineNow(ctx) },
+	} {
+		t.Run(string(want), func(t *testing.T) {
+			ctx, cancel := end(t.Context())
+			address := startScript(t, func(c net.Conn) { _, _ = io.ReadFull(c, make([]byte, 44)); cancel(); _, _ = io.Copy(io.Discard, c) })
+			if result := (&Client{Timeout: generous}).Probe(ctx, Target{Address: address, Versions: []Version{V3}}); result.Reason != want {
+				t.Errorf("got %s (%s), want %s", result.Reason, result.Message, want)
+			}
+		})
+	}
+}
+
+// deadlineNow is a context that ends as with a deadline when it is canceled.
+func deadlineNow(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	return ctx, func() { cancel(fmt.Errorf("the caller's: %w", context.DeadlineExceeded)) }
+}

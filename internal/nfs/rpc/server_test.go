@@ -1,0 +1,145 @@
+package rpc
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"net"
+	"net/netip"
+	"sync"
+	"testing"
+
+	"github.com/go-git/go-billy/v5"
+	"github.com/willscott/go-nfs"
+	"github.com/willscott/go-nfs/helpers"
+	"github.com/willscott/go-nfs/helpers/memfs"
+
+	"github.com/fairlead-io/fairlead/internal/nfs/rpc/wire"
+)
+
+// exports is an NFS v3 server's table of exports: paths that are not in it do not exist.
+type exports struct {
+	nfs.Handler
+	status map[string]nfs.MountStatus
+	stale  bool
+	files  billy.Filesystem
+}
+
+func (e *exports) Mount(_ context.Context, _ net.Conn, request nfs.MountRequest) (nfs.MountStatus, billy.Filesystem, []nfs.AuthFlavor) {
+	status, known := e.status[string(request.Dirpath)]
+	if !known {
+		status = nfs.MountStatusErrNoEnt
+	}
+	return status, e.files, []nfs.AuthFlavor{nfs.AuthFlavorNull}
+}
+
+func (e *exports) FromHandle(handle []byte) (billy.Filesystem, []string, error) {
+	if e.stale {
+		return nil, nil, errors.New("the handle is of an earlier life")
+	}
+	return e.Handler.FromHandle(handle)
+}
+
+// startNFS runs a real NFS v3 and MOUNT server on one port.
+func startNFS(t testing.TB, e *exports) netip.AddrPort {
+	t.Helper()
+	e.files = memfs.New()
+	if _, err := e.files.Create("hello"); err != nil { // also makes the root
+		t.Fatal(err)
+	}
+	e.Handler = helpers.NewCachingHandler(helpers.NewNullAuthHandler(e.files), 64)
+	listener := listen(t)
+	go func() { _ = (&nfs.Server{Handler: e, Context: t.Context()}).Serve(listener) }()
+	return addressOf(listener)
+}
+
+func listen(t testing.TB) net.Listener {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	return listener
+}
+
+func addressOf(l net.Listener) netip.AddrPort { return l.Addr().(*net.TCPAddr).AddrPort() }
+
+// startScript accepts connections and leaves them to the script. It ends them with the test.
+func startScript(t testing.TB, script func(net.Conn)) netip.AddrPort {
+	t.Helper()
+	listener := listen(t)
+	var scripts sync.WaitGroup
+	var mu sync.Mutex
+	var open []net.Conn
+	t.Cleanup(func() {
+		listener.Close()
+		mu.Lock()
+		for _, c := range open {
+			c.Close()
+		}
+		mu.Unlock()
+		scripts.Wait()
+	})
+	scripts.Go(func() {
+		for {
+			c, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			mu.Lock()
+			open = append(open, c)
+			mu.Unlock()
+			scripts.Go(func() { defer c.Close(); script(c) })
+		}
+	})
+	return addressOf(listener)
+}
+
+// request is a call as a scripted server sees it.
+type request struct {
+	xid, program, version, procedure uint32
+	arguments                        []byte
+}
+
+// answers is a server with fixed results. Calls it has none for stay unanswered.
+func answers(t testing.TB, seen func(request), results func(request) ([]byte, bool)) func(net.Conn) {
+	return func(c net.Conn) {
+		reader := bufio.NewReader(c)
+		for {
+			record, err := wire.ReadRecord(reader)
+			if err != nil || len(record) < 40 {
+				return
+			}
+			words := make([]uint32, 8)
+			for i := range words {
+				words[i] = binary.BigEndian.Uint32(record[4*i:])
+			}
+			credential := int(words[7]+3) &^ 3
+			r := request{words[0], words[3], words[4], words[5], record[4*8+credential+8:]}
+			if seen != nil {
+				seen(r)
+			}
+			if body, ok := results(r); ok {
+				if _, err := c.Write(bytes.Join([][]byte{mark(8 + len(body)), be(r.xid, 1), body}, nil)); err != nil {
+					t.Log("the client is gone:", err)
+				}
+			}
+		}
+	}
+}
+
+func mark(length int) []byte { return be(1<<31 | uint32(length)) }
+
+func be(words ...uint32) []byte {
+	var b []byte
+	for _, w := range words {
+		b = binary.BigEndian.AppendUint32(b, w)
+	}
+	return b
+}
+
+// success is the body of an accepted call with results.
+func success(results ...uint32) []byte { return be(append([]uint32{0, 0, 0, 0}, results...)...) }

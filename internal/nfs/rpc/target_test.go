@@ -1,0 +1,75 @@
+package rpc
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestInvalidTargetsAreNotProbed(t *testing.T) {
+	good := Target{Address: netip.MustParseAddrPort("127.0.0.1:2049"), Versions: []Version{V3}, Shares: []string{"/", "/data/x"}}
+	if err := good.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		change func(*Target)
+		says   []string
+	}{
+		"no address":       {func(t *Target) { t.Address = netip.AddrPort{} }, []string{"address"}},
+		"port 0":           {func(t *Target) { t.Address = netip.MustParseAddrPort("127.0.0.1:0") }, []string{"address"}},
+		"any address":      {func(t *Target) { t.Address = netip.MustParseAddrPort("0.0.0.0:2049") }, []string{"address"}},
+		"multicast":        {func(t *Target) { t.Address = netip.MustParseAddrPort("[ff02::1]:2049") }, []string{"address"}},
+		"no version":       {func(t *Target) { t.Versions = nil }, []string{"version"}},
+		"version 2":        {func(t *Target) { t.Versions = []Version{2} }, []string{"version 2"}},
+		"relative share":   {func(t *Target) { t.Shares = []string{"data"} }, []string{"absolute"}},
+		"parent directory": {func(t *Target) { t.Shares = []string{"/a/../b"} }, []string{"absolute"}},
+		"trailing slash":   {func(t *Target) { t.Shares = []string{"/a/"} }, []string{"absolute"}},
+		"zero byte":        {func(t *Target) { t.Shares = []string{"/a\x00"} }, []string{"zero byte"}},
+		"long share":       {func(t *Target) { t.Shares = []string{strings.Repeat("/a", 600)} }, []string{"1200 bytes"}},
+		"long name":        {func(t *Target) { t.Shares = []string{"/" + strings.Repeat("a", 256)} }, []string{"255 bytes"}},
+		"all at once":      {func(t *Target) { *t = Target{Shares: []string{""}} }, []string{"address", "version", "share"}},
+	} {
+		target := good
+		c.change(&target)
+		result := (&Client{}).Probe(t.Context(), target)
+		if result.Reason != Invalid || result.Reason.Verdict() != Unknown {
+			t.Errorf("%s: %s (%s)", name, result.Reason, result.Message)
+		}
+		for _, text := range c.says {
+			if !strings.Contains(result.Message, text) {
+				t.Errorf("%s: %q does not say %q", name, result.Message, text)
+			}
+		}
+	}
+}
+
+func TestReasonsAreRankedFromBestToWorst(t *testing.T) {
+	verdict := Healthy
+	for i, r := range ranking {
+		if slices.Index(ranking, r) != i || r == "" || strings.ContainsAny(string(r), " -") {
+			t.Errorf("reason %q twice, empty or not one word", r)
+		}
+		if next := r.Verdict(); next != verdict {
+			order := []Verdict{Healthy, Unknown, Unhealthy}
+			if slices.Index(order, next) != slices.Index(order, verdict)+1 {
+				t.Errorf("%s after %s", next, verdict)
+			}
+			verdict = next
+		}
+	}
+	if Reason("other").Verdict() != Unknown || Reason("other").Alive() {
+		t.Error("an unknown reason has a verdict")
+	}
+}
+
+func TestWorstFindingIsTheResult(t *testing.T) {
+	findings := []Finding{{Reason: Serving, Message: "fine"}}
+	for _, m := range []string{"a", "b", "b", "c", "d", "e"} {
+		findings = append(findings, Finding{Reason: ExportGone, Message: m})
+	}
+	result := summarize(append(findings, Finding{Reason: Denied, Message: "denied"}))
+	if result.Reason != ExportGone || result.Message != "a; b; c; and 2 more" || len(result.Findings) != 8 {
+		t.Errorf("%+v", result)
+	}
+}

@@ -1,0 +1,119 @@
+package rpc
+
+import (
+	"net/netip"
+	"sync/atomic"
+	"testing"
+
+	"github.com/willscott/go-nfs"
+
+	"github.com/fairlead-io/fairlead/internal/nfs/rpc/wire"
+)
+
+func TestServerOfV3IsProbedWithItsShares(t *testing.T) {
+	for name, c := range map[string]struct {
+		server exports
+		shares []string
+		want   Reason
+	}{
+		"no share named":      {exports{}, nil, Serving},
+		"exported":            {exports{status: map[string]nfs.MountStatus{"/data": nfs.MountStatusOk, "/": nfs.MountStatusOk}}, []string{"/data", "/"}, Serving},
+		"export gone":         {exports{}, []string{"/data"}, ExportGone},
+		"one of two gone":     {exports{status: map[string]nfs.MountStatus{"/data": nfs.MountStatusOk}}, []string{"/gone", "/data"}, ExportGone},
+		"denied":              {exports{status: map[string]nfs.MountStatus{"/data": nfs.MountStatusErrAcces}}, []string{"/data"}, Denied},
+		"I/O error":           {exports{status: map[string]nfs.MountStatus{"/data": nfs.MountStatusErrIO}}, []string{"/data"}, Failing},
+		"handle stale":        {exports{status: map[string]nfs.MountStatus{"/data": nfs.MountStatusOk}, stale: true}, []string{"/data"}, ExportGone},
+		"MOUNT not supported": {exports{status: map[string]nfs.MountStatus{"/data": nfs.MountStatusErrNotSupp}}, []string{"/data"}, Unchecked},
+	} {
+		t.Run(name, func(t *testing.T) {
+			address := startNFS(t, &c.server)
+			result := (&Client{Timeout: generous}).Probe(t.Context(), Target{Address: address, Versions: []Version{V3}, Shares: c.shares, MountPort: address.Port()})
+			if result.Reason != c.want || len(result.Findings) != max(1, len(c.shares)) {
+				t.Errorf("got %s (%s) of %v, want %s", result.Reason, result.Message, result.Findings, c.want)
+			}
+			if result.Message == "" || result.Took <= 0 {
+				t.Errorf("message %q after %s", result.Message, result.Took)
+			}
+		})
+	}
+}
+
+func TestUnmountFollowsEveryMount(t *testing.T) {
+	var mounts, unmounts atomic.Int32
+	mount := startScript(t, answers(t, func(r request) {
+		switch r.procedure {
+		case wire.ProcedureMount:
+			mounts.Add(1)
+		case wire.ProcedureUnmount:
+			unmounts.Add(1)
+		}
+	}, func(r request) ([]byte, bool) {
+		if r.procedure == wire.ProcedureMount {
+			return success(0, 4, 0x01020304, 0), true
+		}
+		return success(), true
+	}))
+	server := startScript(t, answers(t, nil, func(r request) ([]byte, bool) {
+		if r.procedure == wire.ProcedureGetAttr {
+			return success(70), true
+		}
+		return success(), true
+	}))
+	result := (&Client{Timeout: generous}).Probe(t.Context(), Target{Address: server, Versions: []Version{V3}, Shares: []string{"/a", "/b"}, MountPort: mount.Port()})
+	if result.Reason != ExportGone || mounts.Load() != 2 || unmounts.Load() != 2 {
+		t.Errorf("%s (%s) with %d MNT and %d UMNT", result.Reason, result.Message, mounts.Load(), unmounts.Load())
+	}
+}
+
+func TestPortMapperIsAskedForTheMountPort(t *testing.T) {
+	real := startNFS(t, &exports{status: map[string]nfs.MountStatus{"/data": nfs.MountStatusOk}})
+	for name, c := range map[string]struct {
+		reply []byte
+		want  Reason
+	}{
+		"registered":     {success(uint32(real.Port())), Serving},
+		"not registered": {success(0), MountDown},
+		"no such port":   {success(65536), MountDown},
+		"unavailable":    {be(0, 0, 0, 1), MountDown},
+		"may not ask":    {be(1, 1, 5), Denied},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var asked request
+			mapper := startScript(t, answers(t, func(r request) { asked = r }, func(request) ([]byte, bool) { return c.reply, true }))
+			result := (&Client{Timeout: generous}).Probe(t.Context(), Target{Address: real, Versions: []Version{V3}, Shares: []string{"/data"}, PortMapperPort: mapper.Port()})
+			if result.Reason != c.want {
+				t.Errorf("got %s (%s), want %s", result.Reason, result.Message, c.want)
+			}
+			if asked.program != 100000 || asked.version != 2 || asked.procedure != 3 || string(asked.arguments) != string(be(100005, 3, 6, 0)) {
+				t.Errorf("asked %+v", asked)
+			}
+		})
+	}
+}
+
+func TestMountServiceDownIsToldFromNFSDown(t *testing.T) {
+	real := startNFS(t, &exports{})
+	closed := listen(t)
+	port := addressOf(closed).Port()
+	closed.Close()
+	for name, target := range map[string]Target{
+		"MOUNT refused":       {MountPort: port},
+		"port mapper refused": {PortMapperPort: port},
+	} {
+		target.Address, target.Versions, target.Shares = real, []Version{V3}, []string{"/data"}
+		result := (&Client{Timeout: generous}).Probe(t.Context(), target)
+		if result.Reason != MountDown || !result.Reason.Alive() || result.Reason.Verdict() != Unhealthy {
+			t.Errorf("%s: %s (%s)", name, result.Reason, result.Message)
+		}
+	}
+}
+
+func TestIPv6ServersAreAskedThroughRPCBind(t *testing.T) {
+	p := probe{client: &Client{}, target: Target{Address: netip.MustParseAddrPort("[::1]:2049")}}
+	for address, want := range map[string]string{"[::1]:2049": "GETADDR", "127.0.0.1:2049": "GETPORT", "[::ffff:127.0.0.1]:2049": "GETPORT"} {
+		p.target.Address = netip.MustParseAddrPort(address)
+		if step, call, _ := p.mapperCall(); step != want || (step == "GETADDR") != (call.Version == 4) {
+			t.Errorf("%s: %s, version %d", address, step, call.Version)
+		}
+	}
+}

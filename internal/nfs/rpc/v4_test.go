@@ -1,0 +1,130 @@
+package rpc
+
+import (
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/fairlead-io/fairlead/internal/nfs/rpc/wire"
+)
+
+// startV4 answers NULL with success and every COMPOUND with one body.
+func startV4(t *testing.T, seen func(request), compound []byte) Target {
+	address := startScript(t, answers(t, seen, func(r request) ([]byte, bool) {
+		if r.procedure == wire.ProcedureNull {
+			return success(), true
+		}
+		return compound, compound != nil
+	}))
+	return Target{Address: address, Versions: []Version{V4}, Shares: []string{"/data"}}
+}
+
+func TestServerOfV4IsProbedWithItsShares(t *testing.T) {
+	for name, c := range map[string]struct {
+		compound []byte
+		want     Reason
+	}{
+		"exported":           {success(0, 0, 3, 24, 0, 15, 0, 10, 0, 4, 0x01020304), Serving},
+		"gone":               {success(2, 0, 2, 24, 0, 15, 2), ExportGone},
+		"stale":              {success(70, 0, 2, 24, 0, 15, 70), ExportGone},
+		"moved":              {success(10019, 0, 2, 24, 0, 15, 10019), ExportGone},
+		"access denied":      {success(13, 0, 2, 24, 0, 15, 13), Denied},
+		"Kerberos wanted":    {success(10016, 0, 2, 24, 0, 15, 10016), Denied},
+		"credential refused": {be(1, 1, 5), Denied},
+		"in grace":           {success(10013, 0, 1, 24, 10013), Grace},
+		"asked to wait":      {success(10008, 0, 1, 24, 10008), Busy},
+		"4.1 only":           {success(10021, 0, 0), MinorVersion},
+		"session wanted":     {success(10071, 0, 1, 24, 10071), Unchecked},
+		"symbolic link":      {success(10029, 0, 2, 24, 0, 15, 10029), Unchecked},
+		"I/O error":          {success(5, 0, 2, 24, 0, 15, 5), Failing},
+		"unknown error":      {success(4711, 0, 2, 24, 0, 15, 4711), Failing},
+		"system error":       {be(0, 0, 0, 5), Failing},
+		"arguments refused":  {be(0, 0, 0, 4), Failing},
+		"cut results":        {success(0, 0, 3, 24, 0, 15), Malformed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			result := (&Client{Timeout: generous}).Probe(t.Context(), startV4(t, nil, c.compound))
+			if result.Reason != c.want || len(result.Findings) != 1 {
+				t.Errorf("got %s (%s) of %v, want %s", result.Reason, result.Message, result.Findings, c.want)
+			}
+		})
+	}
+}
+
+func TestDeepSharesAreWalkedFromHandleToHandle(t *testing.T) {
+	var compounds []request
+	share := "/" + strings.Join(strings.Split("abcdefghijklmnopqrs", ""), "/")
+	target := Target{Versions: []Version{V4}, Shares: []string{share}}
+	target.Address = startScript(t, answers(t, nil, func(r request) ([]byte, bool) {
+		if r.procedure == wire.ProcedureNull {
+			return success(), true
+		}
+		compounds = append(compounds, r)
+		first, n := uint32(24), 8
+		if len(compounds) > 1 {
+			first = 22
+		}
+		if len(compounds) == 3 {
+			n = 3
+		}
+		body := []uint32{0, 0, uint32(n + 2), first, 0}
+		for range n {
+			body = append(body, 15, 0)
+		}
+		return success(append(body, 10, 0, 4, uint32(len(compounds)))...), true
+	}))
+	result := (&Client{Timeout: generous}).Probe(t.Context(), target)
+	if result.Reason != Serving || len(compounds) != 3 {
+		t.Fatalf("%s (%s) after %d COMPOUNDs", result.Reason, result.Message, len(compounds))
+	}
+	if want := be(0, 0, 10, 22, 4, 1, 15); !strings.HasPrefix(string(compounds[1].arguments), string(want)) {
+		t.Errorf("the second COMPOUND begins with %x, want %x", compounds[1].arguments, want)
+	}
+}
+
+func TestVersionsTheServerLacksAreTold(t *testing.T) {
+	for name, c := range map[string]struct {
+		reply []byte
+		want  Reason
+		says  string
+	}{
+		"other versions":   {be(0, 0, 0, 2, 4, 4), WrongVersion, "versions 4 to 4"},
+		"not said which":   {be(0, 0, 0, 2), WrongVersion, "does not say which"},
+		"no NFS":           {be(0, 0, 0, 1), WrongVersion, "not an NFS server"},
+		"other RPC":        {be(1, 0, 3, 3), WrongVersion, "RPC version 2"},
+		"Kerberos wanted":  {be(1, 1, 13), Denied, "auth_stat 13"},
+		"procedure lacks":  {be(0, 0, 0, 3), Failing, "PROC_UNAVAIL"},
+		"server's failure": {be(0, 0, 0, 5), Failing, "SYSTEM_ERR"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			address := startScript(t, answers(t, nil, func(r request) ([]byte, bool) {
+				if r.version == 4 {
+					return success(), true
+				}
+				return c.reply, true
+			}))
+			result := (&Client{Timeout: generous}).Probe(t.Context(), Target{Address: address, Versions: []Version{V3, V4}})
+			if result.Reason != c.want || !result.Reason.Alive() || !strings.Contains(result.Message, c.says) {
+				t.Errorf("got %s (%s), want %s (%s)", result.Reason, result.Message, c.want, c.says)
+			}
+			if len(result.Findings) != 2 || result.Findings[1].Reason != Serving {
+				t.Errorf("v4 is served: %v", result.Findings)
+			}
+		})
+	}
+}
+
+func TestEachVersionHasAConnectionOfItsOwn(t *testing.T) {
+	connections := make(chan struct{}, 8)
+	script := answers(t, nil, func(request) ([]byte, bool) { return success(), true })
+	address := startScript(t, func(c net.Conn) { connections <- struct{}{}; script(c) })
+	client := &Client{Timeout: generous}
+	for range 2 {
+		if result := client.Probe(t.Context(), Target{Address: address, Versions: []Version{V3, V4}}); result.Reason != Serving {
+			t.Fatal(result.Message)
+		}
+	}
+	if len(connections) != 4 {
+		t.Errorf("%d connections for two versions, probed twice", len(connections))
+	}
+}
