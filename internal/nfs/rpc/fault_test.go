@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -105,6 +106,36 @@ func TestFullBacklogIsADialTimeout(t *testing.T) {
 	}
 }
 
+func TestProbeCanceledWhileItConnects(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	address := fullBacklog(t)
+	client := &Client{Timeout: generous, Dial: func(ctx context.Context, a netip.AddrPort) (net.Conn, error) {
+		go cancel()
+		return DialTCP(ctx, a)
+	}}
+	if result := client.Probe(ctx, Target{Address: address, Versions: []Version{V3}}); result.Reason != Canceled {
+		t.Errorf("%s (%s)", result.Reason, result.Message)
+	}
+}
+
+func TestProbesLeaveNoSocketInTimeWait(t *testing.T) {
+	ends := make(chan error, 1)
+	address := startScript(t, func(c net.Conn) {
+		_, _ = io.ReadFull(c, make([]byte, 4))
+		xid := make([]byte, 40)
+		_, _ = io.ReadFull(c, xid)
+		_, _ = c.Write(slices.Concat(be(1<<31|24), xid[:4], be(1, 0, 0, 0, 0)))
+		_, err := c.Read(xid)
+		ends <- err
+	})
+	if result := (&Client{Timeout: generous}).Probe(t.Context(), Target{Address: address, Versions: []Version{V3}}); result.Reason != Serving {
+		t.Fatal(result.Message)
+	}
+	if err := <-ends; !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("the connection ended with %v, not with a reset", err)
+	}
+}
+
 // fullBacklog is a port whose queue of connections is full: the kernel drops further ones, as a lost node does.
 func fullBacklog(t *testing.T) netip.AddrPort {
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
@@ -118,7 +149,7 @@ func fullBacklog(t *testing.T) netip.AddrPort {
 		t.Fatal(err)
 	}
 	address := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(name.(*syscall.SockaddrInet4).Port))
-	queued, err := DialTCP(t.Context(), address)
+	queued, err := net.Dial("tcp", address.String())
 	if err != nil {
 		t.Fatal(err)
 	}

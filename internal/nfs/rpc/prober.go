@@ -24,6 +24,9 @@ type Schedule struct {
 	Interval time.Duration
 	// Jitter is the share of Interval, below 1, by which it is shortened at random. 0: DefaultJitter.
 	Jitter float64
+	// Batch starts probes together that are due within this time, so early by at most this: waking up for each
+	// probe costs more CPU than the probe. It is at most half of the shortest interval. 0: 2 % of Interval.
+	Batch time.Duration
 	// Workers is how many probes run at once, each with at most two connections open. 0: DefaultWorkers.
 	Workers int
 	// Clock tells when a probe is due. nil: the real one.
@@ -37,7 +40,7 @@ type Schedule struct {
 //
 // A probe holds one worker for at most the timeout of Probe plus the time of Report. Workers go to the targets
 // that are due longest. So with T targets and W workers, h of whose targets hang, a probe starts at most
-// ⌈h/W⌉ timeouts after it is due, and at once while h < W. Result.Waited is the measured value. In the long run,
+// ⌊h/W⌋ timeouts after it is due: at once while h < W. Result.Waited is the measured value. In the long run,
 // Workers ≥ T × timeout / Interval keeps the interval even if every target hangs.
 type Prober[K comparable] struct {
 	probe    func(context.Context, Target) Result
@@ -59,6 +62,8 @@ func NewProber[K comparable](probe func(context.Context, Target) Result, report 
 	schedule.Interval = cmp.Or(schedule.Interval, DefaultInterval)
 	schedule.Workers = cmp.Or(schedule.Workers, DefaultWorkers)
 	schedule.Jitter = cmp.Or(schedule.Jitter, DefaultJitter)
+	shortest := time.Duration(float64(schedule.Interval) * (1 - schedule.Jitter))
+	schedule.Batch = min(cmp.Or(schedule.Batch, schedule.Interval/50), shortest/2)
 	if schedule.Clock == nil {
 		schedule.Clock = clock.RealClock{}
 	}
@@ -101,7 +106,11 @@ func (p *Prober[K]) Run(ctx context.Context) {
 	timer := p.schedule.Clock.NewTimer(p.schedule.Interval)
 	defer timer.Stop()
 	for ctx.Err() == nil {
-		for e, due := p.next(); e != nil; e, due = p.next() {
+		for early := time.Duration(0); ; early = p.schedule.Batch {
+			e, due := p.next(early)
+			if e == nil {
+				break
+			}
 			probes.Go(func() { p.run(ctx, e, due) })
 		}
 		timer.Reset(p.idle())
@@ -113,11 +122,11 @@ func (p *Prober[K]) Run(ctx context.Context) {
 	}
 }
 
-// next takes the target that is due longest, if one is due and a worker is free.
-func (p *Prober[K]) next() (*entry[K], time.Time) {
+// next takes the target that is due longest, if one is due that early and a worker is free.
+func (p *Prober[K]) next(early time.Duration) (*entry[K], time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.running >= p.schedule.Workers || len(p.queue) == 0 || p.queue[0].due.After(p.schedule.Clock.Now()) {
+	if p.running >= p.schedule.Workers || len(p.queue) == 0 || p.queue[0].due.After(p.schedule.Clock.Now().Add(early)) {
 		return nil, time.Time{}
 	}
 	p.running++
@@ -138,7 +147,7 @@ func (p *Prober[K]) idle() time.Duration {
 func (p *Prober[K]) run(ctx context.Context, e *entry[K], due time.Time) {
 	started := p.schedule.Clock.Now()
 	result := p.probe(ctx, e.target)
-	result.Waited = started.Sub(due)
+	result.Waited = max(0, started.Sub(due))
 	if ctx.Err() == nil && p.wanted(e) {
 		p.report(e.key, result)
 	}
@@ -154,11 +163,14 @@ func (p *Prober[K]) wanted(e *entry[K]) bool {
 func (p *Prober[K]) finish(e *entry[K], started time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	full := p.running == p.schedule.Workers
 	p.running--
 	if !e.gone {
 		p.push(e, started.Add(p.pause(e)))
 	}
-	p.signal()
+	if full || e.index == 0 { // else Run sleeps for the right time already
+		p.signal()
+	}
 }
 
 // pause is the time between the starts of two probes of a target.

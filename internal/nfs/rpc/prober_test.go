@@ -93,18 +93,38 @@ func TestTargetsAreProbedOncePerInterval(t *testing.T) {
 		phases := map[time.Duration]bool{}
 		for _, target := range numbered(50) {
 			starts := p.starts[target.Address]
-			if len(starts) < 60 || len(starts) > 60*5/4+1 || starts[0] != 0 {
+			if len(starts) < 60 || len(starts) > 60*10/7+1 || starts[0] != 0 {
 				t.Fatalf("%s: %d probes from %s on in 10 minutes", target.Address, len(starts), starts[0])
 			}
 			phases[starts[1]] = true
 			for i := 2; i < len(starts); i++ {
-				if pause := starts[i] - starts[i-1]; pause < 8*time.Second || pause > 10*time.Second {
+				if pause := starts[i] - starts[i-1]; pause < 8*time.Second-200*time.Millisecond || pause > 10*time.Second {
 					t.Fatalf("%s: %s between two probes", target.Address, pause)
 				}
 			}
 		}
-		if len(phases) < 40 {
+		if len(phases) < 20 {
 			t.Errorf("50 targets are probed at %d different times", len(phases))
+		}
+	})
+}
+
+func TestProbesDueCloseTogetherStartTogether(t *testing.T) {
+	inBubble(t, func(ctx context.Context) {
+		p := startPool(t, ctx, Schedule{Interval: 5 * time.Second, Random: rand.New(rand.NewPCG(1, 2)).Float64})
+		p.Set(numbered(1000))
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		wakeups := map[time.Duration]bool{}
+		for _, starts := range p.starts {
+			for _, at := range starts {
+				wakeups[at] = true
+			}
+		}
+		if most := int(time.Minute/(100*time.Millisecond)) + 1; len(wakeups) > most {
+			t.Errorf("%d wake-ups a minute, more than %d", len(wakeups), most)
 		}
 	})
 }

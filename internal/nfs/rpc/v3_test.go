@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"net"
 	"net/netip"
 	"sync/atomic"
 	"testing"
@@ -115,5 +116,47 @@ func TestIPv6ServersAreAskedThroughRPCBind(t *testing.T) {
 		if step, call, _ := p.mapperCall(); step != want || (step == "GETADDR") != (call.Version == 4) {
 			t.Errorf("%s: %s, version %d", address, step, call.Version)
 		}
+	}
+}
+
+func TestFaultsAfterNullAreToldApart(t *testing.T) {
+	mounted := success(0, 4, 0x01020304, 0)
+	for name, c := range map[string]struct {
+		mount, attributes []byte // nil: the connection is closed
+		want              Reason
+	}{
+		"MOUNT not served":       {be(0, 0, 0, 1), nil, MountDown},
+		"other version of MOUNT": {be(0, 0, 0, 2, 1, 2), nil, MountDown},
+		"MOUNT refuses":          {be(1, 1, 5), nil, Denied},
+		"MOUNT closes":           {nil, nil, MountDown},
+		"handle cut":             {success(0, 32, 1), nil, MountDown},
+		"GETATTR not served":     {mounted, be(0, 0, 0, 3), Failing},
+		"GETATTR refused":        {mounted, be(1, 1, 1), Denied},
+		"GETATTR, then closed":   {mounted, nil, Closed},
+		"attributes cut":         {mounted, success(0, 2, 0755), Malformed},
+		"asked to wait":          {mounted, success(10008), Busy},
+		"server fault":           {mounted, success(10006), Failing},
+		"exported":               {mounted, success(make([]uint32, 22)...), Serving},
+	} {
+		t.Run(name, func(t *testing.T) {
+			start := func(body []byte) netip.AddrPort {
+				return startScript(t, func(conn net.Conn) {
+					answers(t, nil, func(r request) ([]byte, bool) {
+						if r.procedure == wire.ProcedureNull || r.procedure == wire.ProcedureUnmount {
+							return success(), true
+						}
+						if body == nil {
+							conn.Close()
+						}
+						return body, body != nil
+					})(conn)
+				})
+			}
+			target := Target{Address: start(c.attributes), Versions: []Version{V3}, Shares: []string{"/data"}, MountPort: start(c.mount).Port()}
+			result := (&Client{Timeout: generous, Machine: "host7"}).Probe(t.Context(), target)
+			if result.Reason != c.want {
+				t.Errorf("got %s (%s), want %s", result.Reason, result.Message, c.want)
+			}
+		})
 	}
 }
