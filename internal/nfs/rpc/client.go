@@ -22,7 +22,7 @@ const DefaultTimeout = time.Second
 type Client struct {
 	// Timeout bounds a whole probe. 0: DefaultTimeout. The context of Probe may end it earlier.
 	Timeout time.Duration
-	// Dial opens a connection. nil: DialTCP. Servers that only serve ports below 1024 need an own one.
+	// Dial opens a connection. nil: DialReserved for targets with shares, else DialTCP.
 	Dial func(context.Context, netip.AddrPort) (net.Conn, error)
 	// Clock measures the timeout. nil: the real one.
 	Clock clock.WithDelayedExecution
@@ -34,9 +34,12 @@ type Client struct {
 
 func (c *Client) timeout() time.Duration { return cmp.Or(c.Timeout, DefaultTimeout) }
 
-func (c *Client) dialer() func(context.Context, netip.AddrPort) (net.Conn, error) {
-	if c.Dial != nil {
+func (c *Client) dialer(target Target) func(context.Context, netip.AddrPort) (net.Conn, error) {
+	switch {
+	case c.Dial != nil:
 		return c.Dial
+	case len(target.Shares) > 0:
+		return DialReserved
 	}
 	return DialTCP
 }
@@ -133,7 +136,7 @@ func (p *probe) outcomeFinding(v Version, share, step string, reply wire.Reply) 
 	case wire.RPCMismatch:
 		return say(WrongVersion, "is not served: the server does not accept RPC version 2")
 	case wire.AuthError:
-		return say(Denied, "does not accept the prober's credential for %s (auth_stat %d): the server may ask for Kerberos", step, reply.Auth)
+		return say(Denied, "does not accept the prober's credential for %s (auth_stat %d): the server may ask for Kerberos, or for a source port below 1024", step, reply.Auth)
 	}
 	return say(Failing, "answered %s to %s; look at the server's log", reply.Outcome, step)
 }

@@ -10,21 +10,6 @@ import (
 	"github.com/fairlead-io/fairlead/internal/nfs/rpc/wire"
 )
 
-// DialTCP is the Dial of a Client without one. The connection is closed with a reset: a probe leaves no socket
-// in TIME_WAIT, here or on the server.
-func DialTCP(ctx context.Context, address netip.AddrPort) (net.Conn, error) {
-	dialer := net.Dialer{KeepAlive: -1} // a probe is shorter than the first keep-alive
-	conn, err := dialer.DialTCP(ctx, "tcp", netip.AddrPort{}, address)
-	if err != nil {
-		return nil, err // a nil *TCPConn would be a net.Conn that is not nil
-	}
-	if err := conn.SetLinger(0); err != nil {
-		conn.Close()
-		return nil, err
-	}
-	return conn, nil
-}
-
 // conn is one connection to one RPC service.
 type conn struct {
 	probe   *probe
@@ -35,7 +20,7 @@ type conn struct {
 }
 
 func (p *probe) dial(address netip.AddrPort) (*conn, *fault) {
-	connection, err := p.client.dialer()(p.ctx, address)
+	connection, err := p.client.dialer(p.target)(p.ctx, address)
 	if err != nil {
 		return nil, p.dialFault(address, err)
 	}

@@ -17,8 +17,7 @@ const (
 	MinorVersion Reason = "MinorVersion"
 	// Unchecked: the server answers, and the probe has no means to look the share up.
 	Unchecked Reason = "Unchecked"
-	// Denied: the server answers, and the prober may not look. Clients may be allowed to. Linux' mountd denies
-	// paths that are not exported, too (version 3 only).
+	// Denied: the server answers, and the prober may not look. Clients may be allowed to.
 	Denied Reason = "Denied"
 
 	// Canceled: the caller ended the probe.
@@ -30,7 +29,8 @@ const (
 
 	// Failing: the server answers with an error of its own (I/O error, server fault).
 	Failing Reason = "Failing"
-	// ExportGone: the server answers, and a share is not exported there, or its handle is stale.
+	// ExportGone: the server answers, and a share is not exported there, or its handle is stale. Servers that hide
+	// shares from those who may not use them look the same (NFS-Ganesha does), so the prober should be allowed to.
 	ExportGone Reason = "ExportGone"
 	// MountDown: NFS answers, and its MOUNT service or port mapper (version 3) does not.
 	MountDown Reason = "MountDown"

@@ -33,9 +33,9 @@ var advice = map[Reason]string{
 	Grace:        "was not looked up: the server is in its grace period after a restart",
 	Busy:         "was not looked up: the server asks to try again later",
 	MinorVersion: "was not looked up: the server does not serve NFS v4.0, only later minor versions",
-	Denied:       "was not looked up: the prober may not; allow its address, and ports above 1023, or name no shares",
+	Denied:       "was not looked up: the server denies it to the prober; allow the prober's address, or name no shares",
 	Unchecked:    "was not looked up: the server does not support it",
-	ExportGone:   "is not exported; export it again, or remove the server",
+	ExportGone:   "is not exported, or hidden from the prober; export it, allow the prober's address, or remove the server",
 	Failing:      "can't be read; look at the server's log and disks",
 }
 

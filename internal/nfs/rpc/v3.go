@@ -2,6 +2,8 @@ package rpc
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/fairlead-io/fairlead/internal/nfs/rpc/wire"
 )
@@ -42,6 +44,9 @@ func (p *probe) share3(nfs, mount *conn, share string) (finding Finding, mountFa
 	if err != nil {
 		return Finding{}, malformed(mount.address, "MNT", err), nil
 	}
+	if reasonOf(status) == Denied && p.unlisted(mount, share) {
+		status = wire.NoEntry
+	}
 	if status != wire.OK {
 		return p.shareFinding(V3, share, "MNT", status), nil, nil
 	}
@@ -50,6 +55,21 @@ func (p *probe) share3(nfs, mount *conn, share string) (finding Finding, mountFa
 		defer func() { _, _ = mount.receive("UMNT", xid) }()
 	}
 	return p.attributes3(nfs, share, handle)
+}
+
+// unlisted reports whether EXPORT lists neither the share nor a directory above it. Linux' mountd and NFS-Ganesha
+// deny a path that is not exported, as they deny one that the prober may not mount. Without an answer it is false.
+func (p *probe) unlisted(mount *conn, share string) bool {
+	reply, f := mount.call("EXPORT", wire.Call{
+		Program: wire.ProgramMount, Version: wire.VersionMount, Procedure: wire.ProcedureExports, Credential: p.credential(),
+	})
+	if f != nil || reply.Outcome != wire.Success {
+		return false
+	}
+	exports, err := wire.ParseExports(reply.Results)
+	return err == nil && !slices.ContainsFunc(exports, func(export string) bool {
+		return share == export || strings.HasPrefix(share, strings.TrimSuffix(export, "/")+"/")
+	})
 }
 
 func (p *probe) attributes3(nfs *conn, share string, handle []byte) (finding Finding, mountFault, nfsFault *fault) {

@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"encoding/binary"
 	"net"
 	"net/netip"
 	"sync/atomic"
@@ -158,5 +159,59 @@ func TestFaultsAfterNullAreToldApart(t *testing.T) {
 				t.Errorf("got %s (%s), want %s", result.Reason, result.Message, c.want)
 			}
 		})
+	}
+}
+
+func TestDeniedShareIsLookedUpInTheExports(t *testing.T) {
+	list := func(paths ...string) []byte {
+		var words []uint32
+		for _, path := range paths { // of 4 bytes
+			words = append(words, 1, 4, binary.BigEndian.Uint32([]byte(path)), 0)
+		}
+		return success(append(words, 0)...)
+	}
+	for name, c := range map[string]struct {
+		exports []byte
+		want    Reason
+	}{
+		"listed":         {list("/oth", "/dat"), Denied},
+		"not listed":     {list("/oth"), ExportGone},
+		"nothing listed": {list(), ExportGone},
+		"not supported":  {be(0, 0, 0, 3), Denied},
+		"list cut":       {success(1, 4), Denied},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := startScript(t, answers(t, nil, func(r request) ([]byte, bool) {
+				switch {
+				case r.procedure == wire.ProcedureMount && r.program == wire.ProgramMount:
+					return success(13), true
+				case r.procedure == wire.ProcedureExports:
+					return c.exports, true
+				}
+				return success(), true
+			}))
+			result := (&Client{Timeout: generous}).Probe(t.Context(), Target{Address: server, Versions: []Version{V3}, Shares: []string{"/dat"}, MountPort: server.Port()})
+			if result.Reason != c.want {
+				t.Errorf("got %s (%s), want %s", result.Reason, result.Message, c.want)
+			}
+		})
+	}
+}
+
+func TestDirectoryBelowAnExportIsListed(t *testing.T) {
+	for share, want := range map[string]Reason{"/dat/a": Denied, "/data": ExportGone, "/": ExportGone} {
+		server := startScript(t, answers(t, nil, func(r request) ([]byte, bool) {
+			switch {
+			case r.procedure == wire.ProcedureMount && r.program == wire.ProgramMount:
+				return success(13), true
+			case r.procedure == wire.ProcedureExports:
+				return success(1, 4, 0x2f646174, 0, 0), true // /dat
+			}
+			return success(), true
+		}))
+		result := (&Client{Timeout: generous}).Probe(t.Context(), Target{Address: server, Versions: []Version{V3}, Shares: []string{share}, MountPort: server.Port()})
+		if result.Reason != want {
+			t.Errorf("%s: got %s (%s), want %s", share, result.Reason, result.Message, want)
+		}
 	}
 }

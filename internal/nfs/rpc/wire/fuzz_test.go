@@ -51,6 +51,7 @@ func FuzzResults(f *testing.F) {
 	f.Add(opaque(nil, "::.8.1"))
 	f.Add(word(opaque(word(nil, 0), []byte{1, 2, 3}), 1, 1))
 	f.Add(make([]byte, 4+fattr3))
+	f.Add(word(opaque(word(opaque(word(nil, 1), "/a"), 1), "*"), 0, 0))
 	f.Fuzz(func(t *testing.T, results []byte) {
 		if port, err := ParsePort(results); err == nil && !bytes.HasPrefix(results, word(nil, uint32(port))) {
 			t.Errorf("port %d of %x", port, results)
@@ -60,6 +61,9 @@ func FuzzResults(f *testing.F) {
 		}
 		if status, handle, err := ParseMount(results); err == nil && (status == OK) != (len(handle) > 0) || len(handle) > MaxHandle3 {
 			t.Errorf("%s and handle %x of %x", status, handle, results)
+		}
+		if paths, err := ParseExports(results); err == nil && len(results) < 4+12*len(paths) {
+			t.Errorf("%d paths of %d bytes", len(paths), len(results))
 		}
 		if status, err := ParseAttributes(results); err == nil && status == OK && len(results) < 4+fattr3 {
 			t.Errorf("attributes of %x", results)

@@ -63,3 +63,19 @@ func ParseAttributes(results []byte) (Status, error) {
 	}
 	return status, d.err
 }
+
+// ParseExports reads the result of EXPORT: the paths, without the groups of clients that may mount them.
+func ParseExports(results []byte) ([]string, error) {
+	d := decoder{rest: results}
+	var paths []string
+	for d.word() != 0 {
+		paths = append(paths, string(d.opaque("the path", MaxPath)))
+		for d.word() != 0 {
+			d.opaque("the group", maxGroup)
+		}
+	}
+	if d.err != nil {
+		return nil, d.err
+	}
+	return paths, nil
+}

@@ -17,6 +17,7 @@ const (
 	ProcedureGetAddress = 3 // version 4: by the name of the transport
 	ProcedureMount      = 1
 	ProcedureUnmount    = 3
+	ProcedureExports    = 5
 	ProcedureGetAttr    = 1
 	ProcedureCompound   = 1
 )
@@ -28,6 +29,7 @@ const (
 	MaxPath    = 1024 // MNTPATHLEN
 	MaxName    = 255  // NAME_MAX of the usual file systems; the RFCs set none
 
+	maxGroup      = 255      // MNTNAMLEN
 	maxCredential = 400      // RFC 5531, opaque_auth
 	MaxRecord     = 64 << 10 // more than any reply to a probe needs
 	lastFragment  = 1 << 31  // RFC 5531, section 11

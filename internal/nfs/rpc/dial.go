@@ -1,0 +1,64 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"syscall"
+)
+
+// DialTCP connects from any port. Connections end in the ordinary way: NFS-Ganesha logs each one that is reset.
+func DialTCP(ctx context.Context, address netip.AddrPort) (net.Conn, error) {
+	return dialFrom(ctx, netip.AddrPort{}, address)
+}
+
+// Ports below 1024 that the kernel's NFS client uses by default (sunrpc.min_resvport and max_resvport).
+const (
+	lowestReserved  = 665
+	highestReserved = 1023
+)
+
+// DialReserved connects from a port below 1024, as mounting kernels do, since servers may refuse shares to other
+// ports, or hide them (Linux: secure; NFS-Ganesha: PrivilegedPort). If the process may not, it uses any port.
+func DialReserved(ctx context.Context, address netip.AddrPort) (net.Conn, error) {
+	any := netip.IPv4Unspecified()
+	if address.Addr().Is6() && !address.Addr().Is4In6() {
+		any = netip.IPv6Unspecified()
+	}
+	const attempts = 8
+	for range attempts {
+		port := lowestReserved + rand.N(highestReserved-lowestReserved+1)
+		conn, err := dialFrom(ctx, netip.AddrPortFrom(any, uint16(port)), address)
+		taken := errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, syscall.EADDRNOTAVAIL)
+		if errors.Is(err, syscall.EACCES) || errors.Is(err, syscall.EPERM) {
+			break
+		}
+		if !taken {
+			return conn, err
+		}
+	}
+	return DialTCP(ctx, address)
+}
+
+func dialFrom(ctx context.Context, local, remote netip.AddrPort) (net.Conn, error) {
+	dialer := net.Dialer{KeepAlive: -1} // a probe is shorter than the first keep-alive
+	if local.IsValid() {
+		dialer.Control = shareLocalPort
+	}
+	conn, err := dialer.DialTCP(ctx, "tcp", local, remote)
+	if err != nil {
+		return nil, err // a nil *TCPConn would be a net.Conn that is not nil
+	}
+	return conn, nil
+}
+
+// shareLocalPort lets connections to different servers have the same local port.
+func shareLocalPort(_, _ string, raw syscall.RawConn) error {
+	var option error
+	err := raw.Control(func(fd uintptr) {
+		option = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1)
+	})
+	return errors.Join(err, option)
+}

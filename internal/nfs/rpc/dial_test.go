@@ -1,0 +1,62 @@
+package rpc
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"syscall"
+	"testing"
+)
+
+func TestSharesAreLookedUpFromReservedPorts(t *testing.T) {
+	if l, err := net.Listen("tcp", "127.0.0.1:665"); errors.Is(err, syscall.EACCES) {
+		t.Skip("the process may not use ports below 1024")
+	} else if err == nil {
+		l.Close()
+	}
+	ports := make(chan uint16, 4)
+	script := answers(t, nil, func(request) ([]byte, bool) { return success(0, 0, 3, 24, 0, 15, 0, 10, 0, 4, 1), true })
+	address := startScript(t, func(c net.Conn) { ports <- c.RemoteAddr().(*net.TCPAddr).AddrPort().Port(); script(c) })
+	for shares, want := range map[string]bool{"": false, "/data": true} {
+		target := Target{Address: address, Versions: []Version{V4}}
+		if shares != "" {
+			target.Shares = []string{shares}
+		}
+		if result := (&Client{Timeout: generous}).Probe(t.Context(), target); result.Reason != Serving {
+			t.Fatal(result.Message)
+		}
+		if port := <-ports; (port < 1024) != want {
+			t.Errorf("share %q was looked up from port %d", shares, port)
+		}
+	}
+}
+
+func TestTakenReservedPortsAreTriedAgain(t *testing.T) {
+	address := startScript(t, func(c net.Conn) { _, _ = c.Read(make([]byte, 1)) })
+	for range 2 * (highestReserved - lowestReserved) { // more than there are
+		c, err := DialReserved(t.Context(), address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+	}
+}
+
+func TestReservedPortsOfBothFamilies(t *testing.T) {
+	for _, network := range []string{"127.0.0.1:0", "[::1]:0"} {
+		listener, err := net.Listen("tcp", network)
+		if err != nil {
+			t.Skip(err)
+		}
+		defer listener.Close()
+		address := addressOf(listener)
+		for _, a := range []netip.AddrPort{address, netip.AddrPortFrom(netip.AddrFrom16(address.Addr().As16()), address.Port())} {
+			c, err := DialReserved(t.Context(), a)
+			if err != nil {
+				t.Errorf("%s: %v", a, err)
+				continue
+			}
+			c.Close()
+		}
+	}
+}
