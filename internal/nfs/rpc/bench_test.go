@@ -101,9 +101,18 @@ func BenchmarkProbe(b *testing.B) {
 }
 
 // BenchmarkThousandBackends probes as a controller does: 1,000 backends every 5 s. Each iteration takes an interval.
+// The server answers NULL for any version.
 func BenchmarkThousandBackends(b *testing.B) {
-	const backends = 1000
 	port := startChild(b)
+	b.Run("NULL v3", func(b *testing.B) { probeThousand(b, Target{Versions: []Version{V3}}, port) })
+	b.Run("NULL v3 and v4", func(b *testing.B) { probeThousand(b, Target{Versions: []Version{V3, V4}}, port) })
+	b.Run("share v3", func(b *testing.B) {
+		probeThousand(b, Target{Versions: []Version{V3}, Shares: []string{"/"}, MountPort: port}, port)
+	})
+}
+
+func probeThousand(b *testing.B, target Target, port uint16) {
+	const backends = 1000
 	var probes, bad, waited atomic.Int64
 	report := func(_ int, r Result) {
 		probes.Add(1)
@@ -115,7 +124,8 @@ func BenchmarkThousandBackends(b *testing.B) {
 	}
 	targets := map[int]Target{}
 	for i := range backends {
-		targets[i] = Target{Address: loopback(i, port), Versions: []Version{V3}}
+		target.Address = loopback(i, port)
+		targets[i] = target
 	}
 	prober := NewProber((&Client{}).Probe, report, Schedule{})
 	prober.Set(targets)

@@ -39,12 +39,15 @@ var advice = map[Reason]string{
 	Failing:      "can't be read; look at the server's log and disks",
 }
 
-// shareFinding is the finding for a status. Step is the procedure or operation that answered it.
+// shareFinding is the finding for a status. Step is the procedure that answered it.
 func (p *probe) shareFinding(v Version, share, step string, status wire.Status) Finding {
-	reason := reasonOf(status)
+	return p.finding(v, share, reasonOf(status), fmt.Sprintf("%s: %s", step, status))
+}
+
+func (p *probe) finding(v Version, share string, reason Reason, detail string) Finding {
 	message := fmt.Sprintf("%s: share %s %s", p.server(v), share, advice[reason])
 	if reason != Serving {
-		message += fmt.Sprintf(" (%s: %s)", step, status)
+		message += fmt.Sprintf(" (%s)", detail)
 	}
 	return Finding{Version: v, Share: share, Reason: reason, Message: message}
 }

@@ -45,7 +45,7 @@ func (p *probe) share3(nfs, mount *conn, share string) (finding Finding, mountFa
 		return Finding{}, malformed(mount.address, "MNT", err), nil
 	}
 	if reasonOf(status) == Denied && p.unlisted(mount, share) {
-		status = wire.NoEntry
+		return p.finding(V3, share, ExportGone, fmt.Sprintf("MNT: %s, and EXPORT does not list it", status)), nil, nil
 	}
 	if status != wire.OK {
 		return p.shareFinding(V3, share, "MNT", status), nil, nil
