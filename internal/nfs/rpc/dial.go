@@ -11,7 +11,8 @@ import (
 
 // DialTCP connects from any port. Connections end in the ordinary way: NFS-Ganesha logs each one that is reset.
 func DialTCP(ctx context.Context, address netip.AddrPort) (net.Conn, error) {
-	return dialFrom(ctx, netip.AddrPort{}, address)
+	dialer := net.Dialer{KeepAlive: -1} // a probe is shorter than the first keep-alive
+	return dialer.DialContext(ctx, "tcp", address.String())
 }
 
 // Ports below 1024 that the kernel's NFS client uses by default (sunrpc.min_resvport and max_resvport).
@@ -43,15 +44,8 @@ func DialReserved(ctx context.Context, address netip.AddrPort) (net.Conn, error)
 }
 
 func dialFrom(ctx context.Context, local, remote netip.AddrPort) (net.Conn, error) {
-	dialer := net.Dialer{KeepAlive: -1} // a probe is shorter than the first keep-alive
-	if local.IsValid() {
-		dialer.Control = shareLocalPort
-	}
-	conn, err := dialer.DialTCP(ctx, "tcp", local, remote)
-	if err != nil {
-		return nil, err // a nil *TCPConn would be a net.Conn that is not nil
-	}
-	return conn, nil
+	dialer := net.Dialer{KeepAlive: -1, Control: shareLocalPort, LocalAddr: net.TCPAddrFromAddrPort(local)}
+	return dialer.DialContext(ctx, "tcp", remote.String())
 }
 
 // shareLocalPort lets connections to different servers have the same local port.

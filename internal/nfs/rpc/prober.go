@@ -25,7 +25,7 @@ type Schedule struct {
 	// Jitter is the share of Interval, below 1, by which it is shortened at random. 0: DefaultJitter.
 	Jitter float64
 	// Batch starts probes together that are due within this time, so early by at most this: waking up for each
-	// probe costs more CPU than the probe. It is at most half of the shortest interval. 0: 2 % of Interval.
+	// probe costs more CPU than the probe. It is at most half of the shortest interval. 0: 5 % of Interval.
 	Batch time.Duration
 	// Workers is how many probes run at once, each with at most two connections open. 0: DefaultWorkers.
 	Workers int
@@ -63,7 +63,7 @@ func NewProber[K comparable](probe func(context.Context, Target) Result, report 
 	schedule.Workers = cmp.Or(schedule.Workers, DefaultWorkers)
 	schedule.Jitter = cmp.Or(schedule.Jitter, DefaultJitter)
 	shortest := time.Duration(float64(schedule.Interval) * (1 - schedule.Jitter))
-	schedule.Batch = min(cmp.Or(schedule.Batch, schedule.Interval/50), shortest/2)
+	schedule.Batch = min(cmp.Or(schedule.Batch, schedule.Interval/20), shortest/2)
 	if schedule.Clock == nil {
 		schedule.Clock = clock.RealClock{}
 	}

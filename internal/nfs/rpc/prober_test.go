@@ -98,12 +98,12 @@ func TestTargetsAreProbedOncePerInterval(t *testing.T) {
 			}
 			phases[starts[1]] = true
 			for i := 2; i < len(starts); i++ {
-				if pause := starts[i] - starts[i-1]; pause < 8*time.Second-200*time.Millisecond || pause > 10*time.Second {
+				if pause := starts[i] - starts[i-1]; pause < 7500*time.Millisecond || pause > 10*time.Second {
 					t.Fatalf("%s: %s between two probes", target.Address, pause)
 				}
 			}
 		}
-		if len(phases) < 20 {
+		if len(phases) < 10 {
 			t.Errorf("50 targets are probed at %d different times", len(phases))
 		}
 	})
@@ -123,7 +123,7 @@ func TestProbesDueCloseTogetherStartTogether(t *testing.T) {
 				wakeups[at] = true
 			}
 		}
-		if most := int(time.Minute/(100*time.Millisecond)) + 1; len(wakeups) > most {
+		if most := int(time.Minute/(250*time.Millisecond)) + 1; len(wakeups) > most {
 			t.Errorf("%d wake-ups a minute, more than %d", len(wakeups), most)
 		}
 	})
