@@ -51,7 +51,6 @@ type Prober[K comparable] struct {
 	entries map[K]*entry[K]
 	queue   queue[K]
 	running int
-	order   uint64
 	wake    chan struct{}
 }
 
@@ -188,8 +187,7 @@ func (p *Prober[K]) push(e *entry[K], due time.Time) {
 	if now := p.schedule.Clock.Now(); due.Before(now) {
 		due = now
 	}
-	p.order++
-	e.due, e.order = due, p.order
+	e.due = due
 	p.queue.add(e)
 }
 

@@ -90,21 +90,21 @@ func TestTargetsAreProbedOncePerInterval(t *testing.T) {
 		synctest.Wait()
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		phases := map[time.Duration]bool{}
+		var phases []time.Duration
 		for _, target := range numbered(50) {
 			starts := p.starts[target.Address]
 			if len(starts) < 60 || len(starts) > 60*10/7+1 || starts[0] != 0 {
 				t.Fatalf("%s: %d probes from %s on in 10 minutes", target.Address, len(starts), starts[0])
 			}
-			phases[starts[1]] = true
+			phases = append(phases, starts[1])
 			for i := 2; i < len(starts); i++ {
 				if pause := starts[i] - starts[i-1]; pause < 7500*time.Millisecond || pause > 10*time.Second {
 					t.Fatalf("%s: %s between two probes", target.Address, pause)
 				}
 			}
 		}
-		if len(phases) < 10 {
-			t.Errorf("50 targets are probed at %d different times", len(phases))
+		if first, last := slices.Min(phases), slices.Max(phases); last-first < 5*time.Second {
+			t.Errorf("the second probes of all targets are between %s and %s", first, last)
 		}
 	})
 }
@@ -198,6 +198,9 @@ func TestSetProbesOnlyWhatIsNew(t *testing.T) {
 		if slices.Sort(p.reports); !slices.Equal(p.reports, []int{0, 1, 3}) {
 			t.Errorf("reported an hour later: %v", p.reports)
 		}
+		if removed := p.starts[targetNumber(2).Address]; len(removed) != 1 {
+			t.Errorf("the removed target is probed at %v", removed)
+		}
 	})
 }
 
@@ -263,6 +266,20 @@ func TestReportMaySetTargets(t *testing.T) {
 		go p.Run(ctx)
 		if first, second := <-reports, <-reports; first != 1 || second != 2 {
 			t.Errorf("reports of %d and %d", first, second)
+		}
+	})
+}
+
+func TestLongBatchDoesNotProbeWithoutPause(t *testing.T) {
+	inBubble(t, func(ctx context.Context) {
+		p := startPool(t, ctx, Schedule{Interval: 2 * time.Second, Batch: time.Hour, Random: func() float64 { return 1 }})
+		p.Set(numbered(2))
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if n := len(p.reports); n < 2*30 || n > 2*70 {
+			t.Errorf("%d probes of two targets in 30 intervals", n)
 		}
 	})
 }

@@ -10,7 +10,6 @@ type entry[K comparable] struct {
 	key    K
 	target Target
 	due    time.Time
-	order  uint64 // among entries that are due at the same time
 	first  bool   // not probed yet
 	gone   bool   // removed or replaced; its result is dropped
 	index  int    // in the queue; -1: being probed
@@ -21,12 +20,7 @@ type queue[K comparable] []*entry[K]
 
 func (q queue[K]) Len() int { return len(q) }
 
-func (q queue[K]) Less(i, j int) bool {
-	if !q[i].due.Equal(q[j].due) {
-		return q[i].due.Before(q[j].due)
-	}
-	return q[i].order < q[j].order
-}
+func (q queue[K]) Less(i, j int) bool { return q[i].due.Before(q[j].due) }
 
 func (q queue[K]) Swap(i, j int) {
 	q[i], q[j] = q[j], q[i]
