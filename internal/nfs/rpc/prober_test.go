@@ -270,16 +270,22 @@ func TestReportMaySetTargets(t *testing.T) {
 	})
 }
 
-func TestLongBatchDoesNotProbeWithoutPause(t *testing.T) {
+func TestLongBatchLeavesHalfOfTheInterval(t *testing.T) {
 	inBubble(t, func(ctx context.Context) {
 		p := startPool(t, ctx, Schedule{Interval: 2 * time.Second, Batch: time.Hour, Random: func() float64 { return 1 }})
-		p.Set(numbered(2))
+		p.Set(numbered(1))
+		time.Sleep(1500 * time.Millisecond)
+		p.Set(numbered(2)) // the first target is due 0.5 s later
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		if n := len(p.reports); n < 2*30 || n > 2*70 {
-			t.Errorf("%d probes of two targets in 30 intervals", n)
+		for address, starts := range p.starts {
+			for i := 1; i < len(starts); i++ {
+				if pause := starts[i] - starts[i-1]; pause < 900*time.Millisecond {
+					t.Errorf("%s: %s between two probes", address, pause)
+				}
+			}
 		}
 	})
 }

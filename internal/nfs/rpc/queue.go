@@ -10,9 +10,9 @@ type entry[K comparable] struct {
 	key    K
 	target Target
 	due    time.Time
-	first  bool   // not probed yet
-	gone   bool   // removed or replaced; its result is dropped
-	index  int    // in the queue; -1: being probed
+	first  bool // not probed yet
+	gone   bool // removed or replaced; its result is dropped
+	index  int  // in the queue; -1: being probed
 }
 
 // queue is a heap of entries, the one due first on top.
