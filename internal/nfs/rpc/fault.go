@@ -40,7 +40,7 @@ func endOf(ctx context.Context, err error) (reason Reason, ok bool) {
 
 // unreachable are the errors of connect(2) that come from routers and firewalls.
 var unreachable = []syscall.Errno{
-	syscall.EHOSTUNREACH, syscall.ENETUNREACH, syscall.EHOSTDOWN, syscall.ENETDOWN, syscall.ENONET, syscall.ENOPROTOOPT,
+	syscall.EHOSTUNREACH, syscall.ENETUNREACH, syscall.EHOSTDOWN, syscall.ENETDOWN, syscall.ENOPROTOOPT,
 }
 
 func (p *probe) dialFault(address netip.AddrPort, err error) *fault {

@@ -274,8 +274,8 @@ func TestLongBatchLeavesHalfOfTheInterval(t *testing.T) {
 	inBubble(t, func(ctx context.Context) {
 		p := startPool(t, ctx, Schedule{Interval: 2 * time.Second, Batch: time.Hour, Random: func() float64 { return 1 }})
 		p.Set(numbered(1))
-		time.Sleep(1500 * time.Millisecond)
-		p.Set(numbered(2)) // the first target is due 0.5 s later
+		time.Sleep(500 * time.Millisecond)
+		p.Set(numbered(2)) // the first target is due 1.5 s later
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		p.mu.Lock()
