@@ -1,0 +1,138 @@
+package nfs
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+)
+
+// Limits of a backend's weight. The highest keeps products of weights and nodes within 64 bits.
+const (
+	DefaultWeight = 1
+	MaxWeight     = 1000
+)
+
+// Source is where a backend comes from.
+type Source string
+
+const (
+	// Static backends are listed in the NFSService.
+	Static Source = "static"
+	// Service backends are the endpoints of a Service of server pods.
+	Service Source = "service"
+	// Ondat backends come from Ondat's control plane.
+	Ondat Source = "ondat"
+)
+
+// Backend is one NFS server. Its address with port is its identity.
+type Backend struct {
+	Addr netip.AddrPort
+	// Weight is the backend's share of the nodes, relative to the others: 1 to MaxWeight.
+	Weight int32
+	// Zone of the server (topology.kubernetes.io/zone); empty if unknown.
+	Zone string
+	// Drain: the backend keeps serving, gets no new nodes, and its nodes should move.
+	Drain  bool
+	Source Source
+}
+
+// Member is a backend with what the probes say of it.
+type Member struct {
+	Backend
+	Health Health
+}
+
+// Open says whether new nodes may go to the backend.
+func (m Member) Open() bool { return !m.Drain && m.Health != Down }
+
+// BackendSpec is a backend as a user writes it. Its fields are not validated.
+type BackendSpec struct {
+	Address string
+	// Port is the service's where it is 0.
+	Port int32
+	// Weight is DefaultWeight where it is nil.
+	Weight *int32
+	Zone   string
+	Drain  bool
+}
+
+// ParseBackends reads the static backends of a service. field is the path of the
+// list; port is the service's. It returns what is well formed, sorted by address,
+// and all problems.
+func ParseBackends(field string, specs []BackendSpec, port int32) ([]Backend, Problems) {
+	var problems Problems
+	var backends []Backend
+	seen := map[netip.AddrPort]int{}
+	for i, spec := range specs {
+		path, before := Index(field, i), len(problems)
+		address, err := ParseAddress(spec.Address)
+		if err != nil {
+			problems.Add(path+".address", "%s", err)
+		}
+		number := cmp.Or(spec.Port, port, DefaultPort)
+		if spec.Port != 0 {
+			problems = append(problems, CheckPort(path+".port", spec.Port)...)
+		}
+		weight := int32(DefaultWeight)
+		if spec.Weight != nil {
+			weight = *spec.Weight
+		}
+		if weight < 1 || weight > MaxWeight {
+			problems.Add(path+".weight", "%d is out of range: write 1 to %d; to give a backend no nodes, set drain: true", weight, MaxWeight)
+		}
+		if len(problems) > before || number < 1 || number > 65535 { // the service's own port is checked with the service
+			continue
+		}
+		endpoint := netip.AddrPortFrom(address, uint16(number))
+		if first, ok := seen[endpoint]; ok {
+			problems.Add(path+".address", "%s is also %s: remove one of them", endpoint, Index(field, first))
+			continue
+		}
+		seen[endpoint] = i
+		backends = append(backends, Backend{Addr: endpoint, Weight: weight, Zone: spec.Zone, Drain: spec.Drain, Source: Static})
+	}
+	sortBackends(backends)
+	return backends, problems
+}
+
+// CheckPort reports a port that is out of range.
+func CheckPort(field string, port int32) Problems {
+	var problems Problems
+	if port < 1 || port > 65535 {
+		problems.Add(field, "%d is not a port: write 1 to 65535", port)
+	}
+	return problems
+}
+
+// Merge joins the backends of several sources, sorted by address. Where two
+// sources name one backend, the earlier source decides weight and zone, and the
+// backend drains if any of them says so. Put the static source first: an
+// operator's weight then wins over what was discovered.
+func Merge(sources ...[]Backend) []Backend {
+	merged := map[netip.AddrPort]*Backend{}
+	var all []*Backend
+	for _, source := range sources {
+		for _, b := range source {
+			have := merged[b.Addr]
+			if have == nil {
+				merged[b.Addr] = &b
+				all = append(all, &b)
+				continue
+			}
+			have.Drain = have.Drain || b.Drain
+			have.Weight = cmp.Or(have.Weight, b.Weight)
+			have.Zone = cmp.Or(have.Zone, b.Zone)
+		}
+	}
+	var backends []Backend
+	for _, b := range all {
+		b.Weight = cmp.Or(b.Weight, DefaultWeight)
+		backends = append(backends, *b)
+	}
+	sortBackends(backends)
+	return backends
+}
+
+func sortBackends(backends []Backend) {
+	slices.SortFunc(backends, func(a, b Backend) int { return a.Addr.Compare(b.Addr) })
+}

@@ -1,0 +1,153 @@
+package nfs
+
+import (
+	"net/netip"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/utils/ptr"
+)
+
+func at(text string) netip.AddrPort { return netip.MustParseAddrPort(text) }
+
+func TestParseBackendsReportsAllProblems(t *testing.T) {
+	got, problems := ParseBackends("spec.static.backends", []BackendSpec{
+		{Address: "10.0.0.2", Zone: "a", Weight: ptr.To[int32](3), Drain: true},
+		{Address: "10.0.0.1", Port: 111},
+		{Address: "10.0.0.2", Port: 2049},
+		{Address: "10.0.0.2", Port: 2050},
+		{Address: "localhost", Port: 70000, Weight: ptr.To[int32](0)},
+		{Address: "fd00::1", Weight: ptr.To[int32](1001)},
+	}, 0)
+	want := []Backend{
+		{Addr: at("10.0.0.1:111"), Weight: 1, Source: Static},
+		{Addr: at("10.0.0.2:2049"), Weight: 3, Zone: "a", Drain: true, Source: Static},
+		{Addr: at("10.0.0.2:2050"), Weight: 1, Source: Static},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v", got)
+	}
+	var fields []string
+	for _, p := range problems {
+		fields = append(fields, strings.TrimPrefix(p.Field, "spec.static.backends"))
+	}
+	if want := []string{"[2].address", "[4].address", "[4].port", "[4].weight", "[5].weight"}; !slices.Equal(fields, want) {
+		t.Errorf("problems: %v", problems)
+	}
+}
+
+func TestPortOfServiceIsBackendsDefault(t *testing.T) {
+	got, problems := ParseBackends("b", []BackendSpec{{Address: "fd00::1"}}, 20490)
+	if len(problems) > 0 || len(got) != 1 || got[0].Addr != at("[fd00::1]:20490") {
+		t.Errorf("got %v, %v", got, problems)
+	}
+	if problems := CheckPort("spec.port", 65536); len(problems) != 1 || problems[0].Field != "spec.port" {
+		t.Errorf("got %v", problems)
+	}
+}
+
+func TestMergePrefersEarlierSource(t *testing.T) {
+	static := []Backend{{Addr: at("10.0.0.2:2049"), Weight: 5, Source: Static}}
+	pods := []Backend{
+		{Addr: at("10.0.0.2:2049"), Weight: 1, Zone: "b", Drain: true, Source: Service},
+		{Addr: at("10.0.0.1:2049"), Source: Service},
+	}
+	got := Merge(static, pods)
+	want := []Backend{
+		{Addr: at("10.0.0.1:2049"), Weight: 1, Source: Service},
+		{Addr: at("10.0.0.2:2049"), Weight: 5, Zone: "b", Drain: true, Source: Static},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v", got)
+	}
+	if static[0].Drain || pods[1].Weight != 0 {
+		t.Error("Merge changed its input")
+	}
+}
+
+func TestBackendsOfEndpointSlices(t *testing.T) {
+	endpoint := func(address string, ready, serving, terminating *bool) discoveryv1.Endpoint {
+		return discoveryv1.Endpoint{
+			Addresses: []string{address}, Zone: ptr.To("a"),
+			Conditions: discoveryv1.EndpointConditions{Ready: ready, Serving: serving, Terminating: terminating},
+		}
+	}
+	yes, no := ptr.To(true), ptr.To(false)
+	ports := []discoveryv1.EndpointPort{{Name: ptr.To("metrics"), Port: ptr.To[int32](9587)}, {Name: ptr.To("nfs"), Port: ptr.To[int32](2049)}}
+	list := []discoveryv1.EndpointSlice{
+		{AddressType: discoveryv1.AddressTypeIPv4, Ports: ports, Endpoints: []discoveryv1.Endpoint{
+			endpoint("10.0.0.1", yes, yes, no),
+			endpoint("10.0.0.2", nil, nil, nil),
+			endpoint("10.0.0.3", no, no, no),
+			endpoint("10.0.0.4", no, yes, yes),
+			endpoint("10.0.0.5", no, no, yes),
+			endpoint("10.0.0.6", no, yes, no),
+			{},
+		}},
+		{AddressType: discoveryv1.AddressTypeIPv4, Ports: ports, Endpoints: []discoveryv1.Endpoint{endpoint("10.0.0.1", yes, yes, no)}},
+		{AddressType: discoveryv1.AddressTypeIPv4, Ports: ports[:1], Endpoints: []discoveryv1.Endpoint{endpoint("10.0.0.7", yes, yes, no)}},
+		{AddressType: discoveryv1.AddressTypeIPv4, Endpoints: []discoveryv1.Endpoint{endpoint("10.0.0.8", yes, yes, no)}},
+		{AddressType: discoveryv1.AddressTypeIPv6, Ports: ports, Endpoints: []discoveryv1.Endpoint{endpoint("fd00::1", yes, yes, no)}},
+	}
+	var got []string
+	for _, b := range FromEndpointSlices(list, discoveryv1.AddressTypeIPv4, "nfs") {
+		text := b.Addr.String()
+		if b.Drain {
+			text += " drains"
+		}
+		if b.Zone != "a" || b.Source != Service {
+			t.Errorf("got %+v", b)
+		}
+		got = append(got, text)
+	}
+	if want := []string{"10.0.0.1:2049", "10.0.0.2:2049", "10.0.0.4:2049 drains", "10.0.0.7:9587"}; !slices.Equal(got, want) {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestCheckExposure(t *testing.T) {
+	v4 := Backend{Addr: at("10.0.0.1:2049")}
+	v6 := Backend{Addr: at("[fd00::1]:2049")}
+	for name, c := range map[string]struct {
+		exposure        Exposure
+		source          Source
+		slots, slotsNow int32
+		backends        []Backend
+		want            []string
+	}{
+		"per node, two families":       {PerNode, Static, 0, 0, []Backend{v4, v6}, nil},
+		"stable, two families":         {Stable, Static, 0, 0, []Backend{v4, v6}, []string{"spec.backends"}},
+		"slots, two families":          {PerNodeStable, Static, 4, 4, []Backend{v4, v6}, []string{"spec.backends"}},
+		"slots of stable":              {Stable, Static, 4, 0, nil, []string{"spec.slots"}},
+		"slots grow":                   {PerNodeStable, Static, 8, 4, nil, nil},
+		"slots shrink":                 {PerNodeStable, Static, 3, 4, nil, []string{"spec.slots"}},
+		"too many slots":               {PerNodeStable, Static, MaxSlots + 1, 0, nil, []string{"spec.slots"}},
+		"Ondat per node":               {PerNode, Ondat, 0, 0, nil, []string{"spec.exposure"}},
+		"unknown exposure, with slots": {"Sticky", Static, 1, 0, nil, []string{"spec.exposure", "spec.slots"}},
+	} {
+		var got []string
+		for _, p := range CheckExposure("spec", c.exposure, c.source, c.slots, c.slotsNow, c.backends) {
+			got = append(got, p.Field)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+	if DefaultSlots(10) != 40 || DefaultSlots(0) != 4 || DefaultSlots(1e6) != MaxSlots {
+		t.Error("four slots per backend at creation")
+	}
+}
+
+func TestHealthReadsBack(t *testing.T) {
+	for h := Unknown; h <= Down; h++ {
+		if ParseHealth(h.String()) != h {
+			t.Errorf("%s", h)
+		}
+	}
+	if ParseHealth("x") != Unknown || Health(9).String() != "Invalid" {
+		t.Error("other values")
+	}
+}

@@ -1,0 +1,72 @@
+package nfs
+
+import "net/netip"
+
+// Exposure is how clients reach an NFS service.
+type Exposure string
+
+const (
+	// Stable: one ClusterIP for all clients, which points to one backend at a time.
+	Stable Exposure = "Stable"
+	// PerNode: each node mounts the address of its backend.
+	PerNode Exposure = "PerNode"
+	// PerNodeStable: each node mounts the ClusterIP of a slot, which points to one backend at a time.
+	PerNodeStable Exposure = "PerNodeStable"
+)
+
+// Limits of the number of slots. Each slot is a Service with a ClusterIP of its own.
+const (
+	DefaultSlotsPerBackend = 4
+	MaxSlots               = 4096
+)
+
+// CheckExposure reports what does not fit the exposure: an unknown one, a source
+// that cannot be exposed so, a number of slots that is out of range or lower than
+// the service already has (0: not created yet; slots 0: the default), and
+// backends of both address families behind a ClusterIP, which has one.
+// spec is the path of the service's spec.
+func CheckExposure(spec string, exposure Exposure, source Source, slots, slotsNow int32, backends []Backend) Problems {
+	var problems Problems
+	switch exposure {
+	case Stable, PerNode, PerNodeStable:
+	default:
+		problems.Add(spec+".exposure", "%q is not an exposure: write %s, %s or %s", exposure, Stable, PerNode, PerNodeStable)
+	}
+	if source == Ondat && exposure != Stable {
+		problems.Add(spec+".exposure", "a volume of Ondat has one server: write %s", Stable)
+	}
+	switch {
+	case slots == 0:
+	case exposure != PerNodeStable:
+		problems.Add(spec+".slots", "only %s has slots: remove the field, or change the exposure", PerNodeStable)
+	case slots < 1 || slots > MaxSlots:
+		problems.Add(spec+".slots", "%d is out of range: write 1 to %d", slots, MaxSlots)
+	case slots < slotsNow:
+		problems.Add(spec+".slots", "the service has %d slots, and nodes may have mounted any of them: write %d or more", slotsNow, slotsNow)
+	}
+	if exposure == Stable || exposure == PerNodeStable {
+		if v4, v6 := families(backends); v4.IsValid() && v6.IsValid() {
+			problems.Add(spec+".backends", "%s and %s differ in address family, and a ClusterIP reaches one: use addresses of one family, or exposure %s", v4, v6, PerNode)
+		}
+	}
+	return problems
+}
+
+// families returns the first address of each family.
+func families(backends []Backend) (v4, v6 netip.Addr) {
+	for _, b := range backends {
+		switch a := b.Addr.Addr(); {
+		case a.Is4() && !v4.IsValid():
+			v4 = a
+		case a.Is6() && !v6.IsValid():
+			v6 = a
+		}
+	}
+	return v4, v6
+}
+
+// DefaultSlots is the number of slots of a new service: four for each backend.
+// It is fixed then: later backends share the slots that there are.
+func DefaultSlots(backends int) int32 {
+	return int32(min(max(backends, 1)*DefaultSlotsPerBackend, MaxSlots))
+}
