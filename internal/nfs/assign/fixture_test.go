@@ -1,0 +1,83 @@
+package assign
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"testing"
+
+	"github.com/fairlead-io/fairlead/internal/nfs"
+)
+
+func member(i int) nfs.Member {
+	a := netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}).Next()
+	return nfs.Member{Health: nfs.Healthy, Backend: nfs.Backend{Addr: netip.AddrPortFrom(a, nfs.DefaultPort), Weight: 1}}
+}
+
+func members(n int) []nfs.Member {
+	list := make([]nfs.Member, n)
+	for i := range list {
+		list[i] = member(i)
+	}
+	return list
+}
+
+// perNode exposes each backend by its own address.
+func perNode(list []nfs.Member) []Target {
+	targets := make([]Target, len(list))
+	for i, m := range list {
+		targets[i] = Target{Member: m, Addresses: []string{m.Addr.Addr().String()}}
+	}
+	return targets
+}
+
+func newPool(slack int, targets []Target) *Pool {
+	p := NewPool(slack)
+	p.SetTargets(targets)
+	return p
+}
+
+func attach(t testing.TB, p *Pool, n Node, volume string) string {
+	t.Helper()
+	address, err := p.Attach(n, volume)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return address
+}
+
+func node(i int) Node { return Node{Name: fmt.Sprintf("node-%d", i)} }
+
+// minMax counts nodes over the addresses that have any, as the GKE driver's own test does.
+func minMax(p *Pool) (annotated, different, least, most int) {
+	counts := map[string]int{}
+	for _, at := range p.Nodes() {
+		annotated++
+		counts[at.Address]++
+	}
+	for _, n := range counts {
+		if least == 0 || n < least {
+			least = n
+		}
+		most = max(most, n)
+	}
+	return annotated, len(counts), least, most
+}
+
+// nodesOf are the nodes of each backend.
+func nodesOf(p *Pool) []int {
+	var list []int
+	for _, l := range p.Loads() {
+		list = append(list, l.Nodes)
+	}
+	return list
+}
+
+func names(moves []Move) []string {
+	var list []string
+	for _, m := range moves {
+		list = append(list, m.Node)
+	}
+	slices.Sort(list)
+	return list
+}

@@ -1,0 +1,257 @@
+package assign
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/fairlead-io/fairlead/internal/nfs"
+)
+
+// DefaultSlack is how many percent above the average a backend may be.
+const DefaultSlack = 20
+
+// ErrNoBackend is returned where no backend takes new nodes.
+var ErrNoBackend = errors.New("the NFS service has no backend for a new node: all are down or draining, or there are none; add a backend, end a drain, or check the servers")
+
+// Target is a backend with the addresses that lead to it: its own (PerNode), the
+// ClusterIPs of its slots (PerNodeStable), or the service's one ClusterIP (Stable).
+// The text of an address is what VolumeAttachments carry; no two targets share one.
+type Target struct {
+	nfs.Member
+	Addresses []string
+}
+
+// Node is a Kubernetes node. Zone is empty if unknown.
+type Node struct{ Name, Zone string }
+
+// Attachment is a VolumeAttachment of the service: at most one per node and volume.
+type Attachment struct {
+	Node   Node
+	Volume string
+	// Address that the node was given for the volume.
+	Address string
+}
+
+// Pool holds the nodes of one service. It is not safe for concurrent use.
+type Pool struct {
+	slack     int64
+	backends  []backend // sorted by address
+	addresses addressTable
+	zones     map[string]int32
+	all       *tree
+	byZone    []*tree // by index of the zone; nil where no backend is in it
+	nodes     map[string]entry
+	// split are nodes whose volumes have different addresses.
+	split map[string]struct{}
+	// openNodes and openWeight are sums over the backends that take new nodes.
+	openNodes, openWeight int64
+	// limits are set while planning: the most nodes that a backend may get.
+	limits []int64
+	// bulk is set while trees are rebuilt at the end and not step by step.
+	bulk bool
+}
+
+type backend struct {
+	nfs.Member
+	hash      uint64
+	nodes     int64
+	addresses []int32
+	zone      int32 // -1: none
+	leaf      int32 // in the tree of the zone
+}
+
+// entry is one node. It is kept by value in a map: 32 bytes, and 24 for each volume.
+type entry struct {
+	volumes []held
+	address int32
+	zone    int32
+}
+
+type held struct {
+	volume  string
+	address int32
+}
+
+// NewPool returns a pool without targets and nodes. slack is in percent; see DefaultSlack.
+func NewPool(slack int) *Pool {
+	p := &Pool{
+		slack: int64(max(slack, 0)), zones: map[string]int32{}, nodes: map[string]entry{}, split: map[string]struct{}{},
+		addresses: addressTable{index: map[string]int32{}},
+	}
+	p.build()
+	return p
+}
+
+// SetTargets replaces the targets. Nodes keep their addresses: an address that
+// leads to another backend now takes its nodes along, and nodes whose address
+// leads nowhere are orphans until Plan moves them or the backend returns.
+// It takes time proportional to the number of targets.
+func (p *Pool) SetTargets(targets []Target) {
+	targets = slices.SortedFunc(slices.Values(targets), func(a, b Target) int { return a.Addr.Compare(b.Addr) })
+	p.backends = make([]backend, len(targets))
+	p.addresses.unlink()
+	for i, t := range targets {
+		b := &p.backends[i]
+		b.Member = t.Member
+		b.Weight = max(b.Weight, 1)
+		b.hash = xxhash.Sum64String(t.Addr.String())
+		b.zone = p.zoneIndex(t.Zone)
+		for _, text := range t.Addresses {
+			a := p.addresses.of(text)
+			if p.addresses.list[a].backend >= 0 {
+				continue
+			}
+			p.addresses.list[a].backend = int32(i)
+			b.addresses = append(b.addresses, a)
+			b.nodes += int64(p.addresses.list[a].nodes)
+		}
+	}
+	p.addresses.sweep()
+	p.bulk = true
+	for name := range p.split {
+		p.settle(name, p.nodes[name])
+	}
+	p.bulk = false
+	p.build()
+}
+
+// Attach returns the address for a volume on a node, and records it. The node
+// keeps the address that it has, also where its backend drains. It gets another
+// where its backend is down or gone: volumes that it has attached keep theirs, as
+// they are mounted. A volume that is attached already keeps its address.
+func (p *Pool) Attach(n Node, volume string) (string, error) {
+	at, ok := p.nodes[n.Name]
+	if i := find(at.volumes, volume); i >= 0 {
+		return p.addresses.list[at.volumes[i].address].text, nil
+	}
+	address := at.address
+	if !ok || !p.usable(address) {
+		zone := p.zoneIndex(n.Zone)
+		if address = p.choose(xxhash.Sum64String(n.Name), zone); address < 0 {
+			return "", ErrNoBackend
+		}
+	}
+	p.put(n, volume, address)
+	return p.addresses.list[address].text, nil
+}
+
+// Record takes over an attachment as the API has it, whatever Attach returned.
+// Another leader may have written it. It does nothing if the pool has it already.
+func (p *Pool) Record(a Attachment) { p.put(a.Node, a.Volume, p.addresses.of(a.Address)) }
+
+// Rebuild replaces all nodes by those of the attachments, whose order does not matter.
+func (p *Pool) Rebuild(attachments []Attachment) {
+	p.nodes, p.split = make(map[string]entry, len(attachments)), map[string]struct{}{}
+	p.addresses.clear()
+	for i := range p.backends {
+		p.backends[i].nodes = 0
+	}
+	p.bulk = true
+	for _, a := range attachments {
+		p.Record(a)
+	}
+	p.bulk = false
+	p.addresses.sweep()
+	p.build()
+}
+
+// Detach removes a volume from a node. With its last volume the node leaves the pool.
+func (p *Pool) Detach(nodeName, volume string) {
+	n, ok := p.nodes[nodeName]
+	i := find(n.volumes, volume)
+	if !ok || i < 0 {
+		return
+	}
+	p.addresses.list[n.volumes[i].address].held--
+	n.volumes = slices.Delete(n.volumes, i, i+1)
+	p.settle(nodeName, n)
+}
+
+// DetachAll removes a node with all its volumes.
+func (p *Pool) DetachAll(nodeName string) {
+	n, ok := p.nodes[nodeName]
+	if !ok {
+		return
+	}
+	for _, h := range n.volumes {
+		p.addresses.list[h.address].held--
+	}
+	n.volumes = nil
+	p.settle(nodeName, n)
+}
+
+func (p *Pool) put(n Node, volume string, address int32) {
+	at, ok := p.nodes[n.Name]
+	if !ok {
+		at.address = -1
+	}
+	at.zone = p.zoneIndex(n.Zone)
+	p.addresses.list[address].held++
+	if i := find(at.volumes, volume); i >= 0 {
+		p.addresses.list[at.volumes[i].address].held--
+		at.volumes[i].address = address
+	} else {
+		at.volumes = append(at.volumes, held{volume, address})
+	}
+	p.settle(n.Name, at)
+}
+
+// settle stores a node, and counts it at the address that its volumes name. Where
+// they name several, the address on a usable backend counts, then the one with the
+// most volumes, then the lowest: whatever order the attachments came in.
+func (p *Pool) settle(name string, n entry) {
+	before := n.address
+	n.address = -1
+	delete(p.split, name)
+	if len(n.volumes) > 0 {
+		n.address = n.volumes[0].address
+		if slices.ContainsFunc(n.volumes, func(h held) bool { return h.address != n.address }) {
+			p.split[name] = struct{}{}
+			n.address = p.preferred(n.volumes)
+		}
+	}
+	if n.address != before {
+		p.count(before, -1)
+		p.count(n.address, 1)
+	}
+	if n.address < 0 {
+		delete(p.nodes, name)
+		return
+	}
+	p.nodes[name] = n
+}
+
+func (p *Pool) preferred(volumes []held) int32 {
+	counts := map[int32]int{}
+	for _, h := range volumes {
+		counts[h.address]++
+	}
+	best := int32(-1)
+	for address, count := range counts {
+		if best < 0 || cmp.Or(
+			compareBool(p.usable(address), p.usable(best)), cmp.Compare(count, counts[best]),
+			cmp.Compare(p.addresses.list[best].text, p.addresses.list[address].text),
+		) > 0 {
+			best = address
+		}
+	}
+	return best
+}
+
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	default:
+		return -1
+	}
+}
+
+func find(volumes []held, volume string) int {
+	return slices.IndexFunc(volumes, func(h held) bool { return h.volume == volume })
+}
