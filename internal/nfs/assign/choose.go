@@ -4,12 +4,12 @@ package assign
 // backend of its zone while that stays within the limit, else the best of all;
 // of the backend's addresses the one with the fewest nodes.
 func (p *Pool) choose(hash uint64, zone int32) int32 {
-	b := p.all.pick(p, hash)
+	b := p.all.pick(hash)
 	if b < 0 {
 		return -1
 	}
 	if zone >= 0 && int(zone) < len(p.byZone) && p.byZone[zone] != nil && p.backends[b].zone != zone {
-		local := p.byZone[zone].pick(p, hash)
+		local := p.byZone[zone].pick(hash)
 		if local >= 0 && rank(p.backends[local].Health) == rank(p.backends[b].Health) && p.withinSlack(local) {
 			b = local
 		}

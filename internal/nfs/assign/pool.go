@@ -96,7 +96,7 @@ func (p *Pool) SetTargets(targets []Target) {
 	for i, t := range targets {
 		b := &p.backends[i]
 		b.Member = t.Member
-		b.Weight = max(b.Weight, 1)
+		b.Weight = min(max(b.Weight, 1), nfs.MaxWeight)
 		b.hash = xxhash.Sum64String(t.Addr.String())
 		b.zone = p.zoneIndex(t.Zone)
 		for _, text := range t.Addresses {
@@ -134,13 +134,22 @@ func (p *Pool) Attach(n Node, volume string) (string, error) {
 			return "", ErrNoBackend
 		}
 	}
-	p.put(n, volume, address)
+	if !ok {
+		at.address = -1
+	}
+	p.put(n, at, volume, address)
 	return p.addresses.list[address].text, nil
 }
 
 // Record takes over an attachment as the API has it, whatever Attach returned.
 // Another leader may have written it. It does nothing if the pool has it already.
-func (p *Pool) Record(a Attachment) { p.put(a.Node, a.Volume, p.addresses.of(a.Address)) }
+func (p *Pool) Record(a Attachment) {
+	at, ok := p.nodes[a.Node.Name]
+	if !ok {
+		at.address = -1
+	}
+	p.put(a.Node, at, a.Volume, p.addresses.of(a.Address))
+}
 
 // Rebuild replaces all nodes by those of the attachments, whose order does not matter.
 func (p *Pool) Rebuild(attachments []Attachment) {
@@ -183,11 +192,7 @@ func (p *Pool) DetachAll(nodeName string) {
 	p.settle(nodeName, n)
 }
 
-func (p *Pool) put(n Node, volume string, address int32) {
-	at, ok := p.nodes[n.Name]
-	if !ok {
-		at.address = -1
-	}
+func (p *Pool) put(n Node, at entry, volume string, address int32) {
 	at.zone = p.zoneIndex(n.Zone)
 	p.addresses.list[address].held++
 	if i := find(at.volumes, volume); i >= 0 {

@@ -1,6 +1,7 @@
 package assign
 
 import (
+	"cmp"
 	"math/bits"
 
 	"github.com/fairlead-io/fairlead/internal/nfs"
@@ -14,10 +15,16 @@ type tree struct {
 	inner  []match
 }
 
+// match is small, and the two sides of a fork are neighbours in memory.
 type match struct {
 	best  int32 // index of a backend; -1: none takes a node
 	ties  int32
 	label uint64 // for ties between the two sides
+	// key of the best backend.
+	nodes        int64
+	weight, rank int16
+	// won is the side that is better, left if negative; 0 is a tie.
+	won int8
 }
 
 func newTree(p *Pool, leaves []int32) *tree {
@@ -29,59 +36,61 @@ func newTree(p *Pool, leaves []int32) *tree {
 	for i := range size {
 		m := match{best: -1}
 		if i < len(leaves) {
-			m.label = p.backends[leaves[i]].hash
-			if p.takes(leaves[i]) {
-				m.best, m.ties = leaves[i], 1
-			}
+			m = p.entrant(leaves[i])
 		}
 		t.inner[size+i] = m
 	}
 	for i := size - 1; i > 0; i-- {
 		t.inner[i].label = t.inner[2*i+1].label ^ bits.RotateLeft64(t.inner[2*i].label, 1)
-		t.play(p, i)
+		t.play(i)
 	}
 	return t
+}
+
+// entrant is the leaf of a backend.
+func (p *Pool) entrant(b int32) match {
+	x := &p.backends[b]
+	m := match{best: -1, label: x.hash}
+	if p.takes(b) {
+		m.best, m.ties, m.nodes, m.weight, m.rank = b, 1, x.nodes, int16(x.Weight), int16(rank(x.Health))
+	}
+	return m
 }
 
 // update plays the matches of a leaf again.
 func (t *tree) update(p *Pool, leaf int32) {
 	i := t.first + int(leaf)
-	m := &t.inner[i]
-	m.best, m.ties = -1, 0
-	if p.takes(t.leaves[leaf]) {
-		m.best, m.ties = t.leaves[leaf], 1
-	}
+	t.inner[i] = p.entrant(t.leaves[leaf])
 	for i >>= 1; i > 0; i >>= 1 {
-		t.play(p, i)
+		t.play(i)
 	}
 }
 
-func (t *tree) play(p *Pool, i int) {
+func (t *tree) play(i int) {
 	left, right, m := &t.inner[2*i], &t.inner[2*i+1], &t.inner[i]
-	switch c := p.compare(left.best, right.best); {
-	case c < 0:
-		m.best, m.ties = left.best, left.ties
+	c, better, ties := compare(left, right), left, left.ties
+	switch {
 	case c > 0:
-		m.best, m.ties = right.best, right.ties
-	default:
-		m.best, m.ties = left.best, left.ties+right.ties
+		better, ties = right, right.ties
+	case c == 0:
+		ties += right.ties
 	}
+	m.best, m.ties, m.nodes, m.weight, m.rank, m.won = better.best, ties, better.nodes, better.weight, better.rank, int8(c)
 }
 
 // pick returns the best backend, -1 if none takes a node. Among equals, hashes of
 // the node with the labels of the tree's forks decide: rendezvous hashing over a
 // tree, evenly over the leaves that tie. The same node finds the same backend in any process.
-func (t *tree) pick(p *Pool, hash uint64) int32 {
+func (t *tree) pick(hash uint64) int32 {
 	if t.inner[1].best < 0 {
 		return -1
 	}
 	i := 1
 	for i < t.first {
-		left, right := &t.inner[2*i], &t.inner[2*i+1]
-		c := p.compare(left.best, right.best)
+		c := t.inner[i].won
 		if c == 0 {
-			c = 1
-			if mix(hash^t.inner[i].label)%uint64(left.ties+right.ties) < uint64(left.ties) {
+			left, right := uint64(t.inner[2*i].ties), uint64(t.inner[2*i+1].ties)
+			if c = 1; mix(hash^t.inner[i].label)%(left+right) < left {
 				c = -1
 			}
 		}
@@ -96,27 +105,18 @@ func (t *tree) pick(p *Pool, hash uint64) int32 {
 // compare orders backends for a new node: healthy ones first, then those not
 // probed yet, then those that fail and are kept in use; then by nodes for the
 // weight, the new one included. Negative: a is better.
-func (p *Pool) compare(a, b int32) int {
+func compare(a, b *match) int {
 	switch {
-	case a == b:
+	case a.best < 0 && b.best < 0:
 		return 0
-	case b < 0:
+	case b.best < 0:
 		return -1
-	case a < 0:
+	case a.best < 0:
 		return 1
+	case a.rank != b.rank:
+		return cmp.Compare(a.rank, b.rank)
 	}
-	x, y := &p.backends[a], &p.backends[b]
-	if r := rank(x.Health) - rank(y.Health); r != 0 {
-		return r
-	}
-	l, r := (x.nodes+1)*int64(y.Weight), (y.nodes+1)*int64(x.Weight)
-	switch {
-	case l < r:
-		return -1
-	case l > r:
-		return 1
-	}
-	return 0
+	return cmp.Compare((a.nodes+1)*int64(b.weight), (b.nodes+1)*int64(a.weight))
 }
 
 func rank(h nfs.Health) int {
