@@ -217,6 +217,11 @@ func describe(p *Pool) string {
 			if a := p.choose(mix(i), p.zoneIndex(zone)); a >= 0 {
 				text += p.addresses.list[a].text + " "
 			}
+			if z := p.zoneIndex(zone); z >= 0 && int(z) < len(p.byZone) && p.byZone[z] != nil {
+				if b := p.byZone[z].pick(mix(i)); b >= 0 {
+					text += p.backends[b].Addr.String() + " "
+				}
+			}
 		}
 	}
 	return text

@@ -169,6 +169,19 @@ func TestNewVolumeAvoidsBackendThatIsDown(t *testing.T) {
 	}
 }
 
+// Two leaders may attach volumes of one node at the same moment.
+func TestSplitNodeCountsWhereMostVolumesAre(t *testing.T) {
+	list := []Attachment{{node(0), "a", "10.0.0.1"}, {node(0), "b", "10.0.0.3"}, {node(0), "c", "10.0.0.3"}}
+	for range 2 {
+		p := newPool(DefaultSlack, perNode(members(3)))
+		p.Rebuild(list)
+		if at, _ := p.Node(node(0).Name); at.Address != "10.0.0.3" || !at.Split || !slices.Equal(nodesOf(p), []int{0, 0, 1}) {
+			t.Errorf("got %+v, %v", at, nodesOf(p))
+		}
+		slices.Reverse(list)
+	}
+}
+
 func TestZoneIsPreferredWithinSlack(t *testing.T) {
 	list := members(4)
 	for i, zone := range []string{"a", "a", "b", ""} {
@@ -188,6 +201,13 @@ func TestZoneIsPreferredWithinSlack(t *testing.T) {
 	}
 	if got := attach(t, newPool(DefaultSlack, perNode(list)), Node{"n", "b"}, "pv"); got != "10.0.0.3" {
 		t.Errorf("the first node of all is on %s", got)
+	}
+	both := newPool(1000, perNode(list))
+	for i := range 40 {
+		attach(t, both, Node{fmt.Sprint("n", i), "a"}, "pv")
+	}
+	if got := nodesOf(both); got[0]-got[1] > 1 || got[1]-got[0] > 1 || got[0] < 10 {
+		t.Errorf("backends of one zone: %v", got)
 	}
 	list[2].Health = nfs.Unknown
 	p.SetTargets(perNode(list))

@@ -99,9 +99,19 @@ func TestReturnedBackendGetsUnusedSlotsOnly(t *testing.T) {
 			t.Errorf("got %+v", m)
 		}
 	}
+}
+
+func TestSlotsWaitForTheFirstProbe(t *testing.T) {
+	list := members(4)
+	slots := newSlots(16, list[:1])
+	slots[0].Nodes = 0
 	list[3].Health = nfs.Unknown
-	if moves := Repoint(slots, list, DefaultSlack, true); len(moves) != 0 {
-		t.Errorf("slots move before the backend is probed: %v", moves)
+	if moves := Repoint(slots, list, 0, true); len(moves) != 0 {
+		t.Errorf("slots move before a backend is probed: %v", moves)
+	}
+	list[3].Health = nfs.Healthy
+	if moves := Repoint(slots, list, 0, true); len(moves) != 12 {
+		t.Errorf("got %v", moves)
 	}
 }
 
@@ -109,7 +119,7 @@ func TestExcessSlotsMoveFewestNodesFirst(t *testing.T) {
 	list := members(4)
 	slots := newSlots(16, list[:3])
 	for i := range slots {
-		slots[i].Nodes = i + 1
+		slots[i].Nodes = len(slots) - i
 	}
 	moves := Repoint(slots, list, 0, true)
 	got := perBackend(apply(slots, moves), list)

@@ -159,6 +159,27 @@ func TestRestoredHealthMovesNothing(t *testing.T) {
 	}
 }
 
+func TestGuardOutlivesRestart(t *testing.T) {
+	table, list := NewTable(DefaultSettings()), servers(4)
+	for _, b := range list[:3] {
+		table.Restore(b, nfs.Failing, begin, "refused")
+	}
+	table.SetBackends(begin, list)
+	if rounds(table, list, 1, "-...", "-...", "-...", "-..."); state(table, list) != "FFFU" {
+		t.Errorf("the first to fail again is taken out: %s", state(table, list))
+	}
+}
+
+func TestKnownBackendsKeepTheirRecords(t *testing.T) {
+	table, list := NewTable(DefaultSettings()), servers(4)
+	table.SetBackends(begin, list)
+	rounds(table, list, 1, "-+++", "-+++", "-+++")
+	table.SetBackends(begin.Add(time.Minute), list[:3])
+	if got := state(table, list[:3]); got != "DHH" {
+		t.Errorf("got %s", got)
+	}
+}
+
 func TestWaitIsAtMostTheInterval(t *testing.T) {
 	s, seen := DefaultSettings(), map[time.Duration]bool{}
 	for _, b := range servers(100) {
