@@ -1,0 +1,264 @@
+package publish
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/fairlead-io/fairlead/internal/nfs"
+)
+
+func at(i int) netip.AddrPort {
+	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)}), nfs.DefaultPort)
+}
+
+// backends has a letter for each: H, U, F, D; small letters drain.
+func backends(word string) []nfs.Member {
+	health := map[string]nfs.Health{"H": nfs.Healthy, "U": nfs.Unknown, "F": nfs.Failing, "D": nfs.Down}
+	var list []nfs.Member
+	for i, c := range word {
+		letter := string(c)
+		list = append(list, nfs.Member{
+			Backend: nfs.Backend{Addr: at(i), Weight: 1, Drain: letter == strings.ToLower(letter)}, Health: health[strings.ToUpper(letter)],
+		})
+	}
+	return list
+}
+
+func TestStableAddressFollowsHealth(t *testing.T) {
+	for _, c := range []struct {
+		backends  string
+		now, want int // -1: none
+	}{
+		{"HH", 0, 0},
+		{"HH", 1, 1},
+		{"DH", 0, 1},
+		{"FH", 0, 1}, // the guard keeps it in use elsewhere
+		{"DU", 0, 1},
+		{"DF", 0, 1},
+		{"Dh", 0, 1},
+		{"UH", 0, 0}, // a restart moves nothing
+		{"FU", 0, 0},
+		{"FF", 0, 0},
+		{"DD", 0, 0},
+		{"DD", -1, -1},
+		{"D", 0, 0},
+		{"hH", 0, 1},
+		{"hU", 0, 0},
+		{"hF", 0, 0},
+		{"hh", 0, 0},
+		{"hD", 0, 0},
+		{"DFUH", -1, 3},
+		{"DFU", -1, 2},
+		{"DF", -1, 1},
+		{"HDD", 7, 0},
+		{"DD", 7, -1},
+		{"", 7, -1},
+		{"", -1, -1},
+	} {
+		var now, want netip.AddrPort
+		if c.now >= 0 {
+			now = at(c.now)
+		}
+		if c.want >= 0 {
+			want = at(c.want)
+		}
+		got := ChooseStable("files", "", now, backends(c.backends))
+		if got.Backend != want || got.Reason == "" {
+			t.Errorf("%s, now %s: %s (%s), want %s", c.backends, now, got.Backend, got.Reason, want)
+		}
+	}
+}
+
+func TestStableAddressKeepsItsFamily(t *testing.T) {
+	list := backends("H")
+	list = append(list, nfs.Member{Backend: nfs.Backend{Addr: netip.MustParseAddrPort("[fd00::1]:2049")}, Health: nfs.Healthy})
+	if got := ChooseStable("files", corev1.IPv6Protocol, at(0), list); got.Backend != list[1].Addr {
+		t.Errorf("got %+v", got)
+	}
+	if got := ChooseStable("files", corev1.IPv6Protocol, at(0), list[:1]); got.Backend.IsValid() {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestServicesSpreadOverTheSameBackends(t *testing.T) {
+	counts := map[netip.AddrPort]int{}
+	for i := range 400 {
+		counts[ChooseStable(fmt.Sprint("service-", i), "", netip.AddrPort{}, backends("HHHH")).Backend]++
+	}
+	for b, n := range counts {
+		if n < 60 || n > 140 {
+			t.Errorf("%s has %d of 400", b, n)
+		}
+	}
+}
+
+func TestSlicesOfOneFrontend(t *testing.T) {
+	v4, v6 := at(0), netip.MustParseAddrPort("[fd00::1]:20490")
+	for _, c := range []struct {
+		clusterIP netip.Addr
+		backend   netip.AddrPort
+		want      string
+	}{
+		{netip.Addr{}, v4, "IPv6 [] IPv4 [10.0.0.1:2049]"},
+		{netip.Addr{}, v6, "IPv4 [] IPv6 [fd00::1:20490]"},
+		{netip.MustParseAddr("10.96.0.1"), v4, "IPv6 [] IPv4 [10.0.0.1:2049]"},
+		{netip.MustParseAddr("10.96.0.1"), v6, "IPv4 [] IPv6 []"},
+		{netip.MustParseAddr("10.96.0.1"), netip.AddrPort{}, "IPv4 [] IPv6 []"},
+	} {
+		var got []string
+		for _, s := range (Frontend{ClusterIP: c.clusterIP, Backend: c.backend}).Slices() {
+			text := ""
+			for i, e := range s.Endpoints() {
+				text += fmt.Sprintf("%s:%d", e.Addresses[0], *s.Ports()[i].Port)
+			}
+			got = append(got, fmt.Sprintf("%s [%s]", s.Family, text))
+		}
+		if text := strings.Join(got, " "); text != c.want {
+			t.Errorf("%s, %s: %s, want %s", c.clusterIP, c.backend, text, c.want)
+		}
+	}
+}
+
+// Ondat's api-manager compares the first address and port only (EndpointsIsEqual).
+func TestSliceMatchesOnlyIfWhole(t *testing.T) {
+	want := Slice{Family: discoveryv1.AddressTypeIPv4, Backend: at(0)}
+	for name, change := range map[string]func(*discoveryv1.EndpointSlice){
+		"second endpoint": func(s *discoveryv1.EndpointSlice) { s.Endpoints = append(s.Endpoints, s.Endpoints[0]) },
+		"second address":  func(s *discoveryv1.EndpointSlice) { s.Endpoints[0].Addresses = []string{"10.0.0.1", "10.0.0.9"} },
+		"other address":   func(s *discoveryv1.EndpointSlice) { s.Endpoints[0].Addresses = []string{"10.0.0.9"} },
+		"no endpoint":     func(s *discoveryv1.EndpointSlice) { s.Endpoints = nil },
+		"not ready":       func(s *discoveryv1.EndpointSlice) { s.Endpoints[0].Conditions.Ready = ptr.To(false) },
+		"not serving":     func(s *discoveryv1.EndpointSlice) { s.Endpoints[0].Conditions.Serving = ptr.To(false) },
+		"terminating":     func(s *discoveryv1.EndpointSlice) { s.Endpoints[0].Conditions.Terminating = ptr.To(true) },
+		"port":            func(s *discoveryv1.EndpointSlice) { s.Ports[0].Port = ptr.To[int32](111) },
+		"name of port":    func(s *discoveryv1.EndpointSlice) { s.Ports[0].Name = ptr.To("") },
+		"protocol":        func(s *discoveryv1.EndpointSlice) { s.Ports[0].Protocol = ptr.To(corev1.ProtocolUDP) },
+		"second port":     func(s *discoveryv1.EndpointSlice) { s.Ports = append(s.Ports, s.Ports[0]) },
+		"family":          func(s *discoveryv1.EndpointSlice) { s.AddressType = discoveryv1.AddressTypeIPv6 },
+	} {
+		have := &discoveryv1.EndpointSlice{AddressType: want.Family, Endpoints: want.Endpoints(), Ports: want.Ports()}
+		if !want.Matches(have) {
+			t.Fatal("it does not match itself")
+		}
+		if change(have); want.Matches(have) {
+			t.Errorf("%s: it matches", name)
+		}
+	}
+	if !(Slice{Family: discoveryv1.AddressTypeIPv4}).Matches(&discoveryv1.EndpointSlice{AddressType: discoveryv1.AddressTypeIPv4}) {
+		t.Error("an empty slice")
+	}
+}
+
+func TestServiceNames(t *testing.T) {
+	for exposure, want := range map[nfs.Exposure]string{nfs.Stable: "[files]", nfs.PerNode: "[]", nfs.PerNodeStable: "[files-slot-0 files-slot-1]"} {
+		if got := fmt.Sprint(Names("files", exposure, 2)); got != want {
+			t.Errorf("%s: %s", exposure, got)
+		}
+	}
+}
+
+var owner = metav1.OwnerReference{APIVersion: "fairlead.io/v1alpha1", Kind: "NFSService", Name: "files", UID: "1", Controller: ptr.To(true)}
+
+func frontend() Frontend {
+	return Frontend{Name: "files-slot-3", Slot: 3, ClusterIP: netip.MustParseAddr("10.96.0.1"), Backend: at(0)}
+}
+
+// asCreated is what the API server makes of a Service.
+func asCreated() *corev1.Service {
+	s := frontend().Service("default", "files", owner, 2049)
+	s.UID = "2"
+	s.Spec.InternalTrafficPolicy = ptr.To(corev1.ServiceInternalTrafficPolicyCluster)
+	s.Labels["team"], s.Annotations = "storage", map[string]string{"note": "kept"}
+	return s
+}
+
+func TestServiceIsRepaired(t *testing.T) {
+	want := frontend().Service("default", "files", owner, 2049)
+	if got := Check(asCreated(), want); got.Action != Keep {
+		t.Errorf("as created: %+v", got)
+	}
+	for name, change := range map[string]func(*corev1.Service){
+		"port":         func(s *corev1.Service) { s.Spec.Ports[0].Port = 111 },
+		"target port":  func(s *corev1.Service) { s.Spec.Ports[0].TargetPort.IntVal = 111 },
+		"name of port": func(s *corev1.Service) { s.Spec.Ports[0].Name = "x" },
+		"protocol":     func(s *corev1.Service) { s.Spec.Ports[0].Protocol = corev1.ProtocolUDP },
+		"second port":  func(s *corev1.Service) { s.Spec.Ports = append(s.Spec.Ports, s.Spec.Ports[0]) },
+		"selector":     func(s *corev1.Service) { s.Spec.Selector = map[string]string{"app": "x"} },
+		"type":         func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeNodePort; s.Spec.Ports[0].NodePort = 30000 },
+		"external name": func(s *corev1.Service) {
+			s.Spec.Type = corev1.ServiceTypeExternalName
+			s.Spec.ExternalName = "x"
+			s.Spec.ClusterIP = ""
+		},
+		"external IPs":     func(s *corev1.Service) { s.Spec.ExternalIPs = []string{"1.2.3.4"} },
+		"session affinity": func(s *corev1.Service) { s.Spec.SessionAffinity = corev1.ServiceAffinityClientIP },
+		"not ready too":    func(s *corev1.Service) { s.Spec.PublishNotReadyAddresses = true },
+		"label":            func(s *corev1.Service) { delete(s.Labels, ServiceLabel) },
+		"slot":             func(s *corev1.Service) { s.Labels[SlotLabel] = "4" },
+		"owner":            func(s *corev1.Service) { s.OwnerReferences[0].Controller = nil },
+	} {
+		have := asCreated()
+		change(have)
+		got := Check(have, want)
+		if got.Action != Update || got.Message == "" {
+			t.Errorf("%s: %s", name, got.Action)
+			continue
+		}
+		if again := Check(got.Service, want); again.Action != Keep {
+			t.Errorf("%s: after the update %s", name, again.Action)
+		}
+		if s := got.Service; s.Labels["team"] != "storage" || s.Annotations["note"] != "kept" || s.Spec.ClusterIP != "10.96.0.1" || s.Spec.Ports[0].NodePort != 0 {
+			t.Errorf("%s: %+v", name, s)
+		}
+	}
+}
+
+func TestServiceOfSomebodyElseIsNotAdopted(t *testing.T) {
+	want := frontend().Service("default", "files", owner, 2049)
+	have := asCreated()
+	have.OwnerReferences[0].UID = "another"
+	if got := Check(have, want); got.Action != Foreign || !strings.Contains(got.Message, "does not belong to NFSService files") {
+		t.Errorf("got %+v", got)
+	}
+	have.OwnerReferences = nil
+	if got := Check(have, want); got.Action != Foreign || got.Service != nil {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// Ondat's api-manager publishes whatever address a Service gets that was deleted and created anew.
+func TestAddressOutlivesItsService(t *testing.T) {
+	want := frontend().Service("default", "files", owner, 2049)
+	got := Check(nil, want)
+	if got.Action != Create || got.Service.Spec.ClusterIP != "10.96.0.1" || got.Service.Spec.Selector != nil || got.Service.Spec.IPFamilies[0] != corev1.IPv4Protocol {
+		t.Errorf("got %+v", got)
+	}
+	have := asCreated()
+	have.DeletionTimestamp = &metav1.Time{}
+	if got := Check(have, want); got.Action != Wait {
+		t.Errorf("being deleted: %+v", got)
+	}
+	for _, address := range []string{"10.96.0.2", corev1.ClusterIPNone} {
+		have := asCreated()
+		have.Spec.ClusterIP = address
+		if got := Check(have, want); got.Action != WrongAddress || !strings.Contains(got.Message, "10.96.0.1") {
+			t.Errorf("%s: %+v", address, got)
+		}
+	}
+	first := Frontend{Name: "files", Slot: -1}.Service("default", "files", owner, 2049)
+	if first.Spec.ClusterIP != "" || first.Spec.IPFamilies != nil || first.Labels[SlotLabel] != "" {
+		t.Errorf("got %+v", first.Spec)
+	}
+	created := first.DeepCopy()
+	created.Spec.ClusterIP = "10.96.0.7"
+	if got := Check(created, first); got.Action != Keep {
+		t.Errorf("an address that is not recorded yet: %+v", got)
+	}
+}

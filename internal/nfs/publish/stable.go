@@ -1,0 +1,100 @@
+package publish
+
+import (
+	"cmp"
+	"net/netip"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/fairlead-io/fairlead/internal/nfs"
+)
+
+// Choice is the backend that a Stable address points to.
+type Choice struct {
+	// Backend is not valid where nothing should be published.
+	Backend netip.AddrPort
+	// Reason says why the address points there; for status and events.
+	Reason string
+}
+
+// ChooseStable returns the backend for a service's one address. current stays
+// while it is fit: every change breaks all clients' connections. It moves
+//
+//   - from a backend that is gone, Down or Failing to a healthy one. Failing ones are
+//     left too, though the guard keeps them in use elsewhere: one server carries all
+//     clients anyway, so that moving overloads no other;
+//   - from a draining backend to a healthy one that does not drain.
+//
+// Where no backend is fit, current stays: it works again the moment its server
+// does. A backend that is Down is never newly chosen. service is a name that differs between
+// services, so that many of them spread over the same backends. family keeps to
+// the addresses that the ClusterIP can reach; empty means any.
+func ChooseStable(service string, family Family, current netip.AddrPort, members []nfs.Member) Choice {
+	var now, best *nfs.Member
+	hash := xxhash.Sum64String(service)
+	for i := range members {
+		m := &members[i]
+		if family != "" && FamilyOf(m.Addr.Addr()) != family {
+			continue
+		}
+		if m.Addr == current {
+			now = m
+		}
+		if best == nil || cmp.Or(
+			cmp.Compare(fitness(*m), fitness(*best)), cmp.Compare(affinity(hash, *best), affinity(hash, *m)), m.Addr.Compare(best.Addr),
+		) < 0 {
+			best = m
+		}
+	}
+	switch {
+	case best == nil:
+		return Choice{Reason: "the service has no backend that its address can reach"}
+	case now == nil && best.Health == nfs.Down:
+		return Choice{Reason: "all backends are down"}
+	case now == nil && current.IsValid():
+		return Choice{best.Addr, "the service no longer has backend " + current.String()}
+	case now == nil:
+		return Choice{best.Addr, "first backend of the service"}
+	case moves(*now, *best):
+		return Choice{best.Addr, "backend " + current.String() + " is " + condition(*now)}
+	default:
+		return Choice{current, "backend " + current.String() + " is " + condition(*now)}
+	}
+}
+
+// moves says whether leaving now for best is worth a reconnect of all clients.
+func moves(now, best nfs.Member) bool {
+	switch {
+	case best.Health == nfs.Healthy && (now.Health == nfs.Down || now.Health == nfs.Failing):
+		return true // also to one that drains, which still serves
+	case now.Health == nfs.Down:
+		return best.Health != nfs.Down
+	default:
+		return now.Drain && !best.Drain && best.Health == nfs.Healthy
+	}
+}
+
+// fitness orders backends: who answers comes before who is not probed, who fails,
+// and who is down; among those who do equally well, who drains comes last.
+func fitness(m nfs.Member) int {
+	order := map[nfs.Health]int{nfs.Healthy: 0, nfs.Unknown: 2, nfs.Failing: 4, nfs.Down: 6}[m.Health]
+	if m.Drain {
+		order++
+	}
+	return order
+}
+
+// affinity is a rendezvous hash of the service and the backend.
+func affinity(service uint64, m nfs.Member) uint64 {
+	x := service ^ xxhash.Sum64String(m.Addr.String())
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	return x ^ x>>27
+}
+
+func condition(m nfs.Member) string {
+	text := map[nfs.Health]string{nfs.Healthy: "healthy", nfs.Unknown: "not probed yet", nfs.Failing: "failing its probes", nfs.Down: "down"}[m.Health]
+	if m.Drain {
+		text += " and draining"
+	}
+	return text
+}
