@@ -1,0 +1,179 @@
+package options
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestParse(t *testing.T) {
+	for name, c := range map[string]struct {
+		list    []string
+		mount   string
+		kb      int // -1: none
+		unknown string
+	}{
+		"the proposal's example": {
+			[]string{"vers=3", "nconnect=16", "rsize=1048576", "wsize=1048576", "nolock", "read_ahead_kb=15360"},
+			"vers=3 nconnect=16 rsize=1048576 wsize=1048576 nolock", 15360, "",
+		},
+		// The GKE driver takes read_ahead_kb out only where it is an element of its own.
+		"several in one element": {[]string{"vers=3,read_ahead_kb=1", "hard"}, "vers=3 hard", 1, ""},
+		"nothing":                {nil, "", -1, ""},
+		"zero read-ahead":        {[]string{"read_ahead_kb=0"}, "", 0, ""},
+		"the same twice":         {[]string{"hard", "vers=4.1", "hard", "read_ahead_kb=4,read_ahead_kb=4"}, "hard vers=4.1", 4, ""},
+		"a comma in quotes":      {[]string{`context="system_u:object_r:t:s0:c1,c2",ro`}, `context="system_u:object_r:t:s0:c1,c2" ro`, -1, ""},
+		"unknown ones":           {[]string{"newopt=1", "x-systemd.automount", "other"}, "newopt=1 x-systemd.automount other", -1, "newopt other"},
+		"without a value":        {[]string{"rdirplus", "fsc"}, "rdirplus fsc", -1, ""},
+	} {
+		got, problems := Parse("spec.mountOptions", c.list)
+		if len(problems) > 0 {
+			t.Errorf("%s: %v", name, problems)
+		}
+		kb := -1
+		if got.ReadAheadKB != nil {
+			kb = *got.ReadAheadKB
+		}
+		if strings.Join(got.Mount, " ") != c.mount || kb != c.kb || strings.Join(got.Unknown, " ") != c.unknown {
+			t.Errorf("%s: %v, read-ahead %d, unknown %v", name, got.Mount, kb, got.Unknown)
+		}
+	}
+}
+
+func TestParseReportsAllProblems(t *testing.T) {
+	for text, want := range map[string]string{
+		"read_ahead_kb=-1":                "no number from 0",
+		"read_ahead_kb=":                  "no number from 0",
+		"read_ahead_kb":                   "no number from 0",
+		"read_ahead_kb=1k":                "no number from 0",
+		"read_ahead_kb=+1":                "no number from 0",
+		"read_ahead_kb=1048577":           "no number from 0",
+		"read_ahead_kb=1,read_ahead_kb=2": "contradicts",
+		"vers=5":                          "not known",
+		"vers=2":                          "not known",
+		"vers":                            "not known",
+		"nconnect=0":                      "no number from 1 to 16",
+		"nconnect=17":                     "no number from 1 to 16",
+		"vers=3,nfsvers=4.1":              "contradicts",
+		"vers=3,v4":                       "contradicts",
+		"hard,soft":                       "contradicts",
+		"ro,rw":                           "contradicts",
+		"lock,nolock":                     "contradicts",
+		"tcp,proto=udp":                   "contradicts",
+		"hard=1":                          "takes no value",
+		"addr=10.0.0.9":                   "comes from the NFS service",
+		"mounthost=evil":                  "comes from the NFS service",
+		"bind":                            "not allowed",
+		"remount":                         "not allowed",
+		"bg":                              "not allowed",
+		"":                                "empty",
+		"hard,":                           "empty",
+		",hard":                           "empty",
+		" hard":                           "blank",
+		"hard, soft":                      "blank",
+		"=1":                              "no name",
+		"-o":                              "no name",
+		"a b=1":                           "no name",
+		"a/b":                             "no name",
+		"hard\x00":                        "control",
+		"hard\nsoft":                      "control",
+		"x-\xff":                          "UTF-8",
+		`context="a`:                      "quote",
+		"context=":                        "needs a value",
+		"port=0":                          "no number from 1 to 65535",
+		"sec=krb6":                        "not known",
+	} {
+		if _, problems := Parse("f", []string{text}); len(problems) != 1 || !strings.Contains(problems[0].Message, want) {
+			t.Errorf("%q: %v, want %s", text, problems, want)
+		}
+	}
+	_, problems := Parse("spec.mountOptions", []string{"vers=9", "hard", "soft,nconnect=0", "addr=1"})
+	var fields []string
+	for _, p := range problems {
+		fields = append(fields, p.Field)
+	}
+	if want := []string{"spec.mountOptions[0]", "spec.mountOptions[2]", "spec.mountOptions[2]", "spec.mountOptions[3]"}; !slices.Equal(fields, want) {
+		t.Errorf("got %v", problems)
+	}
+	if !strings.Contains(problems[1].Message, `"hard" in spec.mountOptions[1]`) {
+		t.Errorf("got %s", problems[1])
+	}
+}
+
+func TestOwnOptionsWinOverDefaults(t *testing.T) {
+	for _, c := range []struct{ defaults, own, want []string }{
+		{[]string{"vers=4.1", "hard"}, nil, []string{"vers=4.1", "hard"}},
+		{[]string{"vers=4.1", "hard", "nconnect=4"}, []string{"nfsvers=3", "softerr"}, []string{"nfsvers=3", "softerr", "nconnect=4"}},
+		{[]string{"vers=4.1,nolock"}, []string{"lock,rsize=4096"}, []string{"lock,rsize=4096", "vers=4.1"}},
+		{[]string{"read_ahead_kb=1", "ro", "noatime"}, []string{"read_ahead_kb=2", "rw"}, []string{"read_ahead_kb=2", "rw", "noatime"}},
+		{nil, []string{"hard"}, []string{"hard"}},
+		{[]string{`context="a`, "hard"}, []string{`fscontext="b`}, []string{`fscontext="b`, "hard"}},
+	} {
+		got := Merge(c.defaults, c.own)
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%v into %v: %v", c.defaults, c.own, got)
+		}
+		if again := Merge(c.defaults, got); !slices.Equal(again, got) {
+			t.Errorf("%v into %v: %v, then %v", c.defaults, c.own, got, again)
+		}
+	}
+}
+
+func TestPortOfServer(t *testing.T) {
+	for _, c := range []struct {
+		option string
+		port   uint16
+		want   string
+		fault  bool
+	}{
+		{"hard", 2049, "hard", false},
+		{"hard", 20490, "hard port=20490", false},
+		{"port=20490", 20490, "port=20490", false},
+		{"port=111", 2049, "port=111", true},
+	} {
+		o, _ := Parse("f", []string{c.option})
+		got, problems := o.ForServer("f", c.port)
+		if strings.Join(got, " ") != c.want || len(problems) > 0 != c.fault {
+			t.Errorf("%s, %d: %v, %v", c.option, c.port, got, problems)
+		}
+	}
+}
+
+func TestReadAheadIsWholePages(t *testing.T) {
+	if EffectiveReadAheadKB(5, 4096) != 4 || EffectiveReadAheadKB(127, 65536) != 64 || EffectiveReadAheadKB(0, 4096) != 0 || EffectiveReadAheadKB(3, 512) != 3 {
+		t.Error("the kernel keeps whole pages")
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for _, seed := range []string{
+		"vers=3\nhard", "vers=3,read_ahead_kb=1", `context="a,b",ro`, "read_ahead_kb=99999999999999999999", "x-a,,b", "=,=", `"`, "rdirplus=", "hard,hard\nsoft",
+	} {
+		f.Add(seed, "vers=4.1\nhard\nread_ahead_kb=4")
+	}
+	f.Fuzz(func(t *testing.T, text, defaults string) {
+		list := strings.Split(text, "\n")
+		o, problems := Parse("f", list)
+		for _, m := range o.Mount {
+			if m == "" || strings.ContainsAny(m, "\x00\n") || strings.HasPrefix(m, "-") || strings.HasPrefix(m, readAhead) || strings.HasPrefix(m, "addr=") {
+				t.Fatalf("%q reaches mount(8)", m)
+			}
+		}
+		if kb := o.ReadAheadKB; kb != nil && (*kb < 0 || *kb > MaxReadAheadKB) {
+			t.Fatalf("read-ahead %d", *kb)
+		}
+		again, more := Parse("f", o.Mount)
+		if len(more) > 0 || !slices.Equal(again.Mount, o.Mount) {
+			t.Fatalf("%q reads back as %q, %v", o.Mount, again.Mount, more)
+		}
+		merged := Merge(strings.Split(defaults, "\n"), list)
+		if twice := Merge(strings.Split(defaults, "\n"), merged); !slices.Equal(twice, merged) {
+			t.Fatalf("merged %q, then %q", merged, twice)
+		}
+		if _, own := Parse("f", strings.Split(defaults, "\n")); len(own) == 0 && len(problems) == 0 {
+			if _, problems := Parse("f", merged); len(problems) > 0 {
+				t.Fatalf("%q and %q are well formed, and together %v", defaults, text, problems)
+			}
+		}
+	})
+}
