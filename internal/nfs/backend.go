@@ -36,6 +36,16 @@ type Backend struct {
 	Source Source
 }
 
+// Address is the backend as PublishContext and attachment metadata carry it: the IP
+// alone where the port is DefaultPort, as the GKE driver has it, else with the port.
+// ParseEndpoint with DefaultPort reads it back.
+func (b Backend) Address() string {
+	if b.Addr.Port() == DefaultPort {
+		return b.Addr.Addr().String()
+	}
+	return b.Addr.String()
+}
+
 // Member is a backend with what the probes say of it.
 type Member struct {
 	Backend

@@ -27,7 +27,7 @@ func cluster(zones bool) ([]Node, []Target) {
 			list[i].Zone = fmt.Sprint("zone-", i%3)
 		}
 	}
-	return nodes, perNode(list)
+	return nodes, PerNodeTargets(list)
 }
 
 func attachments(nodes []Node, p *Pool) []Attachment {
@@ -95,7 +95,7 @@ func BenchmarkRebuild(b *testing.B) {
 func BenchmarkPlan(b *testing.B) {
 	p, _ := full(b, true)
 	list := members(benchServers)[1:]
-	p.SetTargets(perNode(list))
+	p.SetTargets(PerNodeTargets(list))
 	for b.Loop() {
 		if len(p.Plan(true).Moves) < benchNodes/benchServers*9/10 {
 			b.Fatal("too few moves")

@@ -22,15 +22,6 @@ func members(n int) []nfs.Member {
 	return list
 }
 
-// perNode exposes each backend by its own address.
-func perNode(list []nfs.Member) []Target {
-	targets := make([]Target, len(list))
-	for i, m := range list {
-		targets[i] = Target{Member: m, Addresses: []string{m.Addr.Addr().String()}}
-	}
-	return targets
-}
-
 func newPool(slack int, targets []Target) *Pool {
 	p := NewPool(slack)
 	p.SetTargets(targets)

@@ -45,7 +45,7 @@ func (w *world) publish(e event) {
 	}
 }
 
-func (w *world) node(name string) Node { return Node{name, w.zones[name]} }
+func (w *world) node(name string) Node { return Node{Name: name, Zone: w.zones[name]} }
 
 // list is what a process reads when it starts.
 func (w *world) list() []Attachment {

@@ -10,7 +10,7 @@ import (
 
 func hundred(t *testing.T, list []nfs.Member) *Pool {
 	t.Helper()
-	p := newPool(DefaultSlack, perNode(list))
+	p := newPool(DefaultSlack, PerNodeTargets(list))
 	for i := range 100 {
 		attach(t, p, node(i), "pv")
 	}
@@ -35,7 +35,7 @@ func TestOnlyOrphansMove(t *testing.T) {
 		Gone:     func(l []nfs.Member) []nfs.Member { return slices.Delete(l, 3, 4) },
 	} {
 		p := hundred(t, members(10))
-		p.SetTargets(perNode(change(members(10))))
+		p.SetTargets(PerNodeTargets(change(members(10))))
 		for _, excess := range []bool{false, true} {
 			plan := p.Plan(excess)
 			if got, want := names(plan.Moves), nodesAt(p, "10.0.0.4"); !slices.Equal(got, want) {
@@ -68,7 +68,7 @@ func TestFailingBackendKeepsItsNodes(t *testing.T) {
 	for i := range 6 {
 		list[i].Health = nfs.Failing
 	}
-	p.SetTargets(perNode(list))
+	p.SetTargets(PerNodeTargets(list))
 	if plan := p.Plan(true); len(plan.Moves) != 0 {
 		t.Errorf("%d nodes move while the prober is suspected", len(plan.Moves))
 	}
@@ -76,14 +76,14 @@ func TestFailingBackendKeepsItsNodes(t *testing.T) {
 
 func TestExcessMovesOnlyWhenAskedFor(t *testing.T) {
 	p := hundred(t, members(10))
-	p.SetTargets(perNode(members(12)))
+	p.SetTargets(PerNodeTargets(members(12)))
 	if moves := p.Plan(false).Moves; len(moves) != 0 {
 		t.Errorf("new backends move %d nodes", len(moves))
 	}
 	if moves := p.Plan(true).Moves; len(moves) != 0 { // ⌈100 / 12 × 1.2⌉ = 10
 		t.Errorf("within the slack, %d nodes move", len(moves))
 	}
-	p.SetTargets(perNode(members(20)))
+	p.SetTargets(PerNodeTargets(members(20)))
 	plan := p.Plan(true) // ⌈100 / 20 × 1.2⌉ = 6
 	if len(plan.Moves) != 40 {
 		t.Errorf("%d nodes move, want 40", len(plan.Moves))
@@ -106,10 +106,10 @@ func TestNodesOfOtherZonesMoveFirst(t *testing.T) {
 	p := NewPool(0)
 	var attachments []Attachment
 	for i := range 10 {
-		attachments = append(attachments, Attachment{Node{fmt.Sprintf("n%d", i), []string{"a", "b"}[i%2]}, "pv", "10.0.0.1"})
+		attachments = append(attachments, Attachment{Node{Name: fmt.Sprintf("n%d", i), Zone: []string{"a", "b"}[i%2]}, "pv", "10.0.0.1"})
 	}
 	p.Rebuild(attachments)
-	p.SetTargets(perNode(list))
+	p.SetTargets(PerNodeTargets(list))
 	if got := names(p.Plan(true).Moves); !slices.Equal(got, []string{"n1", "n3", "n5", "n7", "n9"}) {
 		t.Errorf("%v move", got)
 	}
@@ -122,7 +122,7 @@ func TestOrphansWithoutPlaceAreNamed(t *testing.T) {
 	if len(plan.Moves) != 100 || plan.Moves[0].ToAddress != "" || plan.Moves[0].Reason != Gone || plan.Moves[0].Node != "node-0" {
 		t.Errorf("%d moves, %+v", len(plan.Moves), plan.Moves[0])
 	}
-	p.SetTargets(perNode(members(2)))
+	p.SetTargets(PerNodeTargets(members(2)))
 	if moves := p.Plan(true).Moves; len(moves) != 0 {
 		t.Errorf("backends that return have lost %d nodes", len(moves))
 	}
@@ -132,7 +132,7 @@ func TestOrphansGoToHealthyBackends(t *testing.T) {
 	p := hundred(t, members(4))
 	list := members(4)
 	list[0].Health, list[1].Health, list[2].Health = nfs.Down, nfs.Failing, nfs.Unknown
-	p.SetTargets(perNode(list))
+	p.SetTargets(PerNodeTargets(list))
 	for _, m := range p.Plan(false).Moves {
 		if m.ToAddress != "10.0.0.4" {
 			t.Fatalf("got %+v", m)

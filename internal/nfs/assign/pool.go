@@ -1,7 +1,6 @@
 package assign
 
 import (
-	"cmp"
 	"errors"
 	"slices"
 
@@ -24,8 +23,15 @@ type Target struct {
 	Addresses []string
 }
 
-// Node is a Kubernetes node. Zone is empty if unknown.
-type Node struct{ Name, Zone string }
+// Node is a Kubernetes node.
+type Node struct {
+	Name string
+	// Zone is empty if unknown.
+	Zone string
+	// Prefers is an address that the node has mounted from before: the annotation of
+	// the GKE driver. Its first volume gets that address while its backend is not down.
+	Prefers string
+}
 
 // Attachment is a VolumeAttachment of the service: at most one per node and volume.
 type Attachment struct {
@@ -129,8 +135,7 @@ func (p *Pool) Attach(n Node, volume string) (string, error) {
 	}
 	address := at.address
 	if !ok || !p.usable(address) {
-		zone := p.zoneIndex(n.Zone)
-		if address = p.choose(xxhash.Sum64String(n.Name), zone); address < 0 {
+		if address = p.first(n); address < 0 {
 			return "", ErrNoBackend
 		}
 	}
@@ -141,9 +146,21 @@ func (p *Pool) Attach(n Node, volume string) (string, error) {
 	return p.addresses.list[address].text, nil
 }
 
+// first is the address for a node that has none, -1 if no backend takes it.
+func (p *Pool) first(n Node) int32 {
+	if a, ok := p.addresses.index[n.Prefers]; ok && n.Prefers != "" && p.usable(a) {
+		return a
+	}
+	return p.choose(xxhash.Sum64String(n.Name), p.zoneIndex(n.Zone))
+}
+
 // Record takes over an attachment as the API has it, whatever Attach returned.
-// Another leader may have written it. It does nothing if the pool has it already.
+// Another leader may have written it. It does nothing if the pool has it already,
+// or if the attachment has no address yet.
 func (p *Pool) Record(a Attachment) {
+	if a.Address == "" {
+		return
+	}
 	at, ok := p.nodes[a.Node.Name]
 	if !ok {
 		at.address = -1
@@ -202,61 +219,4 @@ func (p *Pool) put(n Node, at entry, volume string, address int32) {
 		at.volumes = append(at.volumes, held{volume, address})
 	}
 	p.settle(n.Name, at)
-}
-
-// settle stores a node, and counts it at the address that its volumes name. Where
-// they name several, the address on a usable backend counts, then the one with the
-// most volumes, then the lowest: whatever order the attachments came in.
-func (p *Pool) settle(name string, n entry) {
-	before := n.address
-	n.address = -1
-	delete(p.split, name)
-	if len(n.volumes) > 0 {
-		n.address = n.volumes[0].address
-		if slices.ContainsFunc(n.volumes, func(h held) bool { return h.address != n.address }) {
-			p.split[name] = struct{}{}
-			n.address = p.preferred(n.volumes)
-		}
-	}
-	if n.address != before {
-		p.count(before, -1)
-		p.count(n.address, 1)
-	}
-	if n.address < 0 {
-		delete(p.nodes, name)
-		return
-	}
-	p.nodes[name] = n
-}
-
-func (p *Pool) preferred(volumes []held) int32 {
-	counts := map[int32]int{}
-	for _, h := range volumes {
-		counts[h.address]++
-	}
-	best := int32(-1)
-	for address, count := range counts {
-		if best < 0 || cmp.Or(
-			compareBool(p.usable(address), p.usable(best)), cmp.Compare(count, counts[best]),
-			cmp.Compare(p.addresses.list[best].text, p.addresses.list[address].text),
-		) > 0 {
-			best = address
-		}
-	}
-	return best
-}
-
-func compareBool(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case a:
-		return 1
-	default:
-		return -1
-	}
-}
-
-func find(volumes []held, volume string) int {
-	return slices.IndexFunc(volumes, func(h held) bool { return h.volume == volume })
 }

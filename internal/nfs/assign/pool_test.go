@@ -18,7 +18,7 @@ func TestDistributionOfGKEDriver(t *testing.T) {
 		{5, 9, 5, 1, 2},
 		{10, 100, 10, 10, 10},
 	} {
-		p := newPool(DefaultSlack, perNode(members(c.servers)))
+		p := newPool(DefaultSlack, PerNodeTargets(members(c.servers)))
 		for i := range c.clients {
 			attach(t, p, node(i), "pv")
 		}
@@ -36,7 +36,7 @@ func TestDistributionOfGKEDriver(t *testing.T) {
 }
 
 func TestTwoDeploymentsThenOneIsRemoved(t *testing.T) {
-	p := newPool(DefaultSlack, perNode(members(5)))
+	p := newPool(DefaultSlack, PerNodeTargets(members(5)))
 	for i := range 10 {
 		attach(t, p, node(i), fmt.Sprint("pv-", i/5))
 	}
@@ -53,7 +53,7 @@ func TestTwoDeploymentsThenOneIsRemoved(t *testing.T) {
 
 // The GKE driver's unit test: three servers with 1, 0 and 1 nodes; the second is chosen.
 func TestLeastLoadedBackendIsChosen(t *testing.T) {
-	p := newPool(DefaultSlack, perNode(members(3)))
+	p := newPool(DefaultSlack, PerNodeTargets(members(3)))
 	p.Rebuild([]Attachment{{node(0), "pv", "10.0.0.1"}, {node(1), "pv", "10.0.0.3"}})
 	if got := attach(t, p, node(2), "pv"); got != "10.0.0.2" {
 		t.Errorf("got %s", got)
@@ -62,7 +62,7 @@ func TestLeastLoadedBackendIsChosen(t *testing.T) {
 
 // The GKE driver gives up the address with the first volume (lbcontroller.go: RemoveIPFromNode).
 func TestNodeKeepsAddressUntilLastVolume(t *testing.T) {
-	p := newPool(DefaultSlack, perNode(members(3)))
+	p := newPool(DefaultSlack, PerNodeTargets(members(3)))
 	first := attach(t, p, node(0), "a")
 	for i := range 20 {
 		attach(t, p, node(i+1), "x")
@@ -88,7 +88,7 @@ func TestNodeKeepsAddressUntilLastVolume(t *testing.T) {
 
 // The GKE driver never gives back the count of a node that is deleted.
 func TestDeletedNodesGiveTheirCountsBack(t *testing.T) {
-	p := newPool(DefaultSlack, perNode(members(10)))
+	p := newPool(DefaultSlack, PerNodeTargets(members(10)))
 	for i := range 100 {
 		attach(t, p, node(i), "a")
 		attach(t, p, node(i), "b")
@@ -108,7 +108,7 @@ func TestDeletedNodesGiveTheirCountsBack(t *testing.T) {
 func TestWeightsShareNodes(t *testing.T) {
 	list := members(3)
 	list[0].Weight, list[1].Weight, list[2].Weight = 1, 2, 5
-	p := newPool(DefaultSlack, perNode(list))
+	p := newPool(DefaultSlack, PerNodeTargets(list))
 	for i := range 80 {
 		attach(t, p, node(i), "pv")
 	}
@@ -121,7 +121,7 @@ func TestHealthOrdersBackendsForNewNodes(t *testing.T) {
 	list := members(5)
 	list[0].Health, list[1].Health, list[2].Health, list[4].Drain = nfs.Down, nfs.Failing, nfs.Unknown, true
 	for _, want := range []string{"10.0.0.4", "10.0.0.3", "10.0.0.2"} {
-		p := newPool(DefaultSlack, perNode(list))
+		p := newPool(DefaultSlack, PerNodeTargets(list))
 		for i := range 10 {
 			if got := attach(t, p, node(i), "pv"); got != want {
 				t.Fatalf("node %d is on %s, want %s", i, got, want)
@@ -130,7 +130,7 @@ func TestHealthOrdersBackendsForNewNodes(t *testing.T) {
 		i := slices.IndexFunc(list, func(m nfs.Member) bool { return m.Addr.Addr().String() == want })
 		list[i].Health = nfs.Down
 	}
-	p := newPool(DefaultSlack, perNode(list))
+	p := newPool(DefaultSlack, PerNodeTargets(list))
 	if _, err := p.Attach(node(0), "pv"); !errors.Is(err, ErrNoBackend) {
 		t.Errorf("got %v", err)
 	}
@@ -141,17 +141,17 @@ func TestHealthOrdersBackendsForNewNodes(t *testing.T) {
 
 func TestNewVolumeAvoidsBackendThatIsDown(t *testing.T) {
 	list := members(2)
-	p := newPool(DefaultSlack, perNode(list))
+	p := newPool(DefaultSlack, PerNodeTargets(list))
 	old := attach(t, p, node(0), "a")
 	i := slices.IndexFunc(list, func(m nfs.Member) bool { return m.Addr.Addr().String() == old })
 
 	list[i].Drain = true
-	p.SetTargets(perNode(list))
+	p.SetTargets(PerNodeTargets(list))
 	if got := attach(t, p, node(0), "b"); got != old {
 		t.Errorf("a backend that drains keeps its nodes: %s, want %s", got, old)
 	}
 	list[i].Health = nfs.Down
-	p.SetTargets(perNode(list))
+	p.SetTargets(PerNodeTargets(list))
 	if got := attach(t, p, node(0), "c"); got == old {
 		t.Error("a new volume is mounted from a backend that is down")
 	}
@@ -169,11 +169,39 @@ func TestNewVolumeAvoidsBackendThatIsDown(t *testing.T) {
 	}
 }
 
+func TestAttachmentWithoutAddressIsNotCounted(t *testing.T) {
+	p := newPool(DefaultSlack, PerNodeTargets(members(2)))
+	p.Rebuild([]Attachment{{node(0), "pv", ""}})
+	if p.Len() != 0 || attach(t, p, node(0), "pv") == "" {
+		t.Error("an attachment that has no address yet is counted")
+	}
+}
+
+// A node that the GKE driver annotated keeps the server that it has mounted.
+func TestPreferredAddressIsKeptWhileItsBackendLives(t *testing.T) {
+	list := members(3)
+	p := newPool(DefaultSlack, PerNodeTargets(list))
+	for i := range 9 {
+		n := node(i)
+		n.Prefers = "10.0.0.2"
+		if got := attach(t, p, n, "pv"); got != n.Prefers {
+			t.Fatalf("node %d is on %s", i, got)
+		}
+	}
+	list[1].Health = nfs.Down
+	p.SetTargets(PerNodeTargets(list))
+	for _, prefers := range []string{"10.0.0.2", "10.9.9.9"} {
+		if got := attach(t, p, Node{Name: "to " + prefers, Prefers: prefers}, "pv"); got == prefers {
+			t.Errorf("a new node is on %s", got)
+		}
+	}
+}
+
 // Two leaders may attach volumes of one node at the same moment.
 func TestSplitNodeCountsWhereMostVolumesAre(t *testing.T) {
 	list := []Attachment{{node(0), "a", "10.0.0.1"}, {node(0), "b", "10.0.0.3"}, {node(0), "c", "10.0.0.3"}}
 	for range 2 {
-		p := newPool(DefaultSlack, perNode(members(3)))
+		p := newPool(DefaultSlack, PerNodeTargets(members(3)))
 		p.Rebuild(list)
 		if at, _ := p.Node(node(0).Name); at.Address != "10.0.0.3" || !at.Split || !slices.Equal(nodesOf(p), []int{0, 0, 1}) {
 			t.Errorf("got %+v, %v", at, nodesOf(p))
@@ -187,7 +215,7 @@ func TestZoneIsPreferredWithinSlack(t *testing.T) {
 	for i, zone := range []string{"a", "a", "b", ""} {
 		list[i].Zone = zone
 	}
-	p := newPool(DefaultSlack, perNode(list))
+	p := newPool(DefaultSlack, PerNodeTargets(list))
 	inZone := 0
 	for i := range 100 {
 		n := node(i)
@@ -199,34 +227,34 @@ func TestZoneIsPreferredWithinSlack(t *testing.T) {
 	if inZone != 30 { // ⌈100 / 4 × 1.2⌉
 		t.Errorf("%d nodes of zone b are on its backend: %v", inZone, nodesOf(p))
 	}
-	if got := attach(t, newPool(DefaultSlack, perNode(list)), Node{"n", "b"}, "pv"); got != "10.0.0.3" {
+	if got := attach(t, newPool(DefaultSlack, PerNodeTargets(list)), Node{Name: "n", Zone: "b"}, "pv"); got != "10.0.0.3" {
 		t.Errorf("the first node of all is on %s", got)
 	}
-	both := newPool(1000, perNode(list))
+	both := newPool(1000, PerNodeTargets(list))
 	for i := range 40 {
-		attach(t, both, Node{fmt.Sprint("n", i), "a"}, "pv")
+		attach(t, both, Node{Name: fmt.Sprint("n", i), Zone: "a"}, "pv")
 	}
 	if got := nodesOf(both); got[0]-got[1] > 1 || got[1]-got[0] > 1 || got[0] < 10 {
 		t.Errorf("backends of one zone: %v", got)
 	}
 	list[2].Health = nfs.Unknown
-	p.SetTargets(perNode(list))
-	if got := attach(t, p, Node{"new", "b"}, "pv"); got == "10.0.0.3" {
+	p.SetTargets(PerNodeTargets(list))
+	if got := attach(t, p, Node{Name: "new", Zone: "b"}, "pv"); got == "10.0.0.3" {
 		t.Error("the zone comes before health")
 	}
-	attach(t, p, Node{"elsewhere", "no backend"}, "pv")
+	attach(t, p, Node{Name: "elsewhere", Zone: "no backend"}, "pv")
 }
 
 func TestSlotsOfOneBackendShareItsNodes(t *testing.T) {
 	list := members(3)
-	var targets []Target
-	for i, m := range list {
-		target := Target{Member: m}
-		for s := range 4 {
-			target.Addresses = append(target.Addresses, fmt.Sprintf("10.96.0.%d", 4*i+s))
-		}
-		targets = append(targets, target)
+	slots, clusterIPs := make([]Slot, 13), make([]string, 12) // the last slot has no address yet
+	for i := range slots {
+		slots[i].Backend = list[i/4%3].Addr
 	}
+	for i := range clusterIPs {
+		clusterIPs[i] = fmt.Sprintf("10.96.0.%d", i)
+	}
+	targets := SlotTargets(list, slots, clusterIPs)
 	p := newPool(DefaultSlack, targets)
 	for i := range 24 {
 		attach(t, p, node(i), "pv")
@@ -251,10 +279,10 @@ func TestSlotsOfOneBackendShareItsNodes(t *testing.T) {
 func TestTiesSpreadAndDependOnTheNodeAlone(t *testing.T) {
 	counts := map[string]int{}
 	for i := range 1000 {
-		first := attach(t, newPool(DefaultSlack, perNode(members(7))), node(i), "pv")
+		first := attach(t, newPool(DefaultSlack, PerNodeTargets(members(7))), node(i), "pv")
 		shuffled := members(7)
 		slices.Reverse(shuffled)
-		if again := attach(t, newPool(DefaultSlack, perNode(shuffled)), node(i), "other"); again != first {
+		if again := attach(t, newPool(DefaultSlack, PerNodeTargets(shuffled)), node(i), "other"); again != first {
 			t.Fatalf("%s is on %s, then on %s", node(i).Name, first, again)
 		}
 		counts[first]++
@@ -272,7 +300,7 @@ func TestTiesSpreadAndDependOnTheNodeAlone(t *testing.T) {
 func TestAddressesAreForgottenWithTheirNodes(t *testing.T) {
 	p := NewPool(DefaultSlack)
 	for i := range 100 {
-		p.SetTargets(perNode([]nfs.Member{member(i)}))
+		p.SetTargets(PerNodeTargets([]nfs.Member{member(i)}))
 		attach(t, p, node(0), "pv")
 		p.Detach(node(0).Name, "pv")
 	}

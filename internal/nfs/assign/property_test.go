@@ -25,7 +25,7 @@ func drawTargets(t *rapid.T, n int, plain bool) []Target {
 		}
 		list = append(list, m)
 	}
-	return perNode(list)
+	return PerNodeTargets(list)
 }
 
 // checkPlan: orphans move, all of them and nobody else; the excess moves with the
@@ -163,7 +163,7 @@ func TestPoolFollowsAttachments(t *testing.T) {
 func TestNewNodesAreSpreadEvenly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		servers, nodes := rapid.IntRange(1, 40).Draw(t, "servers"), rapid.IntRange(0, 200).Draw(t, "nodes")
-		p := newPool(DefaultSlack, perNode(members(servers)))
+		p := newPool(DefaultSlack, PerNodeTargets(members(servers)))
 		first := rapid.IntRange(0, 1e6).Draw(t, "first node")
 		for i := range nodes {
 			for _, volume := range []string{"a", "b"} {

@@ -107,6 +107,7 @@ func TestOwnOptionsWinOverDefaults(t *testing.T) {
 		{[]string{"vers=4.1,nolock"}, []string{"lock,rsize=4096"}, []string{"lock,rsize=4096", "vers=4.1"}},
 		{[]string{"read_ahead_kb=1", "ro", "noatime"}, []string{"read_ahead_kb=2", "rw"}, []string{"read_ahead_kb=2", "rw", "noatime"}},
 		{nil, []string{"hard"}, []string{"hard"}},
+		{[]string{"hard", "ro,soft", "hard"}, nil, []string{"hard", "ro"}},
 		{[]string{`context="a`, "hard"}, []string{`fscontext="b`}, []string{`fscontext="b`, "hard"}},
 	} {
 		got := Merge(c.defaults, c.own)

@@ -58,12 +58,8 @@ func Check(have, want *corev1.Service) Verdict {
 	if have.DeletionTimestamp != nil {
 		return Verdict{Action: Wait, Message: "Service " + have.Name + " is being deleted: it is recreated with its address"}
 	}
-	// A Service without an address of its own was made something else, such as an ExternalName.
-	headless := have.Spec.ClusterIP == corev1.ClusterIPNone
-	if headless || want.Spec.ClusterIP != "" && have.Spec.ClusterIP != "" && have.Spec.ClusterIP != want.Spec.ClusterIP {
-		return Verdict{Action: WrongAddress, Message: fmt.Sprintf(
-			"Service %s has address %s, and clients have mounted %s: delete the Service, it is recreated with the address that clients have",
-			have.Name, have.Spec.ClusterIP, orNone(want.Spec.ClusterIP))}
+	if message := wrongAddress(have, want); message != "" {
+		return Verdict{Action: WrongAddress, Message: message}
 	}
 	updated := repaired(have, want)
 	if equality.Semantic.DeepEqual(have, updated) {
@@ -72,11 +68,17 @@ func Check(have, want *corev1.Service) Verdict {
 	return Verdict{Update, "Service " + have.Name + " was changed: restoring it", updated}
 }
 
-func orNone(address string) string {
-	if address == "" {
-		return "none yet"
+// wrongAddress says what is wrong with the Service's ClusterIP, which cannot be
+// changed. A Service that was made an ExternalName has none, and gets it back.
+func wrongAddress(have, want *corev1.Service) string {
+	switch is, recorded := have.Spec.ClusterIP, want.Spec.ClusterIP; {
+	case recorded != "" && is != "" && is != recorded:
+		return fmt.Sprintf("Service %s has address %s, and clients have mounted %s: delete the Service, it is recreated with the address that clients have",
+			have.Name, is, recorded)
+	case is == corev1.ClusterIPNone:
+		return fmt.Sprintf("Service %s is headless, and clients need its ClusterIP: delete the Service, it is recreated with one", have.Name)
 	}
-	return address
+	return ""
 }
 
 // repaired is have with every field that Fairlead owns as it should be.

@@ -54,6 +54,11 @@ func TestStableAddressFollowsHealth(t *testing.T) {
 		{"hF", 0, 0},
 		{"hh", 0, 0},
 		{"hD", 0, 0},
+		{"uU", 0, 0},
+		{"fU", 0, 0},
+		{"hHhh", -1, 1},
+		{"hhHh", -1, 2},
+		{"Hhhh", -1, 0},
 		{"DFUH", -1, 3},
 		{"DFU", -1, 2},
 		{"DF", -1, 1},
@@ -258,6 +263,11 @@ func TestAddressOutlivesItsService(t *testing.T) {
 	}
 	created := first.DeepCopy()
 	created.Spec.ClusterIP = "10.96.0.7"
+	headless := created.DeepCopy()
+	headless.Spec.ClusterIP = corev1.ClusterIPNone
+	if got := Check(headless, first); got.Action != WrongAddress || strings.Contains(got.Message, "mounted") {
+		t.Errorf("headless: %+v", got)
+	}
 	if got := Check(created, first); got.Action != Keep {
 		t.Errorf("an address that is not recorded yet: %+v", got)
 	}

@@ -1,0 +1,61 @@
+package nfs
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+)
+
+// Change is what an operator considers: which backends to add, drain, remove, or
+// weigh otherwise. The command line and tests plan with it.
+type Change struct {
+	Add           []BackendSpec
+	Drain, Remove []string
+	// Weights by address, with or without a port.
+	Weights map[string]int32
+}
+
+// Apply returns the members after the change, sorted by address. New ones count as
+// healthy: the plan is about the time after their first probe. port is the
+// service's, for addresses without one. It reports all problems, with the names of
+// the fields in lower case as paths, such as remove[1], and ignores what is wrong.
+func (c Change) Apply(members []Member, port uint16) ([]Member, Problems) {
+	after := map[netip.AddrPort]Member{}
+	for _, m := range members {
+		after[m.Addr] = m
+	}
+	added, problems := ParseBackends("add", c.Add, int32(port))
+	for _, b := range added {
+		if _, ok := after[b.Addr]; ok {
+			problems.Add("add", "the service has backend %s already: change its weight, or remove it from the list", b.Addr)
+			continue
+		}
+		after[b.Addr] = Member{Backend: b, Health: Healthy}
+	}
+	change := func(field, text string, apply func(Member)) {
+		addr, err := ParseEndpoint(text, port)
+		if err != nil {
+			problems.Add(field, "%s", err)
+		} else if m, ok := after[addr]; !ok {
+			problems.Add(field, "the service has no backend %s: write the address of one that it has", addr)
+		} else {
+			apply(m)
+		}
+	}
+	for i, text := range c.Drain {
+		change(Index("drain", i), text, func(m Member) { m.Drain = true; after[m.Addr] = m })
+	}
+	for _, text := range slices.Sorted(maps.Keys(c.Weights)) {
+		field, weight := fmt.Sprintf("weight[%s]", text), c.Weights[text]
+		if weight < 1 || weight > MaxWeight {
+			problems.Add(field, "%d is out of range: write 1 to %d", weight, MaxWeight)
+			continue
+		}
+		change(field, text, func(m Member) { m.Weight = weight; after[m.Addr] = m })
+	}
+	for i, text := range c.Remove {
+		change(Index("remove", i), text, func(m Member) { delete(after, m.Addr) })
+	}
+	return slices.SortedFunc(maps.Values(after), func(a, b Member) int { return a.Addr.Compare(b.Addr) }), problems
+}

@@ -1,0 +1,53 @@
+package nfs
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"k8s.io/utils/ptr"
+)
+
+func TestChangeOfBackends(t *testing.T) {
+	before := []Member{
+		{Backend{Addr: at("10.0.0.1:2049"), Weight: 1}, Healthy},
+		{Backend{Addr: at("10.0.0.2:2049"), Weight: 1}, Down},
+		{Backend{Addr: at("10.0.0.3:2049"), Weight: 1}, Healthy},
+	}
+	describe := func(list []Member) (texts []string) {
+		for _, m := range list {
+			texts = append(texts, fmt.Sprint(m.Address(), " ", m.Weight, " ", m.Drain, " ", m.Health))
+		}
+		return texts
+	}
+	got, problems := Change{
+		Add:   []BackendSpec{{Address: "10.0.0.4", Weight: ptr.To[int32](2)}},
+		Drain: []string{"10.0.0.1"}, Remove: []string{"10.0.0.3:2049"}, Weights: map[string]int32{"10.0.0.2": 5},
+	}.Apply(before, DefaultPort)
+	if want := []string{"10.0.0.1 1 true Healthy", "10.0.0.2 5 false Down", "10.0.0.4 2 false Healthy"}; len(problems) > 0 || !slices.Equal(describe(got), want) {
+		t.Errorf("got %v, %v", describe(got), problems)
+	}
+	got, problems = Change{
+		Add:   []BackendSpec{{Address: "10.0.0.1"}, {Address: "x"}},
+		Drain: []string{"10.0.0.9", "10.0.0.1:1"}, Remove: []string{"y"}, Weights: map[string]int32{"10.0.0.2": 0, "z": 1},
+	}.Apply(before, DefaultPort)
+	var fields []string
+	for _, p := range problems {
+		fields = append(fields, p.Field)
+	}
+	if want := []string{"add[1].address", "add", "drain[0]", "drain[1]", "weight[10.0.0.2]", "weight[z]", "remove[0]"}; !slices.Equal(fields, want) {
+		t.Errorf("got %v", problems)
+	}
+	if !slices.Equal(describe(got), describe(before)) {
+		t.Errorf("what is wrong changes %v", describe(got))
+	}
+}
+
+func TestAddressOfBackendReadsBack(t *testing.T) {
+	for addr, want := range map[string]string{"10.0.0.1:2049": "10.0.0.1", "10.0.0.1:2050": "10.0.0.1:2050", "[fd00::1]:2049": "fd00::1", "[fd00::1]:1": "[fd00::1]:1"} {
+		text := Backend{Addr: at(addr)}.Address()
+		if again, err := ParseEndpoint(text, DefaultPort); text != want || err != nil || again != at(addr) {
+			t.Errorf("%s: %s, %s, %v", addr, text, again, err)
+		}
+	}
+}
