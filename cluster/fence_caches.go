@@ -154,7 +154,7 @@ func (s *sharedMaps) of(entries map[string]string) map[string]string {
 	if len(entries) == 0 {
 		return nil
 	}
-	shared, _ := s.byText.LoadOrStore(fmt.Sprint(entries), entries)
+	shared, _ := s.byText.LoadOrStore(fmt.Sprintf("%q", entries), entries)
 	return shared.(map[string]string)
 }
 

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -51,7 +52,7 @@ func (r *FenceReader) attachedAndNode(ctx context.Context, name string, sakes *f
 	}
 	node := &corev1.Node{}
 	found, err := get(ctx, r.nodes, name, node)
-	if known := slices.ContainsFunc(sakes.Records, func(was fence.Record) bool { return was.Status.Gone }); err == nil && !found && r.decides && !known {
+	if err == nil && !found && r.decides && !newestIsGone(sakes.Records) {
 		// No Node lists what it uses any more, so all is read live, once: nothing is attached to a node that is gone.
 		attached, err = r.attachedTo(ctx, NewLive(r.live), name)
 	}
@@ -75,6 +76,11 @@ func (r *FenceReader) attachedAndNode(ctx context.Context, name string, sakes *f
 	return attached, node, nil
 }
 
+// newestIsGone tells whether it is on record that the last machine of a name has no Node any more.
+func newestIsGone(records []fence.Record) bool {
+	return len(records) > 0 && slices.MaxFunc(records, func(a, b fence.Record) int { return cmp.Compare(a.Status.Ordinal, b.Status.Ordinal) }).Status.Gone
+}
+
 // stillAttached are the attachments that are there now.
 func (r *FenceReader) stillAttached(ctx context.Context, cached []attachedVolume) ([]attachedVolume, error) {
 	var now []attachedVolume
@@ -91,8 +97,10 @@ func (r *FenceReader) stillAttached(ctx context.Context, cached []attachedVolume
 
 // seen is what is left on a node, whichever machine it is of.
 type seen struct {
-	volumes  []fence.Volume
-	attached []attachedVolume
+	// unresolved: the node uses a volume that was found nowhere.
+	unresolved bool
+	volumes    []fence.Volume
+	attached   []attachedVolume
 	// pods that use protected volumes.
 	pods       []corev1.Pod
 	unattached []string
@@ -110,11 +118,11 @@ func (r *FenceReader) seenOn(ctx context.Context, sakes *fence.Namesakes, node *
 		}
 	}
 	use.InUse, use.AttachedNames = namesInUse(node), namesAttached(node)
-	if err := r.findHandles(ctx, node, found); err != nil {
+	var err error
+	if s.unresolved, err = r.findHandles(ctx, node, found); err != nil {
 		return s, err
 	}
 	var pods []corev1.Pod
-	var err error
 	if pods, s.unattached, err = r.podsOn(ctx, sakes); err != nil {
 		return s, err
 	}
@@ -194,8 +202,8 @@ func (r *FenceReader) findVolume(ctx context.Context, name string, found map[str
 }
 
 // findHandles looks for the volumes that the node itself says it uses. A volume that the cache has not seen yet
-// is named by its attachment, if there is one: Kubernetes names an attachment by volume and node.
-func (r *FenceReader) findHandles(ctx context.Context, node *corev1.Node, found map[string]fence.Volume) error {
+// is named by its attachment, if there is one: Kubernetes names an attachment by volume and node. Else it stays unresolved.
+func (r *FenceReader) findHandles(ctx context.Context, node *corev1.Node, found map[string]fence.Volume) (unresolved bool, err error) {
 	names := volumesInUse(node)
 	slices.Sort(names)
 	for _, unique := range slices.Compact(names) {
@@ -205,7 +213,7 @@ func (r *FenceReader) findHandles(ctx context.Context, node *corev1.Node, found 
 		}
 		var list corev1.PersistentVolumeList
 		if err := r.volumes.List(ctx, &list, client.MatchingFields{HandleIndex: FenceHandle(driver, handle)}); err != nil {
-			return fmt.Errorf("looking for the volume %s: %w", unique, err)
+			return unresolved, fmt.Errorf("looking for the volume %s: %w", unique, err)
 		}
 		for i := range list.Items {
 			found[list.Items[i].Name] = FenceVolume(&list.Items[i])
@@ -214,15 +222,17 @@ func (r *FenceReader) findHandles(ctx context.Context, node *corev1.Node, found 
 			continue
 		}
 		var va storagev1.VolumeAttachment
-		if there, err := get(ctx, r.live, attachmentName(driver, handle, node.Name), &va); err != nil {
-			return err
-		} else if name := va.Spec.Source.PersistentVolumeName; there && name != nil {
-			if err := r.findVolume(ctx, *name, found); err != nil {
-				return err
-			}
+		there, err := get(ctx, r.live, attachmentName(driver, handle, node.Name), &va)
+		if err != nil {
+			return unresolved, err
+		}
+		if name := va.Spec.Source.PersistentVolumeName; !there || name == nil {
+			unresolved = true
+		} else if err := r.findVolume(ctx, *name, found); err != nil {
+			return unresolved, err
 		}
 	}
-	return nil
+	return unresolved, nil
 }
 
 // attachmentName is how Kubernetes names a VolumeAttachment (v1.36: pkg/volume/csi, getAttachmentName).

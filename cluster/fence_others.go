@@ -20,6 +20,7 @@ import (
 
 // surroundings are what a fence could hurt: the other nodes, and the storage's pods.
 type surroundings struct {
+	read  time.Time
 	nodes []fence.Node
 	pods  *podsAround
 }
@@ -34,6 +35,7 @@ type podsAround struct {
 }
 
 func (r *FenceReader) surroundings(ctx context.Context) (s surroundings, err error) {
+	s.read = time.Now()
 	if s.nodes, err = r.otherNodes(ctx); err != nil {
 		return s, err
 	}

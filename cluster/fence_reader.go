@@ -91,6 +91,14 @@ func (r *FenceReader) ForIncident(ctx context.Context) (*FenceReader, error) {
 	return &reader, nil
 }
 
+// Renewed is the same reader, having read again what is older than a moment: Ceph was asked, or other incidents came first.
+func (r *FenceReader) Renewed(ctx context.Context) (*FenceReader, error) {
+	if r.once != nil && time.Since(r.once.read) < sharedFor {
+		return r, nil
+	}
+	return r.ForIncident(ctx)
+}
+
 // FenceView is what is seen of one machine.
 type FenceView struct {
 	Facts fence.Facts
@@ -103,6 +111,8 @@ type FenceView struct {
 	Leaving bool
 	// Cordoned is when the node was first seen so; zero if it is not.
 	Cordoned time.Time
+	// Unresolved: the node uses a volume that was found nowhere, so it is not known which volumes it holds.
+	Unresolved bool
 	// volumes that are on the node, and what of them is attached.
 	volumes  []fence.Volume
 	attached []attachedVolume
@@ -151,7 +161,7 @@ func (r *FenceReader) Views(ctx context.Context, name string, now time.Time) ([]
 	for _, v := range views {
 		f := &v.Facts
 		f.Now, f.Policy, f.Fences, f.NoCSIAddons = now, policy, fences, noCSIAddons
-		v.named, v.unsettled, v.volumes, v.attached, v.Unattached = named, unsettled, seen.volumes, attached, seen.unattached
+		v.Unresolved, v.named, v.unsettled, v.volumes, v.attached, v.Unattached = seen.unresolved, named, unsettled, seen.volumes, attached, seen.unattached
 		if f.Node.Exists {
 			v.Node = node
 		}

@@ -115,7 +115,15 @@ func TestFencingGatesAreNarrow(t *testing.T) {
 		}
 		return c.tryAttach("rbd-b", rbdDriver, "node-2")
 	})
+	// The mark alone holds what it names.
 	c.writeRecord("node-1", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeHealthy, Reason: fence.ReasonReady, Node: v1alpha1.MachineIdentity{BootID: lost.Status.NodeInfo.BootID}})
+	c.kubectl("annotate", "node", "node-1", "--overwrite", fence.RecordedLossAnnotation+"="+lossOf(&lost)+" rbd-z rbd-a")
+	c.eventually("the mark holds the volume", 60*time.Second, func() error {
+		if err := c.tryAttach("rbd-a", rbdDriver, "node-2"); err == nil || !strings.Contains(err.Error(), byPolicy+"attachments'") {
+			return fmt.Errorf("it says %w", err)
+		}
+		return c.tryAttach("rbd-b", rbdDriver, "node-2")
+	})
 	c.kubectl("annotate", "node", "node-11", fence.RecordedLossAnnotation+"=@")
 	c.taint("node-11")
 	c.inUse("node-11", "kubernetes.io/csi/"+rbdDriver+"^rbd-b-handle")

@@ -22,14 +22,14 @@ type fault struct {
 	labelled func(v1alpha1.NodeFenceStatus) string
 	holds    func(s v1alpha1.NodeFenceStatus, v Volume, sameNode bool) bool
 	// recorded: which losses they take for recorded.
-	recorded func(worldNode) bool
+	recorded func(worldNode, Volume) bool
 }
 
-func (f fault) lossOnRecord(n worldNode) bool {
+func (f fault) lossOnRecord(n worldNode, v Volume) bool {
 	if f.recorded != nil {
-		return f.recorded(n)
+		return f.recorded(n, v)
 	}
-	return lossOnRecord(n)
+	return lossOnRecord(n, v)
 }
 
 func (f fault) label(s v1alpha1.NodeFenceStatus) string {
@@ -119,11 +119,8 @@ var faults = map[string]struct {
 	"policies know machines by their names alone": {fault{holds: func(s v1alpha1.NodeFenceStatus, v Volume, sameNode bool) bool {
 		return !sameNode && recordHolds(s, v, sameNode)
 	}}, "invariant 10"},
-	"policies take every loss for recorded": {fault{recorded: func(n worldNode) bool { return !n.ready }}, "invariant 10"},
-	"policies believe the mark of an earlier loss": {fault{recorded: func(n worldNode) bool {
-		return n.unknown && strings.HasPrefix(n.loss, n.bootID+"@")
-	}}, "invariant 10"},
-	"caches are believed": {fault{believesCaches: true}, "invariant 10"},
+	"policies take every loss for recorded": {fault{recorded: func(n worldNode, _ Volume) bool { return !n.ready }}, "invariant 10"},
+	"caches are believed":                   {fault{believesCaches: true}, "invariant 10"},
 }
 
 // seenNow: who is looked for when the node is lost, and not before.

@@ -22,11 +22,16 @@ const giveUpBy = "fencing.giveUp"
 // givenUp is the override that the configuration gives in the place of an operator.
 func (f Facts) givenUp() Override {
 	s := f.Status
-	over := s.Phase == v1alpha1.NodeDrained || s.Phase == v1alpha1.NodeUnfencing
-	if f.Override.Gate != "" || !f.gone() || !over || len(f.Left) > 0 {
+	if f.Override.Gate != "" || !f.gone() || f.Policy.GiveUp == (GiveUp{}) {
 		return f.Override
 	}
-	o := Override{Gate: GateUnfence, By: giveUpBy, Scope: Scope(s), At: f.Now}
+	o := Override{Gate: GateUnfence, By: giveUpBy, Reason: "it was given up", Scope: Scope(s), At: f.Now}
+	if s.Phase == v1alpha1.NodeUnfencing && s.LostSince != nil {
+		return o // begun is done: its volumes are held no more
+	}
+	if s.Phase != v1alpha1.NodeDrained || len(f.Left) > 0 {
+		return f.Override
+	}
 	age, known := f.since(s.LostSince)
 	if after := f.Policy.GiveUp.After; after > 0 && known && age >= after {
 		o.Reason = fmt.Sprintf("it was lost more than %s ago", after)
@@ -69,7 +74,10 @@ func (f Facts) isAnother(m v1alpha1.MachineIdentity) bool {
 // lookWhenGivenUp looks again when the machine may be given up.
 func (f Facts) lookWhenGivenUp(step *Step) {
 	s := step.Status
-	if after := f.Policy.GiveUp.After; after > 0 && f.gone() && s.Phase == v1alpha1.NodeDrained && s.LostSince != nil {
-		step.lookAgain(max(time.Second, after-f.Now.Sub(s.LostSince.Time)))
+	if f.Policy.GiveUp.After == 0 || !f.gone() || s.Phase != v1alpha1.NodeDrained || s.LostSince == nil {
+		return
+	}
+	if wait := f.Policy.GiveUp.After - f.Now.Sub(s.LostSince.Time); wait > 0 {
+		step.lookAgain(wait)
 	}
 }

@@ -139,3 +139,21 @@ func TestVolumesOfMachineGivenUpAreFreeAtOnce(t *testing.T) {
 		t.Errorf("got %+v", s.Status)
 	}
 }
+
+// The node that has the address now is not Ready for a moment, as young nodes are.
+func TestGivingUpThatHasBegunIsFinished(t *testing.T) {
+	s := goneMachine(t, GiveUp{AddressTaken: true})
+	s.Others = []Other{machineOfAddress("machine-7", "10.0.0.1")}
+	s.look()
+	s.wantObjects(unfencedOf1)
+	s.Others[0].Node.Ready = false
+	s.look()
+	s.wantObjects(unfencedOf1)
+	for range 2 {
+		s.csi()
+		s.look()
+	}
+	if s.wantObjects(); !s.step.Forget {
+		t.Errorf("it is not forgotten: %+v", s.Status)
+	}
+}

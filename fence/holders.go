@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 )
 
@@ -98,8 +100,16 @@ func (f Facts) remembered() []v1alpha1.HeldVolume {
 			v.Waiting = v.Waiting && f.watched()
 		}
 		v.Detached = v.Detached && !v.Waiting && f.Node.Ready
-		if was >= 0 && f.lingers(f.Status.Volumes[was]) {
-			v.Until = f.Status.Volumes[was].Until // it is attached to the node again, and may be taken away at once
+		if was < 0 || f.Status.Volumes[was].Waiting {
+			continue
+		}
+		// It may have been taken by force, and is attached to the node again: it may be taken away at once.
+		switch missed := f.Status.Phase == v1alpha1.NodeHealthy && MissedLoss(f.Status, f.Node); {
+		case f.lingers(f.Status.Volumes[was]):
+			v.Until = f.Status.Volumes[was].Until
+		case missed:
+			until := metav1.NewTime(f.Now.Add(endsWithin).Truncate(time.Second))
+			v.Until = &until
 		}
 	}
 	return now

@@ -2,6 +2,7 @@ package fence
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"pgregory.net/rapid"
@@ -14,7 +15,7 @@ import (
 // and no PersistentVolume.
 func (w *world) unmarked(v Volume, node string) (refused bool) {
 	for name, n := range w.nodes {
-		if name != node && !(n.ready && !n.taint) && !w.broken.lossOnRecord(n) && slices.ContainsFunc(n.inUse, func(u string) bool {
+		if name != node && !(n.ready && !n.taint) && !w.broken.lossOnRecord(n, v) && slices.ContainsFunc(n.inUse, func(u string) bool {
 			driver, _, _ := ParseUniqueName(u)
 			return driver == v.Driver
 		}) {
@@ -30,8 +31,9 @@ func (w *world) unmarked(v Volume, node string) (refused bool) {
 }
 
 // lossOnRecord is a part of the expression of webhook.UnwatchedAttachments.
-func lossOnRecord(n worldNode) bool {
-	return n.bootID != "" && n.unknown && n.loss == n.bootID+"@"+n.changed.UTC().Format(time.RFC3339)
+func lossOnRecord(n worldNode, v Volume) bool {
+	mark := strings.Split(n.loss, " ")
+	return n.bootID != "" && n.unknown && mark[0] == n.bootID+"@"+n.changed.UTC().Format(time.RFC3339) && !slices.Contains(mark, v.Name)
 }
 
 // recordHolds is the expression of webhook.UnwatchedVolumes.

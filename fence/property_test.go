@@ -454,8 +454,11 @@ func (w *world) storylines() map[string]func(*rapid.T) {
 			}
 			m, v := w.drawMachine(t), drawVolume(t)
 			maySettle := func() {
-				if rapid.Bool().Draw(t, "Fairlead looks") {
+				switch drawOf(t, "Fairlead", "sleeps", "looks", "crashes after a write") {
+				case "looks":
 					w.settleDown(t, m.node)
+				case "crashes after a write":
+					w.act(t, w.view(), m.node, w.now, 1)
 				}
 			}
 			isSilent := func() {

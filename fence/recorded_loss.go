@@ -1,13 +1,14 @@
 package fence
 
 import (
+	"strings"
 	"time"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 )
 
-// RecordedLossAnnotation on a Node names one loss of it: boot ID and time of the Ready condition. It says that all volumes
-// that the node had then are in its NodeFence. While Fairlead is down, the API server then goes by that record, and
+// RecordedLossAnnotation on a Node names one loss of it, boot ID and time of the Ready condition, and then the PersistentVolumes that
+// the node holds by its NodeFence, each after a blank. While Fairlead is down, the API server then goes by these names, and
 // does not hold every volume of the driver. It counts only as long as the node has this boot and this condition: the
 // mark of a loss that is over says nothing.
 const RecordedLossAnnotation = "fairlead.io/recorded-loss"
@@ -17,9 +18,13 @@ const RecordedLossAnnotation = "fairlead.io/recorded-loss"
 // (Kubernetes v1.36.3, pkg/kubelet/volumemanager/reconciler: reportedInUse), and then Ready is not Unknown any more.
 func RecordedLoss(n Node, s v1alpha1.NodeFenceStatus) string {
 	boot := n.Machine.BootID
-	recorded := s.Phase == v1alpha1.NodeLost || isFencing(s.Phase)
-	if !recorded || !n.Exists || !n.Unknown || boot == "" || boot != s.Node.BootID {
+	lost := s.Phase == v1alpha1.NodeLost || s.Phase == v1alpha1.NodeFencing
+	if !lost && !isFencing(s.Phase) || !n.Exists || !n.Unknown || boot == "" || boot != s.Node.BootID {
 		return ""
 	}
-	return boot + "@" + n.ReadyChanged.UTC().Format(time.RFC3339)
+	mark := []string{boot + "@" + n.ReadyChanged.UTC().Format(time.RFC3339)}
+	if lost { // else the storage refuses the node
+		mark = append(mark, VolumeNames(s.Volumes)...)
+	}
+	return strings.Join(mark, " ")
 }

@@ -73,9 +73,10 @@ const (
 	ready      = "params.?status.?conditions.orValue([]).exists(c, c.type == 'Ready' && c.status == 'True')"
 	hasVolumes = "params.?status.?volumesInUse.orValue([]).exists(v, v.startsWith('kubernetes.io/csi/' + object.spec.attacher + '^'))"
 	bootID     = "params.?status.?nodeInfo.?bootID.orValue('')"
-	// The loss that fence.RecordedLossAnnotation names is this one: the record says which volumes are held.
+	// The loss that fence.RecordedLossAnnotation names is this one, and the volume is none that it holds.
+	mark         = "params.metadata.?annotations[?'" + fence.RecordedLossAnnotation + "'].orValue('').split(' ')"
 	lossOnRecord = "(" + bootID + " != '' && params.?status.?conditions.orValue([]).exists(c, c.type == 'Ready' && c.status == 'Unknown' && " +
-		"params.metadata.?annotations[?'" + fence.RecordedLossAnnotation + "'].orValue('') == " + bootID + " + '@' + string(c.lastTransitionTime)))"
+		mark + "[0] == " + bootID + " + '@' + string(c.lastTransitionTime)) && !(object.spec.source.?persistentVolumeName.orValue('') in " + mark + "))"
 	recordLost = "params.?status.?phase.orValue('') in ['" + string(v1alpha1.NodeLost) + "', '" + string(v1alpha1.NodeFencing) + "']"
 	// Of a node that works: its kubelet uses what was detached by force, or may do so. A shared file system may have
 	// other writers, but one that is not healthy may be tainted still. Once the machine is fenced, what is known

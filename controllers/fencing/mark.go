@@ -12,10 +12,18 @@ import (
 	"github.com/fairlead-io/fairlead/fence"
 )
 
+// loss that the Node is to be marked with.
+func (d decision) loss() string {
+	if d.Unresolved {
+		return ""
+	}
+	return fence.RecordedLoss(d.Facts.Node, d.Status)
+}
+
 // marks tells whether the mark of the node's loss is to be written or removed, and that may
 // work: Fairlead may patch nodes only where it was given the right.
 func (r *Reconciler) marks(d decision) bool {
-	if d.Node == nil || d.Facts.Replaced || fence.RecordedLoss(d.Facts.Node, d.Status) == d.Facts.Node.RecordedLoss {
+	if d.Node == nil || d.Facts.Replaced || d.loss() == d.Facts.Node.RecordedLoss {
 		return false // it is so, or the Node is another machine's
 	}
 	denied := r.denied.Load()
@@ -27,7 +35,7 @@ func (r *Reconciler) mark(ctx context.Context, d decision) error {
 	if !r.marks(d) {
 		return nil
 	}
-	name, loss := d.Facts.Node.Name, fence.RecordedLoss(d.Facts.Node, d.Status)
+	name, loss := d.Facts.Node.Name, d.loss()
 	var value any // null removes it
 	if loss != "" {
 		value = loss

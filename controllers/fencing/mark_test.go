@@ -32,7 +32,7 @@ func TestNodeIsMarkedOnceItsLossIsOnRecord(t *testing.T) {
 	w.expect("node-1", v1alpha1.NodeLost, fence.ReasonNotReady)
 	w.wantMark("") // what is on record now was not when the node was looked at
 	w.look("node-1")
-	w.wantMark(loss)
+	w.wantMark(loss + " pvc-a")
 	w.writes = nil
 	w.look("node-1")
 	if len(w.writes) != 0 {

@@ -188,6 +188,9 @@ func (r *Reconciler) incident(ctx context.Context, node string) (ctrl.Result, er
 	}
 	r.deciding.Lock()
 	defer r.deciding.Unlock()
+	if live, err = live.Renewed(ctx); err != nil {
+		return ctrl.Result{}, err
+	}
 	for range rounds {
 		views, err := r.views(ctx, live, node)
 		if err != nil {
