@@ -64,7 +64,7 @@ func TestHalfDeadServersAreToldApart(t *testing.T) {
 		}, Malformed},
 		"reply of too few bytes": {func(c net.Conn, _ chan<- struct{}) {
 			_, _ = io.ReadFull(c, null)
-			_, _ = c.Write(be(1<<31 | 0))
+			_, _ = c.Write(be(1 << 31))
 			hang(c)
 		}, Malformed},
 	} {
