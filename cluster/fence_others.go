@@ -35,11 +35,11 @@ type podsAround struct {
 }
 
 func (r *FenceReader) surroundings(ctx context.Context) (s surroundings, err error) {
-	s.read = time.Now()
 	if s.nodes, err = r.otherNodes(ctx); err != nil {
 		return s, err
 	}
 	s.pods, err = r.podsAround(ctx)
+	s.read = time.Now() // what comes after counts: whoever reads again would take as long
 	return s, err
 }
 
