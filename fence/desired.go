@@ -19,7 +19,7 @@ const (
 	toKeep want = iota
 	// toBlock: ask until the fence is confirmed, and see that it stays.
 	toBlock
-	// toRelease: unfence as soon as nobody else wants the addresses blocked.
+	// toRelease: unfence as soon as no other fence wants the addresses blocked.
 	toRelease
 )
 
@@ -130,7 +130,7 @@ func (f Facts) release(step *Step, r *v1alpha1.Fence, n NetworkFence, there bool
 		f.unfence(r)
 	case !there && r.State == v1alpha1.FenceLeaving:
 		return true
-	case !there && !wanted: // somebody deleted it, and the address is blocked still
+	case !there && !wanted: // it was deleted, and the address is still blocked
 		step.Create = append(step.Create, object(f.Node.Name, step.Status.Node.BootID, *r, true))
 	case !there, n.Deleting:
 	case wanted, r.State == v1alpha1.FenceLeaving:

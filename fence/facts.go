@@ -29,7 +29,7 @@ type Node struct {
 	// Ready is the node's condition, and ReadyChanged when it last changed.
 	Ready        bool
 	ReadyChanged time.Time
-	// Unknown: nobody hears of the node, says Kubernetes' node controller. A node
+	// Unknown: the node is silent, says Kubernetes' node controller. A node
 	// that is neither Ready nor Unknown says itself that it is not Ready.
 	Unknown bool
 	// OutOfService: the node has the taint; OwnTaint: Fairlead gave it; OthersTaint:

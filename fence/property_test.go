@@ -608,7 +608,7 @@ func (w *world) goWell(t *rapid.T) {
 		w.detachAll(n)
 		w.settleDown(t, n)
 	}
-	// Also of nodes that nobody knows any more.
+	// Also of nodes without Node and record.
 	w.attachments = slices.DeleteFunc(w.attachments, func(a attachment) bool { _, there := w.nodes[a.node]; return !there })
 	w.csiAddonsRound(t)
 	w.step++

@@ -13,7 +13,7 @@ import (
 // mark of a loss that is over says nothing.
 const RecordedLossAnnotation = "fairlead.io/recorded-loss"
 
-// RecordedLoss is what a Node is to be marked with; "" is nothing. Only a node that nobody hears of (Ready is Unknown)
+// RecordedLoss is what a Node is to be marked with; "" is nothing. Only a silent node (Ready is Unknown)
 // mounts nothing more: its kubelet says in the Node's status what it is going to mount, before it does
 // (Kubernetes v1.36.3, pkg/kubelet/volumemanager/reconciler: reportedInUse), and then Ready is not Unknown any more.
 func RecordedLoss(n Node, s v1alpha1.NodeFenceStatus) string {

@@ -38,7 +38,7 @@ type Reconciler struct {
 const (
 	// recheckAfter is when a waiting pod is checked again without an event.
 	recheckAfter = 30 * time.Second
-	// retryAfter is when a pod is checked again that somebody else changed meanwhile.
+	// retryAfter is when a pod is checked again that was changed meanwhile.
 	retryAfter = 200 * time.Millisecond
 	// maxNote is the longest note that Kubernetes accepts in an event.
 	maxNote = 1024

@@ -45,8 +45,11 @@ func TestTakenReservedPortsAreTriedAgain(t *testing.T) {
 func TestReservedPortsOfBothFamilies(t *testing.T) {
 	for _, network := range []string{"127.0.0.1:0", "[::1]:0"} {
 		listener, err := net.Listen("tcp", network)
-		if err != nil {
-			t.Skip(err)
+		if errors.Is(err, syscall.EADDRNOTAVAIL) || errors.Is(err, syscall.EAFNOSUPPORT) {
+			t.Log("the machine has no IPv6: ", err)
+			continue
+		} else if err != nil {
+			t.Fatal(err)
 		}
 		defer listener.Close()
 		address := addressOf(listener)
