@@ -19,6 +19,7 @@ func AddToScheme(scheme *runtime.Scheme) error {
 		&Setting{}, &SettingList{},
 		&NetworkRollout{}, &NetworkRolloutList{},
 		&NodeFence{}, &NodeFenceList{},
+		&NFSService{}, &NFSServiceList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil

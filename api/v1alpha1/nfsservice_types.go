@@ -1,0 +1,284 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// NFSService is a set of NFS servers, its backends, that export the same shares.
+// Clients reach them through addresses that Fairlead chooses, keeps and repairs.
+// PersistentVolumes of the NFS CSI driver name it in
+// volumeAttributes.service: <namespace>/<name>. See docs/nfs.md.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Namespaced,shortName=nfss,categories=fairlead
+// +kubebuilder:printcolumn:name="Exposure",type=string,JSONPath=`.spec.exposure`
+// +kubebuilder:printcolumn:name="Address",type=string,JSONPath=`.status.address`
+// +kubebuilder:printcolumn:name="Backends",type=integer,JSONPath=`.status.backendCount`
+// +kubebuilder:printcolumn:name="Healthy",type=integer,JSONPath=`.status.healthyBackends`
+// +kubebuilder:printcolumn:name="Nodes",type=integer,JSONPath=`.status.nodes`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+type NFSService struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec NFSServiceSpec `json:"spec"`
+	// +optional
+	Status NFSServiceStatus `json:"status,omitempty"`
+}
+
+// NFSServiceSpec is what an operator writes. Backends come from spec.backends,
+// from spec.serverService, or from both.
+type NFSServiceSpec struct {
+	// Exposure is how clients reach the servers: Stable (one ClusterIP for all
+	// nodes, one server at a time), PerNode (each node mounts its server's own
+	// address) or PerNodeStable (each node mounts the ClusterIP of a slot, which
+	// points to one server at a time). It can't be changed: mounts keep addresses.
+	//
+	// +optional
+	// +kubebuilder:default=PerNodeStable
+	// +kubebuilder:validation:Enum=Stable;PerNode;PerNodeStable
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="exposure can't be changed, since mounts keep their addresses: create another NFSService"
+	Exposure string `json:"exposure,omitempty"`
+	// Port that clients mount, and the port of backends that name none.
+	//
+	// +optional
+	// +kubebuilder:default=2049
+	Port int32 `json:"port,omitempty"`
+	// Backends are the servers, by address.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=1000
+	Backends []NFSBackend `json:"backends,omitempty"`
+	// ServerService is a Service of NFS server pods in this namespace: each of its
+	// ready endpoints is a backend.
+	//
+	// +optional
+	ServerService *NFSServerService `json:"serverService,omitempty"`
+	// Slots is the number of ClusterIPs of exposure PerNodeStable. Default: four
+	// for each backend there is when the service is created. It can be raised.
+	//
+	// +optional
+	Slots *int32 `json:"slots,omitempty"`
+	// Shares are absolute paths that each server must export. A server that does
+	// not is taken out. Without any, servers are only asked whether they answer.
+	//
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=64
+	Shares []string `json:"shares,omitempty"`
+	// Versions of NFS that each server must serve: 3, 4 or both. Default 4.
+	//
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=2
+	Versions []int32 `json:"versions,omitempty"`
+	// Health says how servers are probed.
+	//
+	// +optional
+	Health NFSHealth `json:"health,omitempty"`
+	// SlackPercent is how far above the average a server may be, in percent, before
+	// its zone is not preferred any more and a rebalance moves nodes. Default 20.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000
+	SlackPercent *int32 `json:"slackPercent,omitempty"`
+	// Rebalance says which nodes move while their server is well: Never, or Excess
+	// (those above the average and its slack; exposure PerNodeStable only). Default
+	// Never. Nodes of servers that are dead, draining or removed always move.
+	//
+	// +optional
+	// +kubebuilder:validation:Enum=Never;Excess
+	Rebalance string `json:"rebalance,omitempty"`
+	// MountOptions are given to PersistentVolumes of this service that name none,
+	// when they are created.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	MountOptions []string `json:"mountOptions,omitempty"`
+}
+
+// Values of NFSServiceSpec.Rebalance.
+const (
+	RebalanceNever  = "Never"
+	RebalanceExcess = "Excess"
+)
+
+// NFSBackend is one NFS server.
+type NFSBackend struct {
+	// Address is an IPv4 or IPv6 address that all client nodes reach.
+	Address string `json:"address"`
+	// Port, if it differs from the service's.
+	//
+	// +optional
+	Port int32 `json:"port,omitempty"`
+	// Weight is the server's share of the nodes relative to the others, 1 to 1000. Default 1.
+	//
+	// +optional
+	Weight *int32 `json:"weight,omitempty"`
+	// Zone of the server, as in the nodes' label topology.kubernetes.io/zone.
+	//
+	// +optional
+	Zone string `json:"zone,omitempty"`
+	// Drain: the server gets no new nodes, and its nodes move away where the
+	// exposure allows it.
+	//
+	// +optional
+	Drain bool `json:"drain,omitempty"`
+}
+
+// NFSServerService names a Service of NFS server pods.
+type NFSServerService struct {
+	// Name of the Service, in the NFSService's namespace.
+	//
+	// +kubebuilder:validation:MinLength=1
+	Name string `json:"name"`
+	// PortName of the NFS port. Default: the port named nfs, or the only port.
+	//
+	// +optional
+	PortName string `json:"portName,omitempty"`
+}
+
+// NFSHealth says how servers are probed. Zero values are the defaults.
+type NFSHealth struct {
+	// Interval between two probes of a server. Default 5s.
+	//
+	// +optional
+	Interval *metav1.Duration `json:"interval,omitempty"`
+	// Timeout of one probe. Default 1s.
+	//
+	// +optional
+	Timeout *metav1.Duration `json:"timeout,omitempty"`
+	// Failures in a row that take a server out. Default 3.
+	//
+	// +optional
+	Failures *int32 `json:"failures,omitempty"`
+	// Successes in a row that return it. Default 2.
+	//
+	// +optional
+	Successes *int32 `json:"successes,omitempty"`
+	// MaxEjected is the percentage of the servers that may be out at once. If more
+	// fail, the prober is suspected and no more are taken out. Default 50.
+	//
+	// +optional
+	MaxEjected *int32 `json:"maxEjected,omitempty"`
+	// MountPort is the port of the MOUNT protocol, for shares with version 3.
+	// Default: the server's port mapper is asked.
+	//
+	// +optional
+	MountPort int32 `json:"mountPort,omitempty"`
+}
+
+// NFSServiceStatus is what Fairlead records and reports.
+type NFSServiceStatus struct {
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// Address of exposure Stable: its ClusterIP. A Service that was deleted is
+	// created again with it.
+	//
+	// +optional
+	Address string `json:"address,omitempty"`
+	// Backend that Address points to, as ip:port. Empty: none.
+	//
+	// +optional
+	Backend string `json:"backend,omitempty"`
+	// Slots of exposure PerNodeStable, by index.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=4096
+	Slots []NFSSlotStatus `json:"slots,omitempty"`
+	// Backends of all sources, sorted by address.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=4096
+	Backends []NFSBackendStatus `json:"backends,omitempty"`
+	// BackendCount is the number of backends.
+	//
+	// +optional
+	BackendCount int32 `json:"backendCount"`
+	// HealthyBackends is the number of backends that are Healthy.
+	//
+	// +optional
+	HealthyBackends int32 `json:"healthyBackends"`
+	// Nodes is the number of nodes with an attached volume of this service.
+	//
+	// +optional
+	Nodes int32 `json:"nodes"`
+	// Conditions: Ready (nodes can mount), ProberSuspected (so many servers fail
+	// at once that the probes are doubted), Balanced (no node waits for a move).
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// Conditions of an NFSService.
+const (
+	NFSReady           = "Ready"
+	NFSProberSuspected = "ProberSuspected"
+	NFSBalanced        = "Balanced"
+)
+
+// NFSSlotStatus is one slot. Its Service is <service>-slot-<index>, where the
+// index is its place in the list.
+type NFSSlotStatus struct {
+	// Address is the slot's ClusterIP; empty until its Service exists.
+	//
+	// +optional
+	Address string `json:"address,omitempty"`
+	// Backend that the slot points to, as ip:port. Empty: none.
+	//
+	// +optional
+	Backend string `json:"backend,omitempty"`
+	// Nodes that have mounted the slot.
+	//
+	// +optional
+	Nodes int32 `json:"nodes,omitempty"`
+}
+
+// NFSBackendStatus is one server as Fairlead sees it.
+type NFSBackendStatus struct {
+	// Address as ip:port.
+	Address string `json:"address"`
+	// Source of the backend: static, service or ondat.
+	//
+	// +optional
+	Source string `json:"source,omitempty"`
+	// +optional
+	Weight int32 `json:"weight,omitempty"`
+	// +optional
+	Zone string `json:"zone,omitempty"`
+	// +optional
+	Drain bool `json:"drain,omitempty"`
+	// Health: Unknown (not probed yet), Healthy, Failing (probes fail, and it is
+	// still used) or Down (taken out).
+	Health string `json:"health"`
+	// Since is when Health changed.
+	//
+	// +optional
+	Since *metav1.Time `json:"since,omitempty"`
+	// Nodes that use the server.
+	//
+	// +optional
+	Nodes int32 `json:"nodes"`
+	// LastError of the probes; empty while they succeed.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	LastError string `json:"lastError,omitempty"`
+}
+
+// NFSServiceList is a list of NFS services.
+//
+// +kubebuilder:object:root=true
+type NFSServiceList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []NFSService `json:"items"`
+}
