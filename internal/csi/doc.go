@@ -1,0 +1,9 @@
+// Package csi holds what the parts of the CSI driver for NFS services share: names,
+// and the interface between the Controller RPCs and whoever assigns servers to nodes.
+//
+//   - controller, node and identity answer the RPCs of the CSI spec (v1.13.0);
+//   - server serves them on a Unix socket;
+//   - mounts runs mount(8), and reads what is mounted, with deadlines;
+//   - registration registers the driver with the kubelet;
+//   - conntrack forgets connections to servers that an address has left.
+package csi
