@@ -31,6 +31,14 @@ $(BIN)/scale: $(GO_SOURCES)
 	@echo "building $@"
 	go build -trimpath -o $@ ./e2e/scale
 
+# Programs of the tests, each a module of its own.
+$(BIN)/kube-proxy: $(wildcard e2e/kubeproxy/*)
+	@echo "building $@ (a few minutes the first time)"
+	cd e2e/kubeproxy && go build -trimpath -ldflags "-s -w" -o $@ .
+
+$(BIN)/nfsserver: $(wildcard e2e/nfsserver/*)
+	cd e2e/nfsserver && go build -trimpath -o $@ .
+
 .PHONY: build
 build: $(BIN)/fairlead ## Build bin/fairlead, static
 
@@ -70,7 +78,7 @@ test: test-unit test-controlplane test-longhorn-core test-e2e ## Pass all tests;
 .PHONY: test-unit
 test-unit: ## Tests that need no cluster
 	@$(if $(RACE),,echo "no C compiler: running without the race detector")
-	$(WITH_RACE) go test $(RACE) -timeout 20m $$(go list ./... | grep -v -e /e2e$$ -e /e2e/beside$$)
+	$(WITH_RACE) go test $(RACE) -timeout 20m $$(go list ./... | grep -v -e /e2e$$ -e /e2e/beside$$ -e /e2e/nfs$$)
 	cd e2e/csiaddons && go test -trimpath ./endpoint
 
 .PHONY: test-controlplane
@@ -108,6 +116,14 @@ test-long: control-plane csiaddons longhorn $(BIN)/fairlead ## What takes long: 
 	$(WITH_RACE) go build $(RACE) -ldflags "$(LDFLAGS)" -o $(BIN)/fairlead-test ./cmd/fairlead
 	$(WITH_RACE) FAIRLEAD_BINARY=$(BIN)/fairlead-test FAIRLEAD_RELEASE_BINARY=$(BIN)/fairlead go test $(RACE) -tags long -timeout 60m ./e2e -v -run 'TestRefusingTheDetachAttachesTwice|TestForcedDetachGivesTwoWriters'
 	$(MAKE) --no-print-directory test-longhorn BESIDE="-test.v -test.run TestInvariantsHoldBesideLonghorn -for 20m"
+
+.PHONY: e2e-nfs
+e2e-nfs: control-plane $(BIN)/fairlead $(BIN)/kube-proxy $(BIN)/nfsserver ## NFS services on real servers, through the real kube-proxy; root, Linux, nft and conntrack. One: NFS="-test.v -test.run X"
+	@mkdir -p $(BIN)
+	$(WITH_RACE) go build $(RACE) -ldflags "$(LDFLAGS)" -o $(BIN)/fairlead-test ./cmd/fairlead
+	go test -c -o $(BIN)/nfs.test ./e2e/nfs
+	@echo "testing NFS services, in namespaces of their own"
+	cd e2e/nfs && FAIRLEAD_BINARY=$(BIN)/fairlead-test $(BIN)/nfs.test -test.timeout 30m $(NFS)
 
 .PHONY: e2e-ceph
 e2e-ceph: $(BIN)/fairlead ## Fencing on a real Ceph of this machine; root and Debian's ceph packages, CEPH="-6 -slow"
@@ -160,12 +176,16 @@ lint: ## gofmt, vet, staticcheck, tidy modules, generated code up to date
 	cd e2e/coredns && go vet -trimpath ./...
 	cd e2e/csiaddons && go vet -trimpath ./...
 	cd e2e/longhorn && go vet -trimpath ./...
+	cd e2e/kubeproxy && go vet -trimpath ./...
+	cd e2e/nfsserver && go vet -trimpath ./...
 	$(TOOL) staticcheck ./...
 	go mod tidy -diff
 	cd e2e/controlplane && go mod tidy -diff
 	cd e2e/coredns && go mod tidy -diff
 	cd e2e/csiaddons && go mod tidy -diff
 	cd e2e/longhorn && go mod tidy -diff
+	cd e2e/kubeproxy && go mod tidy -diff
+	cd e2e/nfsserver && go mod tidy -diff
 	cd e2e/longhorn/attacher && go mod tidy -diff
 	@before=$$(git status --porcelain; git diff | sha1sum); $(MAKE) --no-print-directory -s generate; \
 	  after=$$(git status --porcelain; git diff | sha1sum); \

@@ -15,8 +15,13 @@ func makeNetwork(spec Spec) error {
 		return fmt.Errorf("bringing up the loopback: %w", err)
 	}
 	for _, prefix := range spec.Addresses {
-		if err := takeAddresses(prefix); err != nil {
+		if err := addRoute(localRoute(prefix)); err != nil {
 			return fmt.Errorf("taking the addresses %s: %w", prefix, err)
+		}
+	}
+	for _, prefix := range spec.Routed {
+		if err := addRoute(loopbackRoute(prefix)); err != nil {
+			return fmt.Errorf("routing %s: %w", prefix, err)
 		}
 	}
 	return nil
@@ -41,14 +46,13 @@ func loopbackUp() error {
 	return unix.IoctlIfreq(socket, unix.SIOCSIFFLAGS, request)
 }
 
-// takeAddresses adds what `ip route add local PREFIX dev lo` does.
-func takeAddresses(prefix netip.Prefix) error {
+func addRoute(message []byte) error {
 	socket, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(socket)
-	if err := unix.Sendto(socket, localRoute(prefix), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+	if err := unix.Sendto(socket, message, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
 		return err
 	}
 	answer := make([]byte, unix.Getpagesize())
@@ -65,15 +69,22 @@ func takeAddresses(prefix netip.Prefix) error {
 	return nil
 }
 
+// localRoute is what `ip route add local PREFIX dev lo` sends.
 func localRoute(prefix netip.Prefix) []byte {
+	return route(prefix, unix.RtMsg{Table: unix.RT_TABLE_LOCAL, Scope: unix.RT_SCOPE_HOST, Type: unix.RTN_LOCAL})
+}
+
+// loopbackRoute is what `ip route add PREFIX dev lo` sends.
+func loopbackRoute(prefix netip.Prefix) []byte {
+	return route(prefix, unix.RtMsg{Table: unix.RT_TABLE_MAIN, Scope: unix.RT_SCOPE_LINK, Type: unix.RTN_UNICAST})
+}
+
+func route(prefix netip.Prefix, route unix.RtMsg) []byte {
 	family, address := unix.AF_INET, prefix.Masked().Addr().AsSlice()
 	if prefix.Addr().Is6() {
 		family = unix.AF_INET6
 	}
-	route := unix.RtMsg{
-		Family: uint8(family), Dst_len: uint8(prefix.Bits()), Table: unix.RT_TABLE_LOCAL, Protocol: unix.RTPROT_BOOT,
-		Scope: unix.RT_SCOPE_HOST, Type: unix.RTN_LOCAL,
-	}
+	route.Family, route.Dst_len, route.Protocol = uint8(family), uint8(prefix.Bits()), unix.RTPROT_BOOT
 	body := append([]byte(nil), unsafe.Slice((*byte)(unsafe.Pointer(&route)), unix.SizeofRtMsg)...)
 	body = append(body, attribute(unix.RTA_DST, address)...)
 	body = append(body, attribute(unix.RTA_OIF, binary.NativeEndian.AppendUint32(nil, loopbackIndex))...)

@@ -1,0 +1,47 @@
+package nfs
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/fairlead-io/fairlead/e2e/sandbox"
+)
+
+// Cluster is a sandbox for NFS services.
+type Cluster struct {
+	*sandbox.Sandbox
+	// Share is the folder that all NFS servers serve.
+	Share string
+
+	serverBinary, proxyBinary string
+}
+
+// Options of a cluster.
+type Options struct {
+	Dir   string
+	Nodes int
+	Out   io.Writer
+}
+
+// Start starts a control plane with that many simulated nodes, without a stand-in
+// for the attacher.
+func Start(ctx context.Context, o Options) (*Cluster, error) {
+	s, err := sandbox.Start(ctx, sandbox.Options{
+		Dir: o.Dir, Nodes: o.Nodes, Fairlead: os.Getenv("FAIRLEAD_BINARY"), FastNodeLoss: true, NoAttacher: true, Out: o.Out,
+	})
+	if err != nil {
+		return nil, err
+	}
+	c := &Cluster{Sandbox: s, Share: filepath.Join(s.Dir, "share")}
+	c.serverBinary, err = binary("NFS_SERVER_BINARY", "nfsserver", s.Root)
+	if err == nil {
+		c.proxyBinary, err = binary("KUBE_PROXY_BINARY", "kube-proxy", s.Root)
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.Stop())
+	}
+	return c, nil
+}

@@ -1,0 +1,50 @@
+package nfs
+
+import (
+	"net"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+)
+
+// The ground that the other tests stand on: the real kube-proxy sends a ClusterIP to
+// what a slice names.
+func TestProxySendsClusterIPToSlice(t *testing.T) {
+	if why := NoProxy(); why != "" {
+		t.Skip("kube-proxy does not run here: ", why)
+	}
+	c, ctx := shared(t), t.Context()
+	if _, err := c.StartServer(ctx, serverAddress(1)); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.StartProxy(ctx, c.State.Nodes[0]); err != nil {
+		t.Fatal(err)
+	}
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "by-hand"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "nfs", Port: nfsPort}}}}
+	if err := c.Client.Create(ctx, service); err != nil {
+		t.Fatal(err)
+	}
+	slice := &discoveryv1.EndpointSlice{
+		ObjectMeta:  metav1.ObjectMeta{Namespace: "default", Name: "by-hand", Labels: map[string]string{discoveryv1.LabelServiceName: "by-hand"}},
+		AddressType: discoveryv1.AddressTypeIPv4,
+		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{serverAddress(1).String()}}},
+		Ports:       []discoveryv1.EndpointPort{{Name: ptr.To("nfs"), Port: ptr.To(int32(nfsPort))}},
+	}
+	if err := c.Client.Create(ctx, slice); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	for range 100 {
+		var connection net.Conn
+		if connection, err = net.DialTimeout("tcp", net.JoinHostPort(service.Spec.ClusterIP, "2049"), time.Second); err == nil {
+			_ = connection.Close()
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	t.Fatal(err)
+}

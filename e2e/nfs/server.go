@@ -1,0 +1,72 @@
+package nfs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/fairlead-io/fairlead/e2e/sandbox"
+)
+
+// Export is what every server exports.
+const Export = "/export"
+
+// nfsPort of all servers.
+const nfsPort = 2049
+
+// Server is a real NFS server, a process of its own (github.com/willscott/go-nfs,
+// NFSv3). All servers of a cluster share one folder, as those of a cluster file
+// system do, and know each other's file handles.
+type Server struct {
+	Address netip.Addr
+
+	cluster *Cluster
+	process *sandbox.Replica
+}
+
+// StartServer starts a server and waits until it answers.
+func (c *Cluster) StartServer(ctx context.Context, address netip.Addr) (*Server, error) {
+	s := &Server{Address: address, cluster: c}
+	return s, s.Start(ctx)
+}
+
+// Start starts the process, again if it was killed.
+func (s *Server) Start(ctx context.Context) error {
+	listen := netip.AddrPortFrom(s.Address, nfsPort).String()
+	if err := os.MkdirAll(s.cluster.Share, 0o777); err != nil {
+		return fmt.Errorf("making the share: %w", err)
+	}
+	var err error
+	s.process, err = s.cluster.StartProcess("nfs-server-"+s.Address.String(), filepath.Join(s.cluster.Dir, "nfs-server-"+s.Address.String()+".log"), s.cluster.serverBinary,
+		[]string{"-listen=" + listen, "-folder=" + s.cluster.Share, "-export=" + Export}, nil)
+	if err != nil {
+		return err
+	}
+	return wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, 20*time.Second, true, func(ctx context.Context) (bool, error) {
+		if !s.process.Running() {
+			return false, errors.New("the NFS server has ended; see its log")
+		}
+		connection, err := (&net.Dialer{}).DialContext(ctx, "tcp", listen)
+		if err != nil {
+			return false, nil // not yet
+		}
+		return true, connection.Close()
+	})
+}
+
+// Kill ends the server at once: its connections are closed.
+func (s *Server) Kill() error { return s.process.Kill() }
+
+// Hang stops the process: the kernel accepts connections, and nothing answers.
+func (s *Server) Hang() error { return syscall.Kill(s.process.Pid(), syscall.SIGSTOP) }
+
+// Resume ends Hang.
+func (s *Server) Resume() error { return syscall.Kill(s.process.Pid(), syscall.SIGCONT) }
