@@ -1,0 +1,90 @@
+package spec
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/internal/nfs"
+	"github.com/fairlead-io/fairlead/internal/nfs/options"
+	"github.com/fairlead-io/fairlead/internal/nfs/publish"
+)
+
+// readServerService reads the Service of server pods, and requires one source of backends.
+func (out *Service) readServerService(in v1alpha1.NFSServiceSpec) nfs.Problems {
+	var problems nfs.Problems
+	s := in.ServerService
+	if s == nil {
+		if len(in.Backends) == 0 {
+			problems.Add("spec", "the service has no source of servers: write backends, serverService, or both")
+		}
+		return problems
+	}
+	if messages := validation.IsDNS1123Label(s.Name); len(messages) > 0 {
+		problems.Add("spec.serverService.name", "%q is no name of a Service: %s", s.Name, strings.Join(messages, "; "))
+	} else {
+		out.ServerService = s.Name
+	}
+	if s.PortName != "" {
+		if messages := validation.IsDNS1123Label(s.PortName); len(messages) > 0 {
+			problems.Add("spec.serverService.portName", "%q is no name of a port: %s", s.PortName, strings.Join(messages, "; "))
+			return problems
+		}
+	}
+	out.PortName = s.PortName
+	return problems
+}
+
+func checkZones(list []v1alpha1.NFSBackend) nfs.Problems {
+	var problems nfs.Problems
+	for i, b := range list {
+		if messages := validation.IsValidLabelValue(b.Zone); len(messages) > 0 {
+			problems.Add(nfs.Index("spec.backends", i)+".zone", "%q is no value of the label topology.kubernetes.io/zone: %s", b.Zone, strings.Join(messages, "; "))
+		}
+	}
+	return problems
+}
+
+// checkSlots reports what nfs.CheckExposure takes for the default.
+func checkSlots(slots *int32) nfs.Problems {
+	var problems nfs.Problems
+	if slots != nil && *slots == 0 {
+		problems.Add("spec.slots", "0 is out of range: write 1 to %d, or remove the field for the default", nfs.MaxSlots)
+	}
+	return problems
+}
+
+// checkName reports a name that the Services of the exposure cannot have. Their
+// names are DNS-1035 labels (v1 Service, metadata.name), and slots append their index.
+func checkName(name string, exposure nfs.Exposure) nfs.Problems {
+	var problems nfs.Problems
+	longest := ""
+	for _, service := range publish.Names(name, exposure, 1) {
+		longest = service
+	}
+	if name == "" || longest == "" {
+		return problems
+	}
+	if exposure == nfs.PerNodeStable {
+		longest = fmt.Sprintf("%s-slot-%d", name, nfs.MaxSlots-1)
+	}
+	if messages := validation.IsDNS1035Label(longest); len(messages) > 0 {
+		problems.Add("metadata.name", "exposure %s needs Services such as %q, which is no name of a Service: %s; choose another name for the NFSService", exposure, longest, strings.Join(messages, "; "))
+	}
+	return problems
+}
+
+// checkMountOptions reports options that are malformed or unknown, and a port
+// that is not the service's.
+func (out *Service) checkMountOptions() nfs.Problems {
+	const path = "spec.mountOptions"
+	parsed, problems := options.Parse(path, out.MountOptions)
+	problems = append(problems, parsed.CheckKnown(path)...)
+	if out.Exposure != nfs.PerNode { // where each backend may have a port of its own
+		_, found := parsed.ForServer(path, out.Port)
+		problems = append(problems, found...)
+	}
+	return problems
+}

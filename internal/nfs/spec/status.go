@@ -1,0 +1,76 @@
+package spec
+
+import (
+	"net/netip"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/internal/nfs"
+	"github.com/fairlead-io/fairlead/internal/nfs/assign"
+)
+
+// Members are the backends that the status records, with their health. Records
+// that are malformed, which the controller does not write, are left out.
+func Members(status *v1alpha1.NFSServiceStatus) []nfs.Member {
+	var members []nfs.Member
+	for _, b := range status.Backends {
+		addr, err := netip.ParseAddrPort(b.Address)
+		if err != nil {
+			continue
+		}
+		members = append(members, nfs.Member{
+			Backend: nfs.Backend{Addr: addr, Weight: min(max(b.Weight, nfs.DefaultWeight), nfs.MaxWeight), Zone: b.Zone, Drain: b.Drain, Source: nfs.Source(b.Source)},
+			Health:  nfs.ParseHealth(b.Health),
+		})
+	}
+	return members
+}
+
+// Slots are the slots that the status records, by index.
+func Slots(status *v1alpha1.NFSServiceStatus) []assign.Slot {
+	slots := make([]assign.Slot, len(status.Slots))
+	for i, s := range status.Slots {
+		slots[i] = assign.Slot{Backend: addrPort(s.Backend), Nodes: int(s.Nodes)}
+	}
+	return slots
+}
+
+// Targets are the backends with the addresses that nodes mount, as
+// VolumeAttachments carry them (nfs.Backend.Address). service is the port that
+// clients mount.
+func Targets(exposure nfs.Exposure, status *v1alpha1.NFSServiceStatus, members []nfs.Member, slots []assign.Slot, service uint16) []assign.Target {
+	switch exposure {
+	case nfs.PerNodeStable:
+		addresses := make([]string, len(status.Slots))
+		for i, s := range status.Slots {
+			addresses[i] = Published(s.Address, service)
+		}
+		return assign.SlotTargets(members, slots, addresses)
+	case nfs.Stable:
+		targets := make([]assign.Target, len(members))
+		for i, m := range members {
+			targets[i].Member = m
+			if address := Published(status.Address, service); address != "" && m.Addr == addrPort(status.Backend) {
+				targets[i].Addresses = []string{address}
+			}
+		}
+		return targets
+	}
+	return assign.PerNodeTargets(members)
+}
+
+// Published is a ClusterIP as VolumeAttachments carry it; empty if it is none.
+func Published(clusterIP string, service uint16) string {
+	a, err := netip.ParseAddr(clusterIP)
+	if err != nil {
+		return ""
+	}
+	return nfs.Backend{Addr: netip.AddrPortFrom(a, service)}.Address()
+}
+
+func addrPort(text string) netip.AddrPort {
+	a, err := netip.ParseAddrPort(text)
+	if err != nil {
+		return netip.AddrPort{}
+	}
+	return a
+}

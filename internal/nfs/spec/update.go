@@ -1,0 +1,67 @@
+package spec
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/internal/nfs"
+)
+
+// CheckUpdate reports what an update must not change: the exposure, and the port
+// while a node has mounted the service through a ClusterIP, since mounts keep both.
+// The number of slots is judged by Read, from the status of the new object.
+func CheckUpdate(old, updated *v1alpha1.NFSService, mounted bool) nfs.Problems {
+	var problems nfs.Problems
+	was, is := exposureOf(old), exposureOf(updated)
+	if was != is {
+		problems.Add("spec.exposure", "the exposure is %s and can't be changed, since mounts keep their addresses: create another NFSService", was)
+	}
+	if from, to := PortOf(old), PortOf(updated); from != to && mounted && was != nfs.PerNode {
+		problems.Add("spec.port", "nodes have mounted port %d of the service's ClusterIPs: leave the port, or unmount all volumes of the service first", from)
+	}
+	return problems
+}
+
+// UpdateWarnings says what an update does to nodes that are mounted. loads are
+// the nodes by backend (see Members). Only PerNode is concerned: elsewhere addresses
+// are pointed to other backends.
+func UpdateWarnings(old, updated *v1alpha1.NFSService) []string {
+	if exposureOf(updated) != nfs.PerNode {
+		return nil
+	}
+	after := map[netip.AddrPort]nfs.Backend{}
+	service, _ := Read(updated)
+	for _, b := range service.Backends {
+		after[b.Addr] = b
+	}
+	var warnings []string
+	for _, b := range old.Status.Backends {
+		addr, err := netip.ParseAddrPort(b.Address)
+		if err != nil || b.Nodes == 0 || b.Source != string(nfs.Static) {
+			continue
+		}
+		switch now, ok := after[addr]; {
+		case !ok:
+			warnings = append(warnings, fmt.Sprintf("backend %s is removed and mounted by %s: the mounts stay until the volumes are detached; run: fairlead nfs %s/%s", addr, count(b.Nodes), updated.Namespace, updated.Name))
+		case now.Drain && !b.Drain:
+			warnings = append(warnings, fmt.Sprintf("backend %s drains and is mounted by %s: the mounts stay until the volumes are detached; run: fairlead nfs %s/%s", addr, count(b.Nodes), updated.Namespace, updated.Name))
+		}
+	}
+	return warnings
+}
+
+func count(nodes int32) string {
+	if nodes == 1 {
+		return "1 node"
+	}
+	return fmt.Sprintf("%d nodes", nodes)
+}
+
+func exposureOf(s *v1alpha1.NFSService) nfs.Exposure {
+	return nfs.Exposure(cmp.Or(s.Spec.Exposure, string(nfs.PerNodeStable)))
+}
+
+// PortOf is the port that clients mount.
+func PortOf(s *v1alpha1.NFSService) int32 { return cmp.Or(s.Spec.Port, nfs.DefaultPort) }
