@@ -39,6 +39,9 @@ $(BIN)/kube-proxy: $(wildcard e2e/kubeproxy/*)
 $(BIN)/nfsserver: $(wildcard e2e/nfsserver/*)
 	cd e2e/nfsserver && go build -trimpath -o $@ .
 
+$(BIN)/nfsmount: $(wildcard e2e/nfsmount/*)
+	cd e2e/nfsmount && go build -trimpath -o $@ .
+
 .PHONY: build
 build: $(BIN)/fairlead ## Build bin/fairlead, static
 
@@ -118,7 +121,7 @@ test-long: control-plane csiaddons longhorn $(BIN)/fairlead ## What takes long: 
 	$(MAKE) --no-print-directory test-longhorn BESIDE="-test.v -test.run TestInvariantsHoldBesideLonghorn -for 20m"
 
 .PHONY: e2e-nfs
-e2e-nfs: control-plane $(BIN)/fairlead $(BIN)/kube-proxy $(BIN)/nfsserver ## NFS services on real servers, through the real kube-proxy; root, Linux, nft and conntrack. One: NFS="-test.v -test.run X"
+e2e-nfs: control-plane $(BIN)/fairlead $(BIN)/kube-proxy $(BIN)/nfsserver $(BIN)/nfsmount ## NFS services on real servers, through the real kube-proxy; root, Linux, nft and conntrack. One: NFS="-test.v -test.run X"
 	@mkdir -p $(BIN)
 	$(WITH_RACE) go build $(RACE) -ldflags "$(LDFLAGS)" -o $(BIN)/fairlead-test ./cmd/fairlead
 	go test -c -o $(BIN)/nfs.test ./e2e/nfs
@@ -178,6 +181,7 @@ lint: ## gofmt, vet, staticcheck, tidy modules, generated code up to date
 	cd e2e/longhorn && go vet -trimpath ./...
 	cd e2e/kubeproxy && go vet -trimpath ./...
 	cd e2e/nfsserver && go vet -trimpath ./...
+	cd e2e/nfsmount && go vet -trimpath ./...
 	$(TOOL) staticcheck ./...
 	go mod tidy -diff
 	cd e2e/controlplane && go mod tidy -diff
@@ -186,6 +190,7 @@ lint: ## gofmt, vet, staticcheck, tidy modules, generated code up to date
 	cd e2e/longhorn && go mod tidy -diff
 	cd e2e/kubeproxy && go mod tidy -diff
 	cd e2e/nfsserver && go mod tidy -diff
+	cd e2e/nfsmount && go mod tidy -diff
 	cd e2e/longhorn/attacher && go mod tidy -diff
 	@before=$$(git status --porcelain; git diff | sha1sum); $(MAKE) --no-print-directory -s generate; \
 	  after=$$(git status --porcelain; git diff | sha1sum); \

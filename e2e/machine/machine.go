@@ -23,6 +23,9 @@ type Spec struct {
 	Files []File
 	// Binds show a folder at another path, too. The key is the other path.
 	Binds map[string]string
+	// Added shows one more file in a folder of the real machine, such as /sbin/mount.nfs. The key
+	// is its path, the value a file of the real machine.
+	Added map[string]string
 	// Programs are in a folder that PATH begins with.
 	Programs []File
 	// Listen is a TCP address of the real machine, such as 127.0.0.1:0. A program inside takes

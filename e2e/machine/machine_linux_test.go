@@ -22,6 +22,7 @@ func TestMain(m *testing.M) {
 		Folders:   []string{"/var/lib"},
 		Files:     []File{{Path: "/var/lib/mine/text", Text: "hello"}, {Path: "/of-the-machine/text", Text: "hello"}},
 		Binds:     map[string]string{"/host/proc": "/proc"},
+		Added:     map[string]string{"/sbin/say-goodbye": "/bin/true"},
 		Programs:  []File{{Path: "say-hello", Text: "#!/bin/sh\necho hello\n"}},
 		Listen:    "127.0.0.1:0",
 	}, m.Run))
@@ -56,6 +57,12 @@ func TestFilesAndProgramsAreInTheMachineOnly(t *testing.T) {
 	}
 	if out, err := exec.Command("say-hello").Output(); err != nil || string(out) != "hello\n" {
 		t.Errorf("the program says %q, %v", out, err)
+	}
+	if out, err := exec.Command("/sbin/say-goodbye").CombinedOutput(); err != nil {
+		t.Errorf("the added program: %s, %v", out, err)
+	}
+	if entries, err := os.ReadDir("/sbin"); err != nil || len(entries) < 2 {
+		t.Errorf("/sbin has %d entries, %v", len(entries), err)
 	}
 	if err := owned(Spec{Folders: []string{"/var/lib"}}, "/var/log/text"); err == nil {
 		t.Error("a file may be written to the real machine")

@@ -14,6 +14,9 @@ import (
 // programs is a folder that the real machine does not have.
 const programs = "/fairlead-machine/programs"
 
+// additions has what is laid over folders of the real machine.
+const additions = "/fairlead-machine/additions"
+
 // makeRoot makes the root folder of this process' mount namespace: a folder in memory
 // with the real one's entries in it.
 func makeRoot(spec Spec, root string) error {
@@ -27,7 +30,7 @@ func makeRoot(spec Spec, root string) error {
 	if err := bindEntries(root); err != nil {
 		return err
 	}
-	steps := []func(Spec, string) error{mountProc, makeFolders, writeFiles, writeHosts, bindFolders}
+	steps := []func(Spec, string) error{mountProc, makeFolders, writeFiles, writeHosts, bindFolders, addFiles}
 	for _, step := range steps {
 		if err := step(spec, root); err != nil {
 			return err
@@ -179,9 +182,33 @@ func enter(root string) error {
 	return errors.Join(os.Remove("/.before"), syscall.Sethostname([]byte("node-1")))
 }
 
-func mount(from, to, kind string, flags uintptr) error {
-	if err := syscall.Mount(from, to, kind, flags, ""); err != nil {
+func mount(from, to, kind string, flags uintptr) error { return mountWith(from, to, kind, flags, "") }
+
+func mountWith(from, to, kind string, flags uintptr, options string) error {
+	if err := syscall.Mount(from, to, kind, flags, options); err != nil {
 		return fmt.Errorf("mounting %s%s at %s: %w", kind, from, to, err)
+	}
+	return nil
+}
+
+// addFiles lays a folder with the file over the one that it is added to.
+func addFiles(spec Spec, root string) error {
+	for _, path := range slices.Sorted(maps.Keys(spec.Added)) {
+		folder, err := filepath.EvalSymlinks(filepath.Dir(path))
+		if err != nil {
+			return err
+		}
+		over := filepath.Join(root, additions, folder)
+		if err := os.MkdirAll(over, 0o755); err != nil {
+			return err
+		}
+		if err := os.Symlink(spec.Added[path], filepath.Join(over, filepath.Base(path))); err != nil {
+			return err
+		}
+		at := filepath.Join(root, folder)
+		if err := mountWith("overlay", at, "overlay", syscall.MS_RDONLY, "lowerdir="+over+":"+at); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -2,6 +2,8 @@ package nfs
 
 import (
 	"net/netip"
+	"os"
+	"path/filepath"
 
 	"github.com/fairlead-io/fairlead/e2e/machine"
 )
@@ -24,7 +26,21 @@ func Machine() machine.Spec {
 		Routed:    []netip.Prefix{serviceNetwork},
 		// The kubelet's folders, for the node plugin.
 		Folders: []string{"/var/lib"},
+		// mount(8) looks for helpers there only.
+		Added: map[string]string{"/sbin/mount.nfs": mountHelper()},
 	}
+}
+
+// mountHelper is an NFSv3 client in FUSE (e2e/nfsmount).
+func mountHelper() string {
+	if path := os.Getenv("NFS_MOUNT_BINARY"); path != "" {
+		return path
+	}
+	path, err := filepath.Abs("../../bin/nfsmount")
+	if err != nil {
+		return ""
+	}
+	return path
 }
 
 // serverAddress is the address of the n-th NFS server, from 1.
