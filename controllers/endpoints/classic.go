@@ -4,20 +4,17 @@ package endpoints
 
 import (
 	"context"
-	"fmt"
-	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/cluster"
+	"github.com/fairlead-io/fairlead/controllers/addresses"
 	"github.com/fairlead-io/fairlead/storage"
 )
 
@@ -52,26 +49,20 @@ func (r *Reconciler) syncClassic(ctx context.Context, service *corev1.Service, p
 	if err != nil {
 		return err
 	}
-	if have == nil {
-		if len(want.Subsets) == 0 {
+	read := ""
+	if have != nil {
+		if addresses.SameClassic(have, want) || r.stoodDown(service, have, want) {
 			return nil
 		}
-		if err := r.Client.Create(ctx, want); err != nil {
-			return fmt.Errorf("writing Endpoints %s: %w", want.Name, err)
-		}
-		r.wroteClassic(service, "", want)
+		read = have.ResourceVersion
+	} else if len(want.Subsets) == 0 {
 		return nil
 	}
-	if sameClassic(have, want) || r.stoodDown(service, have, want) {
-		return nil
+	written, err := r.writer().WriteClassic(ctx, have, want)
+	if err != nil {
+		return err
 	}
-	updated := have.DeepCopy()
-	updated.Labels = labelled(have.Labels, want.Labels)
-	updated.OwnerReferences, updated.Subsets = want.OwnerReferences, want.Subsets
-	if err := r.Client.Update(ctx, updated); err != nil {
-		return fmt.Errorf("writing Endpoints %s: %w", want.Name, err)
-	}
-	r.wroteClassic(service, have.ResourceVersion, updated)
+	r.wroteClassic(service, read, written)
 	return nil
 }
 
@@ -116,7 +107,7 @@ func (r *Reconciler) stoodDown(service *corev1.Service, have, want *corev1.Endpo
 // Network For RWX Volume", Kubernetes Endpoint Controller.
 func classic(service *corev1.Service, published []storage.Published) *corev1.Endpoints {
 	e := &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{
-		Namespace: service.Namespace, Name: service.Name, OwnerReferences: owner(service),
+		Namespace: service.Namespace, Name: service.Name, OwnerReferences: addresses.Owner(service),
 		Labels: map[string]string{
 			// The slices are published already: mirrored they would be there twice.
 			discoveryv1.LabelSkipMirror: "true",
@@ -141,22 +132,9 @@ func classic(service *corev1.Service, published []storage.Published) *corev1.End
 	return e
 }
 
-func sameClassic(have, want *corev1.Endpoints) bool {
-	return maps.Equal(have.Labels, labelled(have.Labels, want.Labels)) &&
-		equality.Semantic.DeepEqual(have.Subsets, want.Subsets) &&
-		equality.Semantic.DeepEqual(have.OwnerReferences, want.OwnerReferences)
-}
-
 // classic reads the Endpoints object of a Service; nil is none.
 func (r *Reconciler) classic(ctx context.Context, name string) (*corev1.Endpoints, error) {
-	var have corev1.Endpoints
-	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: r.Profile.Namespace, Name: name}, &have); err != nil {
-		if apierrors.IsNotFound(err) {
-			return nil, nil
-		}
-		return nil, fmt.Errorf("reading Endpoints %s: %w", name, err)
-	}
-	return &have, nil
+	return r.writer().Classic(ctx, r.Profile.Namespace, name)
 }
 
 // leaveClassic leaves the Endpoints object to Longhorn, and keeps Kubernetes
@@ -182,8 +160,8 @@ func (r *Reconciler) deleteClassic(ctx context.Context, name string) error {
 	if err != nil || have == nil || !managed(have) {
 		return err
 	}
-	if err := r.Client.Delete(ctx, have, client.Preconditions{UID: &have.UID}); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("deleting Endpoints %s: %w", name, err)
+	if err := r.writer().DeleteClassic(ctx, have); err != nil {
+		return err
 	}
 	r.Log.Info("deleted", "endpoints", name)
 	return nil

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/cluster"
+	"github.com/fairlead-io/fairlead/controllers/addresses"
 	"github.com/fairlead-io/fairlead/storage"
 )
 
@@ -91,7 +92,7 @@ func (r *Reconciler) publish(ctx context.Context, object *corev1.Service) (time.
 func (r *Reconciler) release(ctx context.Context, service string) (time.Duration, error) {
 	published := false
 	for _, family := range families {
-		s, err := r.ownSlice(ctx, sliceName(service, family))
+		s, err := r.ownSlice(ctx, addresses.SliceName(service, family))
 		if err != nil {
 			return 0, err
 		}

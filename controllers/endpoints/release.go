@@ -23,6 +23,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/cluster"
 	"github.com/fairlead-io/fairlead/cluster/longhorn"
+	"github.com/fairlead-io/fairlead/controllers/addresses"
 	"github.com/fairlead-io/fairlead/storage"
 )
 
@@ -194,7 +195,7 @@ func (r *Releaser) handOver(ctx context.Context, have *corev1.Endpoints, owner *
 	}
 	delete(updated.Labels, discoveryv1.LabelSkipMirror)
 	if !mirror {
-		updated.Labels = labelled(updated.Labels, map[string]string{discoveryv1.LabelSkipMirror: "true"})
+		updated.Labels = addresses.Labelled(updated.Labels, map[string]string{discoveryv1.LabelSkipMirror: "true"})
 	}
 	if equality.Semantic.DeepEqual(have, updated) {
 		return nil

@@ -1,0 +1,112 @@
+package addresses
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Writer reads and writes slices and Endpoints.
+type Writer struct {
+	Client client.Client
+	// Live reads from the API server: objects without the label by which they are cached.
+	Live client.Reader
+}
+
+// Families are the address families, one slice for each: addressType is immutable.
+func Families() []discoveryv1.AddressType {
+	return []discoveryv1.AddressType{discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6}
+}
+
+// SliceName is the name of a Service's slice of one family.
+func SliceName(service string, family discoveryv1.AddressType) string {
+	if family == discoveryv1.AddressTypeIPv6 {
+		return service + "-fairlead-ipv6"
+	}
+	return service + "-fairlead-ipv4"
+}
+
+// Owner makes the garbage collector take along what is published. It does not
+// block the Service's deletion: that would need a right on its finalizers.
+func Owner(service *corev1.Service) []metav1.OwnerReference {
+	return []metav1.OwnerReference{{
+		APIVersion: "v1", Kind: "Service", Name: service.Name, UID: service.UID, Controller: ptr.To(true),
+	}}
+}
+
+// Labelled are the labels of an object with ours: what others have put there stays.
+func Labelled(have, ours map[string]string) map[string]string {
+	labels := map[string]string{}
+	maps.Copy(labels, have)
+	maps.Copy(labels, ours)
+	return labels
+}
+
+// SameSlice tells whether a slice holds what it should.
+func SameSlice(have, want *discoveryv1.EndpointSlice) bool {
+	return have.AddressType == want.AddressType && maps.Equal(have.Labels, Labelled(have.Labels, want.Labels)) &&
+		equality.Semantic.DeepEqual(have.Endpoints, want.Endpoints) &&
+		equality.Semantic.DeepEqual(have.Ports, want.Ports) &&
+		equality.Semantic.DeepEqual(have.OwnerReferences, want.OwnerReferences)
+}
+
+// Slice returns a slice; nil is none.
+func (w Writer) Slice(ctx context.Context, namespace, name string) (*discoveryv1.EndpointSlice, error) {
+	var s discoveryv1.EndpointSlice
+	if err := w.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &s); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("reading EndpointSlice %s: %w", name, err)
+	}
+	return &s, nil
+}
+
+// WriteSlice creates a slice, or updates the one that was read. It takes over a
+// slice that has lost the label by which slices are cached.
+func (w Writer) WriteSlice(ctx context.Context, have, want *discoveryv1.EndpointSlice) error {
+	if have == nil {
+		err := w.Client.Create(ctx, want)
+		if !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+		have = &discoveryv1.EndpointSlice{}
+		if err := w.Live.Get(ctx, client.ObjectKeyFromObject(want), have); err != nil {
+			return err
+		}
+	}
+	if have.AddressType != want.AddressType {
+		return w.replaceSlice(ctx, have, want)
+	}
+	updated := have.DeepCopy()
+	updated.Labels = Labelled(have.Labels, want.Labels)
+	updated.OwnerReferences, updated.Endpoints, updated.Ports = want.OwnerReferences, want.Endpoints, want.Ports
+	return w.Client.Update(ctx, updated)
+}
+
+// replaceSlice is for a slice that somebody made with another address type.
+func (w Writer) replaceSlice(ctx context.Context, have, want *discoveryv1.EndpointSlice) error {
+	if _, err := w.DeleteSlice(ctx, have); err != nil {
+		return err
+	}
+	created := want.DeepCopy()
+	created.ResourceVersion, created.UID = "", ""
+	return w.Client.Create(ctx, created)
+}
+
+// DeleteSlice deletes the slice that was read, and tells whether it was there.
+func (w Writer) DeleteSlice(ctx context.Context, s *discoveryv1.EndpointSlice) (bool, error) {
+	err := w.Client.Delete(ctx, s, client.Preconditions{UID: &s.UID})
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("deleting EndpointSlice %s: %w", s.Name, err)
+	}
+	return err == nil, nil
+}
