@@ -33,13 +33,20 @@ func (w Writer) Classic(ctx context.Context, namespace, name string) (*corev1.En
 }
 
 // WriteClassic creates an Endpoints object, or updates the one that was read. It
-// returns the object as written.
+// takes over an object that is not cached, and returns the object as written.
 func (w Writer) WriteClassic(ctx context.Context, have, want *corev1.Endpoints) (*corev1.Endpoints, error) {
 	if have == nil {
-		if err := w.Client.Create(ctx, want); err != nil {
+		err := w.Client.Create(ctx, want)
+		if err == nil {
+			return want, nil
+		}
+		if !apierrors.IsAlreadyExists(err) {
 			return nil, fmt.Errorf("writing Endpoints %s: %w", want.Name, err)
 		}
-		return want, nil
+		have = &corev1.Endpoints{}
+		if err := w.Live.Get(ctx, client.ObjectKeyFromObject(want), have); err != nil {
+			return nil, fmt.Errorf("reading Endpoints %s: %w", want.Name, err)
+		}
 	}
 	updated := have.DeepCopy()
 	updated.Labels = Labelled(have.Labels, want.Labels)

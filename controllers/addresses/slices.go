@@ -71,16 +71,16 @@ func (w Writer) Slice(ctx context.Context, namespace, name string) (*discoveryv1
 }
 
 // WriteSlice creates a slice, or updates the one that was read. It takes over a
-// slice that has lost the label by which slices are cached.
-func (w Writer) WriteSlice(ctx context.Context, have, want *discoveryv1.EndpointSlice) error {
+// slice that has lost the label by which slices are cached. It returns the slice as written.
+func (w Writer) WriteSlice(ctx context.Context, have, want *discoveryv1.EndpointSlice) (*discoveryv1.EndpointSlice, error) {
 	if have == nil {
 		err := w.Client.Create(ctx, want)
 		if !apierrors.IsAlreadyExists(err) {
-			return err
+			return want, err
 		}
 		have = &discoveryv1.EndpointSlice{}
 		if err := w.Live.Get(ctx, client.ObjectKeyFromObject(want), have); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	if have.AddressType != want.AddressType {
@@ -89,17 +89,17 @@ func (w Writer) WriteSlice(ctx context.Context, have, want *discoveryv1.Endpoint
 	updated := have.DeepCopy()
 	updated.Labels = Labelled(have.Labels, want.Labels)
 	updated.OwnerReferences, updated.Endpoints, updated.Ports = want.OwnerReferences, want.Endpoints, want.Ports
-	return w.Client.Update(ctx, updated)
+	return updated, w.Client.Update(ctx, updated)
 }
 
 // replaceSlice is for a slice that somebody made with another address type.
-func (w Writer) replaceSlice(ctx context.Context, have, want *discoveryv1.EndpointSlice) error {
+func (w Writer) replaceSlice(ctx context.Context, have, want *discoveryv1.EndpointSlice) (*discoveryv1.EndpointSlice, error) {
 	if _, err := w.DeleteSlice(ctx, have); err != nil {
-		return err
+		return nil, err
 	}
 	created := want.DeepCopy()
 	created.ResourceVersion, created.UID = "", ""
-	return w.Client.Create(ctx, created)
+	return created, w.Client.Create(ctx, created)
 }
 
 // DeleteSlice deletes the slice that was read, and tells whether it was there.

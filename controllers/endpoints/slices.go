@@ -35,7 +35,7 @@ func (r *Reconciler) syncSlices(ctx context.Context, service *corev1.Service, pu
 		case have != nil && addresses.SameSlice(have, want):
 			continue
 		}
-		if err := r.writer().WriteSlice(ctx, have, want); err != nil {
+		if _, err := r.writer().WriteSlice(ctx, have, want); err != nil {
 			return fmt.Errorf("publishing %s of Service %s: %w", family, service.Name, err)
 		}
 		r.Log.Info("published", "service", service.Name, "family", family, "addresses", publishedIn(want))

@@ -1,0 +1,64 @@
+package frontend
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/cluster"
+	"github.com/fairlead-io/fairlead/controllers/addresses"
+	"github.com/fairlead-io/fairlead/internal/nfs/publish"
+)
+
+// clear deletes what this frontend has published: it would lead a foreign Service
+// to an NFS server.
+func (w *Writer) clear(ctx context.Context, f Frontend) error {
+	for _, family := range addresses.Families() {
+		s, err := w.addresses().Slice(ctx, f.Namespace, addresses.SliceName(f.Name, family))
+		if err != nil {
+			return err
+		}
+		if s == nil || !f.owns(s.Labels) || s.Labels[discoveryv1.LabelManagedBy] != cluster.SliceManager {
+			continue
+		}
+		if _, err := w.addresses().DeleteSlice(ctx, s); err != nil {
+			return err
+		}
+		w.Log.Info("deleted", "endpointslice", s.Name, "namespace", s.Namespace)
+	}
+	e, err := w.addresses().Classic(ctx, f.Namespace, f.Name)
+	if err != nil || e == nil || !f.owns(e.Labels) {
+		return err
+	}
+	return w.addresses().DeleteClassic(ctx, e)
+}
+
+// owns tells whether labels are those of an object of this frontend: other
+// publishers of Fairlead's name slices alike.
+func (f Frontend) owns(labels map[string]string) bool {
+	return labels[publish.ServiceLabel] == f.Service
+}
+
+// Remove deletes the Service of a frontend with what it publishes. A Service of
+// another owner stays.
+func (w *Writer) Remove(ctx context.Context, f Frontend) error {
+	if err := w.clear(ctx, f); err != nil {
+		return err
+	}
+	var have corev1.Service
+	if err := w.Live.Get(ctx, client.ObjectKey{Namespace: f.Namespace, Name: f.Name}, &have); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if !slices.ContainsFunc(have.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == f.Owner.UID }) {
+		return nil
+	}
+	if err := w.Client.Delete(ctx, &have, client.Preconditions{UID: &have.UID}); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting Service %s/%s: %w", f.Namespace, f.Name, err)
+	}
+	return nil
+}

@@ -1,0 +1,154 @@
+package frontend
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/controllers/addresses"
+	"github.com/fairlead-io/fairlead/internal/nfs/publish"
+)
+
+// Writer writes frontends. Its cache may hold only Services, slices and Endpoints
+// with the label publish.ServiceLabel.
+type Writer struct {
+	Client client.Client
+	// Live reads from the API server.
+	Live client.Reader
+	// Classic: an Endpoints object is written too.
+	Classic bool
+	Log     *slog.Logger
+}
+
+// Sync writes what a frontend should be. An error of kind Conflict means that the
+// cache is behind: an event follows.
+//
+// The ClusterIP of the result must be recorded before clients use it: a Service
+// that is deleted by hand is created again with the recorded one.
+func (w *Writer) Sync(ctx context.Context, f Frontend) (Result, error) {
+	service, result, err := w.syncService(ctx, f)
+	if err != nil {
+		return result, fmt.Errorf("writing Service %s/%s: %w", f.Namespace, f.Name, err)
+	}
+	if service == nil {
+		return result, w.clear(ctx, f)
+	}
+	if !f.ClusterIP.IsValid() {
+		f.ClusterIP = result.ClusterIP
+	}
+	result.Moved, err = w.syncSlices(ctx, f, service)
+	if err != nil {
+		return result, fmt.Errorf("publishing Service %s/%s: %w", f.Namespace, f.Name, err)
+	}
+	return result, w.syncClassic(ctx, f, service)
+}
+
+// syncService returns the Service as it is then; nil where nothing may be published.
+func (w *Writer) syncService(ctx context.Context, f Frontend) (*corev1.Service, Result, error) {
+	want := f.service()
+	have := &corev1.Service{}
+	if err := w.Client.Get(ctx, client.ObjectKeyFromObject(want), have); apierrors.IsNotFound(err) {
+		have = nil
+	} else if err != nil {
+		return nil, Result{}, err
+	}
+	verdict := publish.Check(have, want)
+	if verdict.Action == publish.Create {
+		created := want.DeepCopy()
+		err := w.Client.Create(ctx, created)
+		switch {
+		case err == nil:
+			w.Log.Info("created", "service", f.Name, "namespace", f.Namespace, "clusterIP", created.Spec.ClusterIP)
+			return done(created, Result{State: Published, Service: publish.Create})
+		case addressRefused(err):
+			return nil, taken(want, err), nil
+		case !apierrors.IsAlreadyExists(err):
+			return nil, Result{}, err
+		}
+		have = &corev1.Service{} // it is not cached: it is new, foreign, or has lost its label
+		if err := w.Live.Get(ctx, client.ObjectKeyFromObject(want), have); err != nil {
+			return nil, Result{}, err
+		}
+		verdict = publish.Check(have, want)
+	}
+	return w.act(ctx, have, verdict)
+}
+
+// act does what a verdict on an existing Service says.
+func (w *Writer) act(ctx context.Context, have *corev1.Service, verdict publish.Verdict) (*corev1.Service, Result, error) {
+	switch verdict.Action {
+	case publish.Foreign:
+		return nil, Result{State: Foreign, Message: verdict.Message}, nil
+	case publish.WrongAddress:
+		return nil, Result{State: WrongAddress, Message: verdict.Message}, nil
+	case publish.Wait:
+		return done(have, Result{State: Deleting, Message: verdict.Message, Service: publish.Keep})
+	case publish.Update:
+		if err := w.Client.Update(ctx, verdict.Service); addressRefused(err) {
+			return nil, taken(verdict.Service, err), nil
+		} else if err != nil {
+			return nil, Result{}, err
+		}
+		w.Log.Warn("restored a changed Service", "service", have.Name, "namespace", have.Namespace)
+		return done(verdict.Service, Result{State: Published, Service: publish.Update})
+	}
+	return done(have, Result{State: Published, Service: publish.Keep})
+}
+
+func done(service *corev1.Service, result Result) (*corev1.Service, Result, error) {
+	address, err := netip.ParseAddr(service.Spec.ClusterIP)
+	if err != nil {
+		return nil, Result{}, fmt.Errorf("the Service has ClusterIP %q, which is no address: %w", service.Spec.ClusterIP, err)
+	}
+	result.ClusterIP = address.Unmap()
+	return service, result, nil
+}
+
+// addressRefused tells whether the API server did not allocate the address that was
+// asked for: it is taken, or outside of the Service network
+// (k8s.io/kubernetes pkg/registry/core/service/storage/alloc.go).
+func addressRefused(err error) bool {
+	if !apierrors.IsInvalid(err) {
+		return false
+	}
+	for _, cause := range details(err) {
+		if strings.HasPrefix(cause.Field, "spec.clusterIP") {
+			return true
+		}
+	}
+	return false
+}
+
+func taken(service *corev1.Service, err error) Result {
+	return Result{State: Taken, Message: fmt.Sprintf(
+		"Service %s cannot have its address %s again, which clients have mounted: %s. Find the Service that has the address (kubectl get services -A) and delete it: the address is then taken back",
+		service.Name, service.Spec.ClusterIP, causes(err))}
+}
+
+func causes(err error) string {
+	var messages []string
+	for _, cause := range details(err) {
+		messages = append(messages, cause.Message)
+	}
+	return strings.Join(messages, "; ")
+}
+
+func details(err error) []metav1.StatusCause {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) && status.Status().Details != nil {
+		return status.Status().Details.Causes
+	}
+	return nil
+}
+
+func (w *Writer) addresses() addresses.Writer {
+	return addresses.Writer{Client: w.Client, Live: w.Live}
+}

@@ -1,0 +1,185 @@
+//lint:file-ignore SA1019 the readers of the deprecated API are served too
+
+package frontend
+
+import (
+	"net/netip"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fairlead-io/fairlead/cluster"
+	"github.com/fairlead-io/fairlead/internal/nfs/publish"
+)
+
+func TestFrontendIsPublished(t *testing.T) {
+	f := newFixture(t)
+	want := stable("", two)
+	want.Labels = map[string]string{"storageos.com/volume-id": "v1"}
+	result := f.sync(want)
+	s := f.service()
+	if result.State != Published || result.ClusterIP.String() != s.Spec.ClusterIP || !result.Moved || len(s.Spec.Selector) > 0 {
+		t.Errorf("got %+v, Service %+v", result, s.Spec)
+	}
+	if s.Labels["storageos.com/volume-id"] != "v1" || s.Labels[publish.ServiceLabel] != "pool" || s.OwnerReferences[0].UID != "owner" {
+		t.Errorf("labels %v, owners %v", s.Labels, s.OwnerReferences)
+	}
+	if got := f.named(); !slices.Equal(got, []string{two.String()}) {
+		t.Errorf("slices name %v", got)
+	}
+	e := f.classic()
+	if e == nil || e.Labels[discoveryv1.LabelSkipMirror] != "true" || e.Subsets[0].Addresses[0].IP != "10.0.0.2" || e.Subsets[0].Ports[0].Port != 12049 {
+		t.Errorf("classic object: %+v", e)
+	}
+	f.client.Before = func(w fakeapiWrite) error { t.Errorf("a second pass writes: %s %T", w.Verb, w.Object); return nil }
+	want.ClusterIP = result.ClusterIP
+	if again := f.sync(want); again.Moved || again.Service != publish.Keep {
+		t.Errorf("got %+v", again)
+	}
+}
+
+func TestDeletedServiceReturnsWithItsAddress(t *testing.T) {
+	f := newFixture(t)
+	address := f.sync(stable("", one)).ClusterIP
+	f.must(f.Delete(t.Context(), f.service()))
+	result := f.sync(stable(address.String(), one))
+	if result.State != Published || f.service().Spec.ClusterIP != address.String() || result.Service != publish.Create {
+		t.Errorf("got %+v, address %s, want %s", result, f.service().Spec.ClusterIP, address)
+	}
+	var slice discoveryv1.EndpointSlice
+	f.must(f.Get(t.Context(), keyFor("pool-fairlead-ipv4"), &slice))
+	if slice.OwnerReferences[0].UID != f.service().UID {
+		t.Error("the slice still belongs to the deleted Service, and would be collected")
+	}
+}
+
+func TestTakenAddressIsReportedNotReplaced(t *testing.T) {
+	f := newFixture(t)
+	address := f.sync(stable("", one)).ClusterIP
+	f.must(f.Delete(t.Context(), f.service()))
+	other := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "else", Name: "thief"}, Spec: corev1.ServiceSpec{ClusterIP: address.String()}}
+	f.must(f.Create(t.Context(), other))
+	result := f.sync(stable(address.String(), one))
+	if result.State != Taken || result.ClusterIP.IsValid() || !strings.Contains(result.Message, address.String()) {
+		t.Errorf("got %+v", result)
+	}
+	if got := f.named(); len(got) > 0 || f.classic() != nil {
+		t.Errorf("still published: %v, %v", got, f.classic())
+	}
+	f.must(f.Delete(t.Context(), other))
+	if again := f.sync(stable(address.String(), one)); again.State != Published || again.ClusterIP != address {
+		t.Errorf("the address is free again: %+v", again)
+	}
+}
+
+func TestForeignServiceIsNeverAdopted(t *testing.T) {
+	f := newFixture(t)
+	foreign := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "storage", Name: "pool"}, Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "db"}}}
+	f.must(f.Create(t.Context(), foreign))
+	// A slice of the volume publisher has the same name, and is not this writer's.
+	shared := &discoveryv1.EndpointSlice{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "storage", Name: "pool-fairlead-ipv4", Labels: map[string]string{
+			discoveryv1.LabelServiceName: "pool", discoveryv1.LabelManagedBy: cluster.SliceManager}},
+		AddressType: discoveryv1.AddressTypeIPv4, Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"192.168.0.9"}}},
+	}
+	f.must(f.Create(t.Context(), shared))
+	f.client.Before = func(w fakeapiWrite) error { t.Errorf("%s %s", w.Verb, w.Object.GetName()); return nil }
+	if result := f.sync(stable("", one)); result.State != Foreign || result.ClusterIP.IsValid() || result.Message == "" {
+		t.Errorf("got %+v", result)
+	}
+}
+
+func TestServiceThatIsNotCachedIsRecognized(t *testing.T) {
+	f := newFixture(t)
+	address := f.sync(stable("", one)).ClusterIP
+	s := f.service()
+	delete(s.Labels, publish.ServiceLabel)
+	f.must(f.Update(t.Context(), s))
+	f.client.Cache = f.NewCache()
+	f.client.Cache.Absent(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "storage", Name: "pool"}})
+	result := f.sync(stable(address.String(), one))
+	if result.State != Published || result.Service != publish.Update || f.service().Labels[publish.ServiceLabel] != "pool" {
+		t.Errorf("got %+v, labels %v", result, f.service().Labels)
+	}
+}
+
+func TestDeadAddressIsRemovedFirst(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		dead func(netip.AddrPort) bool
+		want [][]string
+	}{
+		{"dead", func(a netip.AddrPort) bool { return a == one }, [][]string{{}, {two.String()}}},
+		{"unknown", nil, [][]string{{}, {two.String()}}},
+		{"draining", func(netip.AddrPort) bool { return false }, [][]string{{two.String()}}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			f := newFixture(t)
+			address := f.sync(stable("", one)).ClusterIP
+			f.shown = nil
+			want := stable(address.String(), two)
+			want.Dead = test.dead
+			f.sync(want)
+			if !reflect.DeepEqual(f.shown, test.want) {
+				t.Errorf("slices named %v one after the other, want %v", f.shown, test.want)
+			}
+		})
+	}
+}
+
+func TestSecondAddressIsRemoved(t *testing.T) {
+	f := newFixture(t)
+	address := f.sync(stable("", one)).ClusterIP
+	var slice discoveryv1.EndpointSlice
+	f.must(f.Get(t.Context(), keyFor("pool-fairlead-ipv4"), &slice))
+	slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{Addresses: []string{"10.0.0.99"}})
+	f.must(f.Update(t.Context(), &slice))
+	if result := f.sync(stable(address.String(), one)); !result.Moved || !slices.Equal(f.named(), []string{one.String()}) {
+		t.Errorf("got %+v, slices name %v", result, f.named())
+	}
+}
+
+func TestServiceWithAnotherAddressPublishesNothing(t *testing.T) {
+	f := newFixture(t)
+	f.sync(stable("", one))
+	result := f.sync(stable("10.96.9.9", one))
+	if result.State != WrongAddress || result.ClusterIP.IsValid() || len(f.named()) > 0 {
+		t.Errorf("got %+v, slices name %v", result, f.named())
+	}
+}
+
+func TestFrontendWithoutBackendNamesNothing(t *testing.T) {
+	f := newFixture(t)
+	address := f.sync(stable("", one)).ClusterIP
+	if result := f.sync(stable(address.String(), netip.AddrPort{})); result.State != Published || len(f.named()) > 0 || len(f.classic().Subsets) > 0 {
+		t.Errorf("got %+v, slices name %v", result, f.named())
+	}
+}
+
+func TestClassicObjectGoesWhenSwitchedOff(t *testing.T) {
+	f := newFixture(t)
+	address := f.sync(stable("", one)).ClusterIP
+	f.w.Classic = false
+	f.sync(stable(address.String(), one))
+	if f.classic() != nil {
+		t.Error("the Endpoints object is still there")
+	}
+}
+
+func TestRemoveSparesOtherOwners(t *testing.T) {
+	f := newFixture(t)
+	address := f.sync(stable("", one)).ClusterIP
+	other := stable(address.String(), one)
+	other.Owner.UID = "somebody else"
+	f.must(f.w.Remove(t.Context(), other))
+	f.service() // still there
+	f.must(f.w.Remove(t.Context(), stable(address.String(), one)))
+	if err := f.Get(t.Context(), keyFor("pool"), &corev1.Service{}); err == nil || len(f.named()) > 0 {
+		t.Error("the Service or its slices are still there")
+	}
+}

@@ -1,0 +1,96 @@
+package fakeapi
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Cache is behind the server for the objects that are held.
+type Cache struct {
+	api  *API
+	held map[string]client.Object // nil: the object is absent
+}
+
+// NewCache makes a cache that is up to date.
+func (a *API) NewCache() *Cache { return &Cache{api: a, held: map[string]client.Object{}} }
+
+func keyOf(o client.Object, key client.ObjectKey) string {
+	return fmt.Sprintf("%T %s", o, key)
+}
+
+// Hold keeps showing an object as it is now, though it changes. o names it.
+func (c *Cache) Hold(ctx context.Context, o client.Object) error {
+	key := client.ObjectKeyFromObject(o)
+	if _, ok := c.held[keyOf(o, key)]; ok {
+		return nil
+	}
+	now, ok := o.DeepCopyObject().(client.Object)
+	if !ok {
+		return fmt.Errorf("%T is no object", o)
+	}
+	err := c.api.Get(ctx, key, now)
+	if apierrors.IsNotFound(err) {
+		now, err = nil, nil
+	}
+	c.held[keyOf(o, key)] = now
+	return err
+}
+
+// Absent hides an object.
+func (c *Cache) Absent(o client.Object) { c.held[keyOf(o, client.ObjectKeyFromObject(o))] = nil }
+
+// Release lets the cache catch up.
+func (c *Cache) Release() { clear(c.held) }
+
+// Get reads an object, as it was held.
+func (c *Cache) Get(ctx context.Context, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+	held, ok := c.held[keyOf(o, key)]
+	switch {
+	case !ok:
+		return c.api.Get(ctx, key, o, options...)
+	case held == nil:
+		return apierrors.NewNotFound(schema.GroupResource{Resource: fmt.Sprintf("%T", o)}, key.Name)
+	}
+	reflect.ValueOf(o).Elem().Set(reflect.ValueOf(held.DeepCopyObject()).Elem())
+	return nil
+}
+
+// List reads objects, as they were held. Selectors go by what they are now.
+func (c *Cache) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	if err := c.api.List(ctx, list, options...); err != nil {
+		return err
+	}
+	items, err := meta.ExtractList(list)
+	if err != nil {
+		return err
+	}
+	var shown []runtime.Object
+	seen := map[string]bool{}
+	kind := ""
+	for _, item := range items {
+		o, ok := item.(client.Object)
+		if !ok {
+			return fmt.Errorf("%T is no object", item)
+		}
+		key := keyOf(o, client.ObjectKeyFromObject(o))
+		kind, seen[key] = fmt.Sprintf("%T", o), true
+		if held, ok := c.held[key]; !ok {
+			shown = append(shown, o)
+		} else if held != nil {
+			shown = append(shown, held.DeepCopyObject())
+		}
+	}
+	for key, held := range c.held {
+		if held != nil && !seen[key] && (kind == fmt.Sprintf("%T", held) || kind == "" && fmt.Sprintf("%TList", held) == fmt.Sprintf("%T", list)) {
+			shown = append(shown, held.DeepCopyObject())
+		}
+	}
+	return meta.SetList(list, shown)
+}
