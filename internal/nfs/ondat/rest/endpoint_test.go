@@ -1,0 +1,59 @@
+package rest
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestEndpointWithOrWithoutSchemeAndPort(t *testing.T) {
+	for text, want := range map[string]string{
+		"storageos":                "http://storageos:5705/v2",
+		"storageos:80":             "http://storageos:80/v2",
+		"10.0.0.1":                 "http://10.0.0.1:5705/v2",
+		"https://storageos":        "https://storageos:5705/v2",
+		"https://storageos:443/":   "https://storageos:443/v2",
+		"https://storageos:443/v2": "https://storageos:443/v2",
+		// The released manager gave these no port.
+		"[::1]":                     "http://[::1]:5705/v2",
+		"::1":                       "http://[::1]:5705/v2",
+		"fd00::1":                   "http://[fd00::1]:5705/v2",
+		"[fd00::1]:80":              "http://[fd00::1]:80/v2",
+		"https://[::1]":             "https://[::1]:5705/v2",
+		"":                          "empty",
+		"ftp://storageos":           "scheme",
+		"http://":                   "no host",
+		"http://u:geheim@storageos": "holds a user",
+		"http://storageos/v1":       "has path",
+		"storageos,other":           "http://storageos,other:5705/v2",
+		"a b":                       "not a URL",
+		"http://storageos:x%zz@":    "not a URL",
+	} {
+		u, err := ParseEndpoint(text)
+		switch {
+		case err == nil && u.String() != want:
+			t.Errorf("%q: %s, want %s", text, u, want)
+		case err != nil && !strings.Contains(err.Error(), want):
+			t.Errorf("%q: %v, want %s", text, err, want)
+		case err != nil && strings.Contains(err.Error(), "geheim"):
+			t.Errorf("%q: the error shows the password: %v", text, err)
+		}
+	}
+}
+
+func FuzzParseEndpoint(f *testing.F) {
+	for _, text := range []string{"storageos", "[::1]", "https://a:1/v2", "fd00::1%eth0", "http://u:p@h", ":5705", "//"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		u, err := ParseEndpoint(text)
+		if err != nil {
+			return
+		}
+		if u.Hostname() == "" || u.Port() == "" || u.Path != "/v2" || u.User != nil || u.Scheme != "http" && u.Scheme != "https" {
+			t.Errorf("%q: %#v", text, u)
+		}
+		if again, err := ParseEndpoint(u.String()); err != nil || *again != *u {
+			t.Errorf("%q: %s is read as %v, %v", text, u, again, err)
+		}
+	})
+}

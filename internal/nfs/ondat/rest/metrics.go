@@ -1,0 +1,69 @@
+package rest
+
+import (
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// metrics are the released manager's, by their names. The label error is the Class
+// of the error: the manager used its text, with a series for each URL and ID.
+type metrics struct {
+	helperSeconds  *prometheus.HistogramVec
+	helpers        *prometheus.CounterVec
+	inFlight       prometheus.Gauge
+	requestSeconds *prometheus.HistogramVec
+	requests       *prometheus.CounterVec
+}
+
+// Names of the helpers, as the released manager has them.
+const (
+	helperSetup   = "setup"
+	helperRefresh = "refresh_token"
+	helperReset   = "reset_api"
+	helperList    = "list_shared_volumes"
+	helperGet     = "get_volume"
+	helperPublish = "set_external_endpoint"
+)
+
+func newMetrics(registry prometheus.Registerer) (*metrics, error) {
+	m := &metrics{
+		helperSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "storageos_api_helper_duration_seconds", Help: "Distribution of the length of time api helpers take to complete.",
+		}, []string{"function"}),
+		helpers: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "storageos_api_helper_total", Help: "Number of api helper calls, partitioned by function name and kind of error.",
+		}, []string{"function", "error"}),
+		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "storageos_api_in_flight_requests", Help: "A gauge of in-flight requests for the api client.",
+		}),
+		requestSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "storageos_api_request_duration_seconds", Help: "A histogram of request latencies, partitioned by HTTP request method.",
+		}, []string{"method"}),
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "storageos_api_requests_total", Help: "A counter for requests from the api client, partitioned by HTTP request method and response code.",
+		}, []string{"code", "method"}),
+	}
+	if registry == nil {
+		return m, nil
+	}
+	var errs []error
+	for _, c := range []prometheus.Collector{m.helperSeconds, m.helpers, m.inFlight, m.requestSeconds, m.requests} {
+		errs = append(errs, registry.Register(c))
+	}
+	return m, errors.Join(errs...)
+}
+
+func (m *metrics) around(next http.RoundTripper) http.RoundTripper {
+	return promhttp.InstrumentRoundTripperInFlight(m.inFlight,
+		promhttp.InstrumentRoundTripperCounter(m.requests, promhttp.InstrumentRoundTripperDuration(m.requestSeconds, next)))
+}
+
+// helper counts one call of a helper.
+func (m *metrics) helper(name string, began, ended time.Time, err error) {
+	m.helperSeconds.WithLabelValues(name).Observe(ended.Sub(began).Seconds())
+	m.helpers.WithLabelValues(name, Class(err)).Inc()
+}

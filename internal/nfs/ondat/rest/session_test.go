@@ -1,0 +1,230 @@
+package rest
+
+import (
+	"context"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	bed "github.com/fairlead-io/fairlead/e2e/ondat"
+)
+
+func (w *world) list(t *testing.T) {
+	t.Helper()
+	if listing, err := w.Volumes(t.Context()); err != nil || len(listing.Failed) > 0 {
+		t.Fatalf("got %v, %v", err, listing.Failed)
+	}
+}
+
+func (w *world) authentications() (logins, refreshes int) {
+	for _, r := range w.Requests() {
+		switch r {
+		case "POST /auth/login":
+			logins++
+		case "POST /auth/refresh":
+			refreshes++
+		}
+	}
+	return logins, refreshes
+}
+
+func TestTokenIsRefreshedByItsLifetime(t *testing.T) {
+	for name, c := range map[string]struct {
+		lifetime, refresh time.Duration
+		steps             []time.Duration
+		logins, refreshes int
+	}{
+		"first":                           {steps: []time.Duration{0, 0}, logins: 1},
+		"young":                           {steps: []time.Duration{0, 59 * time.Second}, logins: 1},
+		"as old as it may become":         {steps: []time.Duration{0, 61 * time.Second}, logins: 1, refreshes: 1},
+		"refreshed twice":                 {steps: []time.Duration{0, 61 * time.Second, 61 * time.Second}, logins: 1, refreshes: 2},
+		"short life":                      {lifetime: 30 * time.Second, steps: []time.Duration{0, 19 * time.Second, 2 * time.Second}, logins: 1, refreshes: 1},
+		"long life, seldom":               {lifetime: time.Hour, refresh: time.Hour, steps: []time.Duration{0, 39 * time.Minute, 2 * time.Minute}, logins: 1, refreshes: 1},
+		"expired: it logs in again":       {steps: []time.Duration{0, 301 * time.Second}, logins: 2},
+		"nearly expired when last looked": {steps: []time.Duration{0, 299 * time.Second}, logins: 1, refreshes: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, func(o *Options) { o.Refresh = c.refresh })
+			if c.lifetime > 0 {
+				w.Lifetime = c.lifetime
+			}
+			for _, step := range c.steps {
+				w.clock.SetTime(w.clock.Now().Add(step))
+				w.list(t)
+			}
+			if logins, refreshes := w.authentications(); logins != c.logins || refreshes != c.refreshes {
+				t.Errorf("%d logins, %d refreshes, want %d, %d", logins, refreshes, c.logins, c.refreshes)
+			}
+		})
+	}
+}
+
+func TestEndedSessionIsReplacedAndTheRequestRepeated(t *testing.T) {
+	w := newWorld(t)
+	w.list(t)
+	w.EndSessions()
+	w.list(t)
+	if logins, _ := w.authentications(); logins != 2 {
+		t.Errorf("%d logins", logins)
+	}
+	w.clock.SetTime(w.clock.Now().Add(61 * time.Second))
+	w.EndSessions() // the refresh is refused
+	w.list(t)
+	if logins, refreshes := w.authentications(); logins != 1 || refreshes != 1 {
+		t.Errorf("%d logins, %d refreshes", logins, refreshes)
+	}
+}
+
+func TestFailedRefreshKeepsTheOldToken(t *testing.T) {
+	w := newWorld(t)
+	w.list(t)
+	w.Requests()
+	w.Fail(bed.Fault{Path: "/auth/refresh", Status: http.StatusServiceUnavailable, Body: "<html>"})
+	w.clock.SetTime(w.clock.Now().Add(61 * time.Second))
+	w.list(t)
+	w.list(t)
+	if logins, refreshes := w.authentications(); logins != 0 || refreshes != 1 {
+		t.Errorf("%d logins, %d refreshes", logins, refreshes)
+	}
+	w.clock.SetTime(w.clock.Now().Add(renewAgain))
+	w.list(t)
+	if _, refreshes := w.authentications(); refreshes != 1 {
+		t.Errorf("later: %d refreshes", refreshes)
+	}
+}
+
+// The released manager's loop hands each call to the goroutine that logs in (Start).
+func TestSlowRefreshStopsNoRequest(t *testing.T) {
+	w := newWorld(t)
+	w.list(t)
+	release, refreshing := make(chan struct{}), make(chan struct{})
+	w.Before(func(r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/auth/refresh") {
+			close(refreshing)
+			<-release
+		}
+	})
+	w.clock.SetTime(w.clock.Now().Add(61 * time.Second))
+	var group sync.WaitGroup
+	group.Go(func() { w.list(t) })
+	<-refreshing
+	w.list(t) // with the old token
+	close(release)
+	group.Wait()
+}
+
+func TestWaitingForALoginEndsWithItsContext(t *testing.T) {
+	w := newWorld(t)
+	release, loggingIn := make(chan struct{}), make(chan struct{})
+	w.Before(func(r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/auth/login") {
+			close(loggingIn)
+			<-release
+		}
+	})
+	var group sync.WaitGroup
+	group.Go(func() { w.list(t) })
+	<-loggingIn
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := w.Volumes(ctx); err == nil {
+		t.Error("no error")
+	}
+	close(release)
+	group.Wait()
+}
+
+func TestManyRequestsLogInOnce(t *testing.T) {
+	w := newWorld(t)
+	var group sync.WaitGroup
+	for range 20 {
+		group.Go(func() { w.list(t) })
+	}
+	group.Wait()
+	if logins, refreshes := w.authentications(); logins != 1 || refreshes != 0 {
+		t.Errorf("%d logins, %d refreshes", logins, refreshes)
+	}
+}
+
+func TestCredentialsAreReadAtEachLogin(t *testing.T) {
+	w := newWorld(t)
+	w.Password = "another one"
+	if _, err := w.Volumes(t.Context()); err == nil || !strings.Contains(err.Error(), "check user name and password") || strings.Contains(err.Error(), "good password") {
+		t.Fatalf("got %v", err)
+	}
+	if err := os.WriteFile(filepath.Join(w.secret, "password"), []byte(w.Password), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.list(t)
+	w.EndSessions()
+	for file, want := range map[string]string{"username": "is empty", "password": "no such file"} {
+		if err := os.Truncate(filepath.Join(w.secret, "username"), 0); err != nil {
+			t.Fatal(err)
+		}
+		if file == "password" {
+			if err := os.Remove(filepath.Join(w.secret, file)); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(w.secret, "username"), []byte("u"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if file == "username" {
+			continue
+		}
+		if _, err := w.Volumes(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v", err)
+		}
+	}
+}
+
+// The released manager ended on a header without a blank (client.go).
+func TestTokenOfAnyHeader(t *testing.T) {
+	for header, want := range map[string]string{
+		"Bearer abc": "abc", "bearer  abc ": "abc", "abc": "abc", "": "", "Bearer": "", "Bearer ": "", "Basic abc": "", " ": "",
+	} {
+		if got := bearer(header); got != want {
+			t.Errorf("%q: %q, want %q", header, got, want)
+		}
+	}
+}
+
+func TestLifetimeOfATokenPrefersTheBody(t *testing.T) {
+	header := func(name, value string) http.Header { return http.Header{name: []string{value}} }
+	for _, c := range []struct {
+		body   uint64
+		header http.Header
+		want   time.Duration
+	}{
+		{60, header("Authorization-Expires-Seconds", "300"), time.Minute},
+		{0, header("Authorization-Expires-Seconds", "120"), 2 * time.Minute},
+		{0, header("Authorization-Expires-In", "120"), 2 * time.Minute},
+		{0, header("Authorization-Expires-In", "120s"), 2 * time.Minute},
+		{0, header("Authorization-Expires-In", "soon"), defaultLifetime},
+		{0, nil, defaultLifetime},
+		{1 << 63, nil, 7 * 24 * time.Hour},
+	} {
+		if got := lifetime(c.body, c.header); got != c.want {
+			t.Errorf("%d, %v: %s, want %s", c.body, c.header, got, c.want)
+		}
+	}
+}
+
+func TestAnswerWithoutATokenIsAnError(t *testing.T) {
+	for _, body := range []string{"{}", "", "null", "<html>", `{"session": 3}`} {
+		w := newWorld(t)
+		w.Fail(bed.Fault{Path: "/auth/login", Status: http.StatusOK, Body: body})
+		_, err := w.Volumes(t.Context())
+		if err == nil || !strings.Contains(err.Error(), "is not Ondat's API") {
+			t.Errorf("%q: got %v", body, err)
+		}
+		if slices.Contains(w.Requests(), "GET /namespaces") {
+			t.Errorf("%q: it went on", body)
+		}
+	}
+}
