@@ -94,7 +94,7 @@ func judge(v Volume) Finding {
 		f.PV, f.PVC, f.Namespace = "", "", ""
 	}
 	labelled := len(missing) == 0 && len(wrong) == 0
-	switch server, err := nfs.ParseEndpoint(v.ServiceEndpoint, 0); {
+	switch server, err := nfs.ParseEndpoint(short(v.ServiceEndpoint), 0); {
 	case v.ServiceEndpoint == "" && labelled:
 		f.State = NotServed
 	case v.ServiceEndpoint == "":

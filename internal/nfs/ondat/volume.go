@@ -39,7 +39,7 @@ type Volume struct {
 }
 
 // Title names the volume in messages.
-func (v Volume) Title() string { return "Ondat volume " + cmp.Or(v.Name, v.ID) }
+func (v Volume) Title() string { return "Ondat volume " + short(cmp.Or(v.Name, v.ID)) }
 
 // Published is the mount endpoint that the volume's label has; not valid where
 // there is none, or where it is no address with a port. The released manager wrote

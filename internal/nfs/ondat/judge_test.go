@@ -1,0 +1,214 @@
+package ondat
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// volume is shared, and served at the endpoint.
+func volume(id, endpoint string) Volume {
+	return Volume{
+		ID: id, Name: "pv-" + id, NamespaceID: "ns", AttachmentType: AttachedNFS, ServiceEndpoint: endpoint, Version: "1",
+		Labels: map[string]string{LabelPV: "pv-" + id, LabelPVC: "data-" + id, LabelNamespace: "apps"},
+	}
+}
+
+func TestWhichVolumesCount(t *testing.T) {
+	for name, c := range map[string]struct {
+		change  func(*Volume)
+		state   State
+		reason  Reason
+		message string
+	}{
+		"shared":                  {func(*Volume) {}, Served, "", ""},
+		"detached":                {func(v *Volume) { v.ServiceEndpoint, v.AttachmentType = "", "detached" }, NotServed, "", ""},
+		"failing over":            {func(v *Volume) { v.ServiceEndpoint = "" }, NotServed, "", ""},
+		"plain":                   {func(v *Volume) { v.ServiceEndpoint, v.Labels = "", nil }, Plain, "", ""},
+		"no labels":               {func(v *Volume) { v.Labels = nil }, Ignored, MissingLabels, "lacks the label " + LabelPV + ", " + LabelPVC + ", " + LabelNamespace},
+		"no PV":                   {func(v *Volume) { delete(v.Labels, LabelPV) }, Ignored, MissingLabels, "--extra-create-metadata"},
+		"no PVC":                  {func(v *Volume) { delete(v.Labels, LabelPVC) }, Ignored, MissingLabels, LabelPVC},
+		"no namespace":            {func(v *Volume) { v.Labels[LabelNamespace] = "" }, Ignored, MissingLabels, LabelNamespace},
+		"a path":                  {func(v *Volume) { v.Labels[LabelPVC] = "../secrets" }, Ignored, InvalidLabels, `"../secrets"`},
+		"a long label":            {func(v *Volume) { v.Labels[LabelPV] = strings.Repeat("x", 5000) }, Ignored, InvalidLabels, "…"},
+		"a bad label, not served": {func(v *Volume) { v.Labels[LabelPVC], v.ServiceEndpoint = "A_B", "" }, Plain, "", ""},
+		"a long endpoint":         {func(v *Volume) { v.ServiceEndpoint = strings.Repeat("1", 5000) + ":1" }, Ignored, InvalidEndpoint, "…"},
+	} {
+		v := volume("1", "10.0.0.1:32001")
+		c.change(&v)
+		f := Judge([]Volume{v})[0]
+		if f.State != c.state || f.Reason != c.reason || !strings.Contains(f.Message, c.message) || (f.Reason == "") != (f.Message == "") || len(f.Message) > 600 {
+			t.Errorf("%s: %s %s %q", name, f.State, f.Reason, f.Message)
+		}
+		if f.State == Served != f.Server.IsValid() {
+			t.Errorf("%s: server %s", name, f.Server)
+		}
+		if f.Reason == InvalidLabels && f.PVC+f.PV+f.Namespace != "" {
+			t.Errorf("%s: an object of a bad name is looked for", name)
+		}
+	}
+}
+
+// The released manager takes all of these for addresses, and the API server refuses them each poll.
+func TestEndpointsThatCannotBePublished(t *testing.T) {
+	for _, endpoint := range []string{
+		":2049", "0.0.0.0:2049", "127.0.0.1:2049", "nfs.example.com:2049", "fe80::1%eth0", "[fe80::1%eth0]:2049", "10.0.0.1:0", "10.0.0.1:-1", "10.0.0.1:70000",
+		"10.0.0.1", "10.0.0.1:", "[::1]:2049", "[::]:2049", "fd00::1:2049", "[fd00::1]", "255.255.255.255:1", "224.0.0.1:1", " 10.0.0.1:1", "10.0.0.1:1 ", "None:2049",
+	} {
+		if f := Judge([]Volume{volume("1", endpoint)})[0]; f.State != Ignored || f.Reason != InvalidEndpoint {
+			t.Errorf("%q: %s %s", endpoint, f.State, f.Server)
+		}
+	}
+	for endpoint, want := range map[string]string{"10.0.0.1:1": "10.0.0.1:1", "[fd00::1]:65535": "[fd00::1]:65535", "[::ffff:10.0.0.1]:1": "10.0.0.1:1"} {
+		if f := Judge([]Volume{volume("1", endpoint)})[0]; f.State != Served || f.Server.String() != want {
+			t.Errorf("%q: %s %s", endpoint, f.State, f.Server)
+		}
+	}
+}
+
+// After a failover another volume's server may get an address that a volume still names.
+func TestServerBelongsToOneVolume(t *testing.T) {
+	const at = "10.0.0.1:32001"
+	stale := volume("2", at)
+	stale.AttachmentType = "detached"
+	for name, c := range map[string]struct {
+		volumes []Volume
+		want    string
+	}{
+		"one is attached":      {[]Volume{volume("1", at), stale}, "[Served Ignored]"},
+		"in the other order":   {[]Volume{stale, volume("1", at)}, "[Ignored Served]"},
+		"both are attached":    {[]Volume{volume("1", at), volume("2", at), volume("3", "10.0.0.1:32002")}, "[Ignored Ignored Served]"},
+		"none is attached":     {[]Volume{stale, stale}, "[Ignored Ignored]"},
+		"as IPv6":              {[]Volume{volume("1", at), volume("2", "[::ffff:10.0.0.1]:32001")}, "[Ignored Ignored]"},
+		"one has no labels":    {[]Volume{volume("1", at), {ID: "2", ServiceEndpoint: at}}, "[Served Ignored]"},
+		"alone, says detached": {[]Volume{stale}, "[Served]"},
+	} {
+		var states []State
+		for _, f := range Judge(c.volumes) {
+			states = append(states, f.State)
+			if f.State == Ignored && f.Reason == EndpointOfTwoVolumes && !strings.Contains(f.Message, "both report NFS server 10.0.0.1:32001") {
+				t.Errorf("%s: %s", name, f.Message)
+			}
+		}
+		if got := fmt.Sprint(states); got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+func TestJudgeInvariants(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		endpoints := rapid.SampledFrom([]string{"", "10.0.0.1:1", "10.0.0.1:2", "[fd00::1]:1", "[::ffff:10.0.0.1]:1", "127.0.0.1:1", "x"})
+		var list []Volume
+		for i := range rapid.IntRange(0, 12).Draw(t, "volumes") {
+			v := volume(fmt.Sprint(i), endpoints.Draw(t, "endpoint"))
+			v.AttachmentType = rapid.SampledFrom([]string{"nfs", "detached", "host", ""}).Draw(t, "type")
+			if drop := rapid.SampledFrom([]string{"", "", LabelPV, LabelPVC, LabelNamespace}).Draw(t, "drop"); drop != "" {
+				delete(v.Labels, drop)
+			}
+			list = append(list, v)
+		}
+		found, seen := Judge(list), map[netip.AddrPort]bool{}
+		for i, f := range found {
+			if f.ID != list[i].ID {
+				t.Fatalf("place %d: %s", i, f.ID)
+			}
+			if (f.State == Ignored) != slices.Contains(Reasons, f.Reason) {
+				t.Fatalf("%+v", f)
+			}
+			if f.State != Served {
+				continue
+			}
+			if seen[f.Server] || len(f.Labels) != 3 || !f.Server.Addr().IsGlobalUnicast() {
+				t.Fatalf("%+v", f)
+			}
+			seen[f.Server] = true
+		}
+	})
+}
+
+func FuzzJudge(f *testing.F) {
+	f.Add("10.0.0.1:2049", "pv", "data", "apps", "10.96.0.1:2049")
+	f.Add("[fd00::1%eth0]:1", "", "../x", "a.b", "fd00::1:2049")
+	f.Fuzz(func(t *testing.T, endpoint, pv, pvc, namespace, published string) {
+		v := Volume{ID: "1", ServiceEndpoint: endpoint, Labels: map[string]string{LabelPV: pv, LabelPVC: pvc, LabelNamespace: namespace, LabelMountEndpoint: published}}
+		got := Judge([]Volume{v})[0]
+		if got.State == Served && (!got.Server.IsValid() || got.Server.Port() == 0 || strings.ContainsAny(got.PV+got.PVC+got.Namespace, "/ \n")) {
+			t.Errorf("%+v", got)
+		}
+		if name, err := got.ServiceName(ByPVC); got.State == Served && err == nil && name != pvc && name != pv {
+			t.Errorf("name %q", name)
+		}
+		if ip := got.RecordedIP(); ip.IsValid() && netip.MustParseAddrPort(MountEndpoint(ip)).Addr() != ip {
+			t.Errorf("%s", ip)
+		}
+		if len(got.Message) > 4000 {
+			t.Errorf("%d bytes", len(got.Message))
+		}
+	})
+}
+
+func TestPublishedAddressIsRead(t *testing.T) {
+	for label, want := range map[string]string{
+		"10.96.0.1:2049": "10.96.0.1", "[fd00::1]:2049": "fd00::1",
+		// Of the released manager, for IPv6 and for a Service without an address.
+		"fd00::1:2049": "invalid IP", "None:2049": "invalid IP", ":2049": "invalid IP",
+		"10.96.0.1:111": "invalid IP", "10.96.0.1": "invalid IP", "": "invalid IP",
+	} {
+		v := Volume{Labels: map[string]string{LabelMountEndpoint: label}}
+		if got := v.RecordedIP().String(); got != want {
+			t.Errorf("%q: %s, want %s", label, got, want)
+		}
+	}
+	for ip, want := range map[string]string{"10.96.0.1": "10.96.0.1:2049", "fd00::1": "[fd00::1]:2049"} {
+		if got := MountEndpoint(netip.MustParseAddr(ip)); got != want {
+			t.Errorf("%s: %s", ip, got)
+		}
+	}
+}
+
+func TestNameOfTheService(t *testing.T) {
+	long := strings.Repeat("x", 64)
+	for _, c := range []struct {
+		by        Naming
+		pvc, pv   string
+		want, err string
+	}{
+		{ByPVC, "data", "pvc-1", "data", ""},
+		{ByPV, "data", "pvc-1", "pvc-1", ""},
+		{ByPVC, long, "pvc-1", "pvc-1", ""},
+		{ByPVC, "my.data", "pvc-1", "pvc-1", ""},
+		{ByPVC, "1data", "pvc-1", "pvc-1", ""},
+		{ByPV, "data", "my.pv", "data", ""},
+		{ByPVC, long, "1pv", "", "has a name that a Service can have"},
+	} {
+		got, err := Finding{PV: c.pv, PVC: c.pvc}.ServiceName(c.by)
+		if got != c.want || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
+			t.Errorf("%+v: %q, %v", c, got, err)
+		}
+	}
+}
+
+func TestGoneOnlyIfItsNamespaceWasListed(t *testing.T) {
+	failed := map[string]error{"b": fmt.Errorf("x")}
+	for name, c := range map[string]struct {
+		listing   Listing
+		namespace string
+		want      bool
+	}{
+		"listed":                         {Listing{Listed: map[string]bool{"a": true}, Failed: failed}, "a", true},
+		"failed":                         {Listing{Listed: map[string]bool{"a": true}, Failed: failed}, "b", false},
+		"not shown":                      {Listing{Listed: map[string]bool{"a": true}}, "c", false},
+		"unknown, all listed":            {Listing{Listed: map[string]bool{"a": true}}, "", true},
+		"unknown, one failed":            {Listing{Listed: map[string]bool{"a": true}, Failed: failed}, "", false},
+		"unknown, no namespace is shown": {Listing{}, "", false},
+	} {
+		if got := c.listing.Gone(c.namespace); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
