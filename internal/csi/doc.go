@@ -1,7 +1,8 @@
 // Package csi holds what the parts of the CSI driver for NFS services share: names,
 // and the interface between the Controller RPCs and whoever assigns servers to nodes.
 //
-//   - controller, node and identity answer the RPCs of the CSI spec (v1.13.0);
+//   - controller, node and identity answer the RPCs of the CSI spec (v1.12.0: the last
+//     with VolumeCondition, which kubelets up to 1.36 read);
 //   - server serves them on a Unix socket;
 //   - mounts runs mount(8), and reads what is mounted, with deadlines;
 //   - registration registers the driver with the kubelet;

@@ -1,0 +1,49 @@
+// Package identity answers the Identity RPCs of the CSI spec.
+package identity
+
+import (
+	"context"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+)
+
+// Server names the driver. It is a csi.IdentityServer.
+type Server struct {
+	csi.UnimplementedIdentityServer
+	Driver, Version string
+	// Controller says whether the driver has Controller RPCs, on this socket or another.
+	Controller bool
+	// Topology says whether the driver's nodes have zones: NodeGetInfo may only then name one.
+	Topology bool
+}
+
+// Register adds the server to a gRPC server.
+func (s *Server) Register(r grpc.ServiceRegistrar) { csi.RegisterIdentityServer(r, s) }
+
+// GetPluginInfo names the driver.
+func (s *Server) GetPluginInfo(context.Context, *csi.GetPluginInfoRequest) (*csi.GetPluginInfoResponse, error) {
+	return &csi.GetPluginInfoResponse{Name: s.Driver, VendorVersion: s.Version}, nil
+}
+
+// GetPluginCapabilities lists what the driver can do as a whole.
+func (s *Server) GetPluginCapabilities(context.Context, *csi.GetPluginCapabilitiesRequest) (*csi.GetPluginCapabilitiesResponse, error) {
+	resp := &csi.GetPluginCapabilitiesResponse{}
+	for kind, has := range map[csi.PluginCapability_Service_Type]bool{
+		csi.PluginCapability_Service_CONTROLLER_SERVICE:               s.Controller,
+		csi.PluginCapability_Service_VOLUME_ACCESSIBILITY_CONSTRAINTS: s.Topology,
+	} {
+		if has {
+			resp.Capabilities = append(resp.Capabilities, &csi.PluginCapability{
+				Type: &csi.PluginCapability_Service_{Service: &csi.PluginCapability_Service{Type: kind}},
+			})
+		}
+	}
+	return resp, nil
+}
+
+// Probe says that the driver is ready: it asks nothing of anyone to become so.
+func (s *Server) Probe(context.Context, *csi.ProbeRequest) (*csi.ProbeResponse, error) {
+	return &csi.ProbeResponse{Ready: wrapperspb.Bool(true)}, nil
+}

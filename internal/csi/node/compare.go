@@ -1,0 +1,90 @@
+package node
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/fairlead-io/fairlead/internal/csi/mounts"
+)
+
+// difference says in what a mount differs from a request; empty: in nothing that can
+// be told. It compares what mountinfo shows, and asks no server.
+//
+// Of the NFS options it compares those that decide whether the kernel gives a mount a
+// superblock of its own (nfs_compare_super). The others may be those of an earlier
+// mount of the same export, or what the server has negotiated (rsize, wsize).
+func difference(have mounts.Mount, want *request) string {
+	if have.Source != want.source {
+		return fmt.Sprintf("its source is %s, not %s", have.Source, want.source)
+	}
+	if readOnly := slices.Contains(have.Options, "ro"); readOnly != want.readOnly {
+		return fmt.Sprintf("read-only is %t, not %t", readOnly, want.readOnly)
+	}
+	shown := decisions(append(slices.Clone(have.Options), have.SuperOptions...))
+	for key, w := range decisions(want.options) {
+		h, ok := shown[key]
+		if flag := perMount[key]; flag && !ok {
+			h, ok = strings.TrimPrefix(w, "no"), true // mountinfo shows only the "no" form
+		}
+		if ok && !agree(key, h, w) {
+			return fmt.Sprintf("it has %s, not %s", h, w)
+		}
+	}
+	return ""
+}
+
+// perMount are flags of a mount; mountinfo shows their "no" form only.
+var perMount = map[string]bool{"suid": true, "dev": true, "exec": true, "diratime": true}
+
+// compared maps an option to what it decides. Options that are missing are not compared.
+var compared = map[string]string{
+	"vers": "version", "nfsvers": "version", "v3": "version", "v4": "version", "v4.0": "version", "v4.1": "version", "v4.2": "version",
+	"proto": "transport", "tcp": "transport", "udp": "transport", "rdma": "transport",
+	"hard": "recovery", "soft": "recovery", "softerr": "recovery",
+	"sec": "sec", "acregmin": "acregmin", "acregmax": "acregmax", "acdirmin": "acdirmin", "acdirmax": "acdirmax",
+	"suid": "suid", "nosuid": "suid", "dev": "dev", "nodev": "dev", "exec": "exec", "noexec": "exec", "diratime": "diratime", "nodiratime": "diratime",
+}
+
+// decisions are the options that are compared, by what they decide, in one spelling.
+func decisions(list []string) map[string]string {
+	result, minor := map[string]string{}, ""
+	for _, option := range list {
+		name, value, _ := strings.Cut(option, "=")
+		key := compared[name]
+		switch key {
+		case "":
+			if name == "minorversion" {
+				minor = value
+			}
+			continue
+		case "version":
+			result[key] = "vers=" + strings.TrimPrefix(name, "v")
+			if value != "" {
+				result[key] = "vers=" + value
+			}
+		case "transport":
+			result[key] = "proto=" + name
+			if value != "" {
+				result[key] = "proto=" + value
+			}
+		default:
+			result[key] = option
+		}
+	}
+	if minor != "" && result["version"] == "vers=4" {
+		result["version"] = "vers=4." + minor
+	}
+	return result
+}
+
+// agree says whether what mountinfo shows is what was asked for.
+func agree(key, have, want string) bool {
+	switch key {
+	case "version": // vers=4 takes any minor version; the kernel shows 4.0 for it too
+		return have == want || want == "vers=4" && strings.HasPrefix(have, "vers=4.") || have == "vers=4" && want == "vers=4.0"
+	case "transport": // the kernel shows tcp6 for an IPv6 server
+		return have == want || have == want+"6"
+	}
+	return have == want
+}

@@ -1,0 +1,152 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/fairlead-io/fairlead/internal/csi/mounts"
+	"github.com/fairlead-io/fairlead/internal/nfs/options"
+)
+
+// targetMode is the mode of a directory to mount on. The GKE driver makes the directory
+// with the mode of mountPermissions, 0 by default.
+const targetMode = 0o750
+
+// NodePublishVolume mounts the share at the target.
+func (s *Server) NodePublishVolume(ctx context.Context, req *csi.NodePublishVolumeRequest) (*csi.NodePublishVolumeResponse, error) {
+	r, err := parse(s.Driver, s.KubeletDir, req)
+	if err != nil {
+		return nil, err
+	}
+	err = s.operations.do(ctx, r.target, "mounting", s.Timeouts.Grace, func(ctx context.Context) error { return s.publish(ctx, r) })
+	if err != nil {
+		return nil, err
+	}
+	return &csi.NodePublishVolumeResponse{}, nil
+}
+
+func (s *Server) publish(ctx context.Context, r *request) error {
+	real, err := resolve(r.target)
+	if err != nil {
+		return status.Errorf(codes.Internal, "%s: %s", r.target, err)
+	}
+	have, mounted, err := mounts.At(s.System, real)
+	if err != nil {
+		return status.Error(codes.Internal, err.Error())
+	}
+	if mounted {
+		again, err := s.republish(ctx, r, real, have)
+		if err != nil || !again {
+			return err
+		}
+	}
+	if err := os.MkdirAll(real, targetMode); err != nil {
+		return status.Errorf(codes.Internal, "making the target: %s", err)
+	}
+	return s.mount(ctx, r, real)
+}
+
+// republish compares what is mounted at the target. It returns true if that was dead
+// and is unmounted, so that the share can be mounted anew.
+func (s *Server) republish(ctx context.Context, r *request, real string, have mounts.Mount) (again bool, err error) {
+	if !have.IsNFS() {
+		return false, foreign(r.target, have)
+	}
+	probe, cancel := context.WithTimeout(ctx, s.Timeouts.Probe)
+	defer cancel()
+	// A server that does not answer may come back: its mounts wait for it, and are kept.
+	if _, err := s.System.Statfs(probe, real); mounts.IsDead(err) {
+		s.Log.Warn("The mount is dead and is replaced", "target", r.target, "source", have.Source, "error", err)
+		if err := s.unmountAll(ctx, real); err != nil {
+			return false, status.Errorf(codes.Internal, "unmounting a dead mount: %s", err)
+		}
+		return true, nil
+	}
+	if text := difference(have, r); text != "" {
+		return false, status.Errorf(codes.AlreadyExists, "%s is mounted already, but %s: delete the pod, so that the share is mounted anew", r.target, text)
+	}
+	return false, s.finish(ctx, r, real, have)
+}
+
+// mount mounts, and undoes the mount if the rest of the request cannot be fulfilled.
+func (s *Server) mount(ctx context.Context, r *request, real string) error {
+	limited, cancel := context.WithTimeout(ctx, s.Timeouts.Mount)
+	defer cancel()
+	if err := s.System.Mount(limited, r.source, real, r.options); err != nil {
+		return mountError(r, err)
+	}
+	have, mounted, err := mounts.At(s.System, real)
+	if err == nil && !mounted {
+		err = errors.New("mount(8) reports success, and mountinfo does not show the mount")
+	}
+	if err == nil {
+		err = s.finish(ctx, r, real, have)
+	}
+	if err == nil {
+		return nil
+	}
+	if undo := s.unmountAll(context.WithoutCancel(ctx), real); undo != nil {
+		// The code tells the kubelet that the share may be mounted: it unpublishes later.
+		return status.Errorf(codes.Unavailable, "%s; unmounting again: %s", err, undo)
+	}
+	return err
+}
+
+// finish sets what is not an option of mount(8): read-ahead and mode.
+func (s *Server) finish(ctx context.Context, r *request, real string, have mounts.Mount) error {
+	if r.readAheadKB != nil {
+		if err := s.setReadAhead(have, *r.readAheadKB); err != nil {
+			return status.Errorf(codes.Internal, "read_ahead_kb of %s: %s", r.source, err)
+		}
+	}
+	if r.mode == 0 || r.readOnly {
+		return nil
+	}
+	limited, cancel := context.WithTimeout(ctx, s.Timeouts.Stat)
+	defer cancel()
+	if err := s.System.Chmod(limited, real, r.mode); err != nil {
+		return status.Errorf(codeOf(err), "setting mountPermissions %o of %s: %s; if the server squashes root, set the mode there and remove mountPermissions", r.mode, r.source, err)
+	}
+	return nil
+}
+
+func (s *Server) setReadAhead(m mounts.Mount, kb int) error {
+	want := options.EffectiveReadAheadKB(kb, s.PageSize)
+	if have, err := s.System.ReadAhead(m); err == nil && have == want {
+		return nil
+	}
+	if err := s.System.SetReadAhead(m, kb); err != nil {
+		return err
+	}
+	have, err := s.System.ReadAhead(m)
+	if err == nil && have != want {
+		err = fmt.Errorf("%d was written and the kernel has %d", kb, have)
+	}
+	return err
+}
+
+func foreign(target string, have mounts.Mount) error {
+	return status.Errorf(codes.FailedPrecondition, "%s is mounted by something else (%s of type %s): find out by what, and unmount it with: umount %s",
+		target, have.Source, have.FsType, target)
+}
+
+// resolve returns the target as mountinfo shows it. Symbolic links are followed up to
+// the target's parent: the target itself may hang.
+func resolve(target string) (string, error) {
+	parent, err := filepath.EvalSymlinks(filepath.Dir(target))
+	if errors.Is(err, fs.ErrNotExist) {
+		return target, nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("finding the directory of the target: %w", err)
+	}
+	return filepath.Join(parent, filepath.Base(target)), nil
+}

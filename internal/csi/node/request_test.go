@@ -1,0 +1,107 @@
+package node
+
+import (
+	"context"
+	"testing"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+)
+
+func capable(mode csi.VolumeCapability_AccessMode_Mode) func(*csi.NodePublishVolumeRequest) {
+	return func(r *csi.NodePublishVolumeRequest) { r.VolumeCapability.AccessMode.Mode = mode }
+}
+
+// The GKE driver finds some of it after mounting, or never: "..", read_ahead_kb beside
+// another option, IPv6 without brackets.
+func TestInvalidRequestMountsNothing(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*csi.NodePublishVolumeRequest)
+		text   string
+	}{
+		"no volume":           {func(r *csi.NodePublishVolumeRequest) { r.VolumeId = "" }, "no volume_id"},
+		"no target":           {func(r *csi.NodePublishVolumeRequest) { r.TargetPath = "" }, "no target_path"},
+		"relative target":     {func(r *csi.NodePublishVolumeRequest) { r.TargetPath = "a" }, "clean absolute"},
+		"target leads up":     {func(r *csi.NodePublishVolumeRequest) { r.TargetPath += "/../../x" }, "clean absolute"},
+		"target elsewhere":    {func(r *csi.NodePublishVolumeRequest) { r.TargetPath = "/etc" }, "--kubelet-dir"},
+		"no capability":       {func(r *csi.NodePublishVolumeRequest) { r.VolumeCapability = nil }, "no volume_capability"},
+		"no access type":      {func(r *csi.NodePublishVolumeRequest) { r.VolumeCapability.AccessType = nil }, "access_type"},
+		"no access mode":      {capable(csi.VolumeCapability_AccessMode_UNKNOWN), "access_mode"},
+		"no share":            {func(r *csi.NodePublishVolumeRequest) { r.VolumeContext = nil }, "share is empty"},
+		"share leads up":      {attribute("share", "/exports/../etc"), "leads upwards"},
+		"two shares":          {attribute("SHARE", "/exports"), "both SHARE and share"},
+		"subdir leads up":     {attribute("subdir", "../x"), "leads upwards"},
+		"variable unknown":    {attribute("subdir", "${pvc.metadata.name}"), "no name of a directory"},
+		"no address":          {func(r *csi.NodePublishVolumeRequest) { r.PublishContext = nil }, "attachRequired"},
+		"address of a blank":  {address(" 10.0.0.1"), "not an IP"},
+		"loopback address":    {address("127.0.0.1"), "loopback"},
+		"unknown version":     {flags("vers=9"), "not known"},
+		"other address":       {flags("addr=10.0.0.7"), "not allowed"},
+		"read-ahead negative": {flags("vers=3,read_ahead_kb=-1"), "read_ahead_kb"},
+		"options contradict":  {attribute("mountOptions", "soft"), "contradicts"},
+		"other port":          {flags("port=2050"), "not the port"},
+		"mode not octal":      {attribute("mountPermissions", "0789"), "octal"},
+		"mode too large":      {attribute("mountPermissions", "17777"), "octal"},
+	} {
+		b := newBed(t)
+		b.fails(b.publish(c.change), codes.InvalidArgument, c.text)
+		b.did()
+		if exists(t, b.target("mount")) || t.Failed() {
+			t.Fatal(name)
+		}
+	}
+}
+
+// The GKE driver mounts a directory where a block device was asked for.
+func TestBlockVolumeIsRefused(t *testing.T) {
+	b := newBed(t)
+	b.fails(b.publish(func(r *csi.NodePublishVolumeRequest) {
+		r.VolumeCapability.AccessType = &csi.VolumeCapability_Block{Block: &csi.VolumeCapability_BlockVolume{}}
+	}), codes.FailedPrecondition, "volumeMode: Filesystem")
+	b.fails(b.publish(func(r *csi.NodePublishVolumeRequest) { r.VolumeCapability.GetMount().FsType = "xfs" }), codes.FailedPrecondition, "fsType")
+	b.did()
+}
+
+func TestEveryAccessModeIsAccepted(t *testing.T) {
+	for mode, name := range csi.VolumeCapability_AccessMode_Mode_name {
+		if mode == 0 {
+			continue
+		}
+		b := newBed(t)
+		b.must(b.publish(capable(csi.VolumeCapability_AccessMode_Mode(mode))))
+		want := "mount 10.0.0.1:/exports [vers=3 hard]"
+		if name == "SINGLE_NODE_READER_ONLY" || name == "MULTI_NODE_READER_ONLY" {
+			want = "mount 10.0.0.1:/exports [vers=3 hard ro]"
+		}
+		b.did(want)
+	}
+}
+
+func TestNodeInfoHasNameAndZone(t *testing.T) {
+	b := newBed(t)
+	for zone, segments := range map[string]int{"": 0, "a": 1} {
+		b.Zone = zone
+		info, err := b.NodeGetInfo(context.Background(), nil)
+		b.must(err)
+		if info.GetNodeId() != "node-1" || len(info.GetAccessibleTopology().GetSegments()) != segments || info.GetAccessibleTopology().GetSegments()[ZoneKey] != zone {
+			t.Errorf("%v", info)
+		}
+	}
+}
+
+func FuzzRequest(f *testing.F) {
+	f.Add("/exports", "${pv.metadata.name}", "10.0.0.1:2050", "vers=3,read_ahead_kb=4", "0777", "mount")
+	f.Fuzz(func(t *testing.T, share, subDir, server, option, mode, target string) {
+		r, err := parse(driver, "/k", &csi.NodePublishVolumeRequest{
+			VolumeId: "v", TargetPath: "/k/" + target, PublishContext: map[string]string{driver + "/assigned-ip": server},
+			VolumeContext: map[string]string{"share": share, "subdir": subDir, "mountPermissions": mode, "mountOptions": option, "csi.storage.k8s.io/pv/name": subDir},
+			VolumeCapability: &csi.VolumeCapability{
+				AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{}},
+				AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_MULTI_NODE_MULTI_WRITER},
+			},
+		})
+		if err == nil && (r.mode > 0o7777 || len(r.target) <= len("/k/") || r.source[0] == '-') {
+			t.Fatalf("%+v", r)
+		}
+	})
+}

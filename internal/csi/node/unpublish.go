@@ -1,0 +1,123 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"syscall"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/fairlead-io/fairlead/internal/csi/mounts"
+)
+
+// NodeUnpublishVolume unmounts the target and removes its directory.
+func (s *Server) NodeUnpublishVolume(ctx context.Context, req *csi.NodeUnpublishVolumeRequest) (*csi.NodeUnpublishVolumeResponse, error) {
+	if req.GetVolumeId() == "" {
+		return nil, invalid("the request has no volume_id")
+	}
+	target := req.GetTargetPath()
+	if err := checkPath("target_path", target, s.KubeletDir); err != nil {
+		return nil, err
+	}
+	err := s.operations.do(ctx, target, "unmounting", s.Timeouts.Grace, func(ctx context.Context) error {
+		real, err := resolve(target)
+		if err == nil {
+			err = s.unmountAll(ctx, real)
+		}
+		if err == nil {
+			err = removeTarget(real)
+		}
+		if _, ok := status.FromError(err); err != nil && !ok {
+			return status.Error(codeOf(err), err.Error())
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &csi.NodeUnpublishVolumeResponse{}, nil
+}
+
+// maxStacked bounds how often a target is unmounted: a driver that was killed, or another one, may have mounted twice.
+const maxStacked = 8
+
+// unmountAll unmounts all NFS mounts on the target.
+func (s *Server) unmountAll(ctx context.Context, target string) error {
+	for range maxStacked {
+		have, mounted, err := mounts.At(s.System, target)
+		if err != nil || !mounted {
+			return err
+		}
+		if !have.IsNFS() {
+			return foreign(target, have)
+		}
+		if err := s.unmount(ctx, target); err != nil && !errors.Is(err, mounts.ErrNotMounted) {
+			return err
+		}
+	}
+	return fmt.Errorf("%s is still mounted after %d times umount: see what mounts it with: grep %s /proc/self/mountinfo", target, maxStacked, target)
+}
+
+// unmount tries the plain way, then twice with force: the first aborts the requests
+// that keep the mount busy. Never lazily: a mount that is out of sight may still write
+// after the volume counts as detached.
+func (s *Server) unmount(ctx context.Context, target string) error {
+	var errs []error
+	for _, force := range []bool{false, true, true} {
+		limited, cancel := context.WithTimeout(ctx, s.Timeouts.Unmount)
+		err := s.System.Unmount(limited, target, force)
+		cancel()
+		if err == nil || errors.Is(err, mounts.ErrNotMounted) {
+			return err
+		}
+		errs = append(errs, err)
+	}
+	return fmt.Errorf("%w; a process may still use it: find it with fuser -m, or unmount lazily by hand with umount -l %s", errors.Join(errs...), target)
+}
+
+// removeTarget removes the directory, never what is in it.
+func removeTarget(target string) error {
+	err := syscall.Rmdir(target)
+	switch {
+	case err == nil || errors.Is(err, fs.ErrNotExist):
+		return nil
+	case errors.Is(err, syscall.ENOTEMPTY):
+		return fmt.Errorf("%s is not mounted and not empty: files were written to the node's own disk; look at them and remove them", target)
+	}
+	return fmt.Errorf("removing the target: %w", &os.PathError{Op: "rmdir", Path: target, Err: err})
+}
+
+// codeOf is the code of an error of the system.
+func codeOf(err error) codes.Code {
+	if errors.Is(err, mounts.ErrTimeout) || errors.Is(err, context.DeadlineExceeded) {
+		return codes.DeadlineExceeded
+	}
+	return codes.Internal
+}
+
+// mountError gives a failure of mount(8) its code, and says what to do. The kubelet
+// takes NotFound, InvalidArgument, PermissionDenied and Internal as "not mounted",
+// DeadlineExceeded and Unavailable as "may be mounted": it unpublishes those.
+func mountError(r *request, err error) error {
+	code, advice := codes.Internal, ""
+	switch {
+	case errors.Is(err, mounts.ErrTimeout):
+		code, advice = codes.DeadlineExceeded, "; is the server reachable from this node?"
+	case errors.Is(err, mounts.ErrUnreachable):
+		code, advice = codes.Unavailable, "; is the server reachable from this node?"
+	case errors.Is(err, mounts.ErrDenied):
+		code, advice = codes.PermissionDenied, "; does the server export the share to this node?"
+	case errors.Is(err, mounts.ErrNoLocks):
+		code = codes.FailedPrecondition
+	case errors.Is(err, mounts.ErrInvalid):
+		code, advice = codes.InvalidArgument, fmt.Sprintf("; check the mount options %q", r.options)
+	case errors.Is(err, mounts.ErrNoExport):
+		code, advice = codes.NotFound, "; does the server export it, and does the sub-directory exist?"
+	}
+	return status.Errorf(code, "mounting %s: %s%s", r.source, err, advice)
+}

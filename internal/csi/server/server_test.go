@@ -1,0 +1,178 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+)
+
+// identity is a service whose calls do what a test wants.
+type identity struct {
+	csi.UnimplementedIdentityServer
+	probe func() error
+}
+
+func (i *identity) Probe(context.Context, *csi.ProbeRequest) (*csi.ProbeResponse, error) {
+	return &csi.ProbeResponse{}, i.probe()
+}
+
+func start(t *testing.T, o Options, i *identity) (*grpc.ClientConn, func() error) {
+	path := filepath.Join(t.TempDir(), "csi.sock")
+	socket, err := Listen(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() {
+		served <- Serve(ctx, socket, o, func(r grpc.ServiceRegistrar) { csi.RegisterIdentityServer(r, i) })
+	}()
+	conn, err := grpc.NewClient("unix://"+path, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close(); stop() })
+	return conn, func() error { stop(); return <-served }
+}
+
+func probe(conn *grpc.ClientConn) error {
+	_, err := csi.NewIdentityClient(conn).Probe(context.Background(), &csi.ProbeRequest{})
+	return err
+}
+
+// In the GKE driver a call of a service that the process does not run ends the process.
+func TestMissingServiceIsUnimplemented(t *testing.T) {
+	conn, _ := start(t, Options{}, &identity{probe: func() error { return nil }})
+	for range 2 {
+		_, err := csi.NewControllerClient(conn).ControllerPublishVolume(context.Background(), &csi.ControllerPublishVolumeRequest{})
+		if status.Code(err) != codes.Unimplemented {
+			t.Error(err)
+		}
+		_, err = csi.NewNodeClient(conn).NodePublishVolume(context.Background(), &csi.NodePublishVolumeRequest{})
+		if status.Code(err) != codes.Unimplemented {
+			t.Error(err)
+		}
+	}
+	if err := probe(conn); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestPanicBecomesInternal(t *testing.T) {
+	var log bytes.Buffer
+	registry := prometheus.NewRegistry()
+	metrics, err := NewMetrics(registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, _ := start(t, Options{Log: slog.New(slog.NewTextHandler(&log, nil)), Metrics: metrics}, &identity{probe: func() error { panic("defect") }})
+	if err := probe(conn); status.Code(err) != codes.Internal || !strings.Contains(err.Error(), "defect") {
+		t.Error(err)
+	}
+	if !strings.Contains(log.String(), "stack=") {
+		t.Error(log.String())
+	}
+	families, _ := registry.Gather()
+	if len(families) != 1 || !strings.Contains(families[0].String(), "Internal") {
+		t.Error(families)
+	}
+}
+
+// The GKE driver exits at once on SIGTERM, and cuts the calls that run.
+func TestStopLetsCallsEnd(t *testing.T) {
+	entered, release := make(chan struct{}), make(chan struct{})
+	conn, stop := start(t, Options{}, &identity{probe: func() error { close(entered); <-release; return nil }})
+	result := make(chan error)
+	go func() { result <- probe(conn) }()
+	<-entered
+	stopped := make(chan error)
+	go func() { stopped <- stop() }()
+	for probe(conn) == nil { // until new calls are refused
+		time.Sleep(time.Millisecond)
+	}
+	select {
+	case err := <-stopped:
+		t.Fatal("stopped before the call ended", err)
+	default:
+	}
+	close(release)
+	if err := <-result; err != nil {
+		t.Error(err)
+	}
+	if err := <-stopped; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestStopCutsCallsThatDoNotEnd(t *testing.T) {
+	entered, release := make(chan struct{}), make(chan struct{})
+	defer close(release)
+	conn, stop := start(t, Options{StopTimeout: 10 * time.Millisecond}, &identity{probe: func() error { close(entered); <-release; return nil }})
+	result := make(chan error)
+	go func() { result <- probe(conn) }()
+	<-entered
+	go stop()
+	if err := <-result; status.Code(err) != codes.Unavailable {
+		t.Error(err)
+	}
+}
+
+func TestListenReplacesOnlyStaleSockets(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "dir", "csi.sock")
+	first, err := Listen(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info, _ := os.Stat(path); info.Mode().Perm() != 0o600 || !first.Present() || first.Replaced() {
+		t.Error(info.Mode())
+	}
+	second, err := Listen(path) // the first has not ended yet: a rolling update
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first.Present() || !first.Replaced() || !second.Present() {
+		t.Error("the file is whose?")
+	}
+	if err := first.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := net.Dial("unix", path); err != nil {
+		t.Error("the end of the first process removed the socket of the second:", err)
+	}
+	if err := second.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Lstat(path); err == nil {
+		t.Error("the socket is still there")
+	}
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Listen(path); err == nil || !strings.Contains(err.Error(), "no socket") {
+		t.Error(err)
+	}
+}
+
+func TestParseEndpoint(t *testing.T) {
+	for endpoint, want := range map[string]string{
+		"unix:///csi/csi.sock": "/csi/csi.sock", "unix://tmp/csi.sock": "", "tcp://0.0.0.0:1": "", "/csi.sock": "", "unix:///a/../b": "", "unix:///": "",
+		"unix:///" + strings.Repeat("a", 107): "",
+	} {
+		if got, err := ParseEndpoint(endpoint); got != want || (err == nil) != (want != "") {
+			t.Errorf("%s: %q, %v", endpoint, got, err)
+		}
+	}
+}
