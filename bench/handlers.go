@@ -65,7 +65,7 @@ func newRouter(network storage.Attachment, log *slog.Logger) (http.Handler, erro
 		Duties:  configuration.Profiles[0].Duties,
 		Record:  func() settings.Record { return settings.Record{Clients: network, Servers: network} },
 	}
-	return webhook.NewRouter(configuration, []webhook.Profile{profile}, nil, webhook.NewMetrics(prometheus.NewRegistry()), log), nil
+	return webhook.NewRouter(configuration, []webhook.Profile{profile}, nil, nil, webhook.NewMetrics(prometheus.NewRegistry()), log), nil
 }
 
 // defaulter does for controller-runtime what Fairlead's rule does, as its users

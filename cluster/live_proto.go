@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	nfsvolume "github.com/fairlead-io/fairlead/internal/nfs/volume"
 	"github.com/fairlead-io/fairlead/storage"
 )
 
@@ -73,7 +74,7 @@ var (
 	}}
 	keptCSI = &fieldMask{fields: map[protowire.Number]*fieldMask{
 		1: nil, 2: nil, // driver, volumeHandle
-		5: {keys: []string{migratableAttribute, engineAttribute}},
+		5: {keys: []string{migratableAttribute, engineAttribute, nfsvolume.ServiceAttribute}},
 	}}
 )
 

@@ -66,6 +66,15 @@ func TestListedObjectsKeepWhatIsRead(t *testing.T) {
 				Spec:       corev1.PersistentVolumeSpec{StorageClassName: "c"},
 			},
 		},
+		{ // which NFSService a volume is of
+			&corev1.PersistentVolumeList{},
+			&corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{PersistentVolumeSource: corev1.PersistentVolumeSource{
+				CSI: &corev1.CSIPersistentVolumeSource{Driver: "d", VolumeHandle: "h", VolumeAttributes: map[string]string{"service": "a/b", "share": "/c"}},
+			}}},
+			&corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{PersistentVolumeSource: corev1.PersistentVolumeSource{
+				CSI: &corev1.CSIPersistentVolumeSource{Driver: "d", VolumeHandle: "h", VolumeAttributes: map[string]string{"service": "a/b"}},
+			}}},
+		},
 	} {
 		kind, _ := protoKindOf(test.list)
 		message, err := test.object.(interface{ Marshal() ([]byte, error) }).Marshal()

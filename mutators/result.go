@@ -71,6 +71,8 @@ const (
 	ReasonHasNode          = "has a node already"
 	ReasonGated            = "waits for a fence"
 	ReasonUnattached       = "may use volumes that are not attached"
+	ReasonMountOptions     = "mount options of the NFS service"
+	ReasonNoNFSService     = "no such NFS service"
 )
 
 func unchanged(reason, detail string) Result {

@@ -38,6 +38,11 @@ const (
 	ReasonInstanceManagerInUse = "instance manager in use"
 	ReasonIdle                 = "instance manager idle"
 	ReasonMayBeReplaced        = "not running or not ready"
+
+	ReasonInvalidNFSService = "invalid NFS service"
+	ReasonNFSServiceInUse   = "NFS service in use"
+	ReasonInvalidNFSVolume  = "invalid NFS volume"
+	ReasonNoNFSService      = "accepted, no such NFS service"
 )
 
 // Strictness says what becomes of something questionable.

@@ -47,7 +47,7 @@ func TestA12KBPodCostsAtMost64Allocations(t *testing.T) {
 		Record:  func() settings.Record { return settings.Record{Clients: network} },
 	}
 	log := slog.New(slog.NewJSONHandler(io.Discard, nil)) // info, as in production
-	router := webhook.NewRouter(configuration, []webhook.Profile{profile}, nil, webhook.NewMetrics(prometheus.NewRegistry()), log)
+	router := webhook.NewRouter(configuration, []webhook.Profile{profile}, nil, nil, webhook.NewMetrics(prometheus.NewRegistry()), log)
 	review, err := sample.ClientPodReview(12_400, nil)
 	if err != nil {
 		t.Fatal(err)

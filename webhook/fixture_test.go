@@ -133,7 +133,7 @@ func newRig(t testing.TB, live client.Reader, change ...func(*config.Configurati
 	}
 	panics := &atomic.Int32{}
 	log := slog.New(panicCounter{slog.NewTextHandler(io.Discard, nil), panics})
-	return rig{NewRouter(c, []Profile{p}, newFencing(t, live), NewMetrics(prometheus.NewRegistry()), log), panics}
+	return rig{NewRouter(c, []Profile{p}, newFencing(t, live), newNFS(live), NewMetrics(prometheus.NewRegistry()), log), panics}
 }
 
 // newFencing protects Rook-Ceph's volumes; alice may override gates.

@@ -34,8 +34,9 @@ type entry struct {
 func entries() []entry {
 	mutating, validating := Registration(storage.Profiles())
 	fencingMutating, fencingValidating := FencingRegistration(fence.Storages())
-	mutating.Webhooks = append(mutating.Webhooks, fencingMutating.Webhooks...)
-	validating.Webhooks = append(validating.Webhooks, fencingValidating.Webhooks...)
+	nfsMutating, nfsValidating := NFSRegistration(NFSDrivers())
+	mutating.Webhooks = slices.Concat(mutating.Webhooks, fencingMutating.Webhooks, nfsMutating.Webhooks)
+	validating.Webhooks = slices.Concat(validating.Webhooks, fencingValidating.Webhooks, nfsValidating.Webhooks)
 	var all []entry
 	for _, w := range mutating.Webhooks {
 		all = append(all, entry{w.Name, true, w.ClientConfig, w.Rules, w.FailurePolicy, w.SideEffects, w.TimeoutSeconds, w.AdmissionReviewVersions, w.NamespaceSelector, w.ObjectSelector, w.MatchConditions})
@@ -116,6 +117,11 @@ func TestNoEntryIsSentAllOfAKind(t *testing.T) {
 			// Claims: only those with an annotation of Fairlead's, and never in the way (longhorn#12578).
 			if slices.Contains(r.Resources, "persistentvolumeclaims") &&
 				(*e.failurePolicy != admissionregistrationv1.Ignore || len(e.conditions) != 1 || e.conditions[0].Expression != annotationChanged) {
+				t.Errorf("%s may keep a cluster from booting: %+v", e.name, e.conditions)
+			}
+			// Volumes: only those of a driver, or with an annotation of Fairlead's, and never in the way.
+			if slices.Contains(r.Resources, "persistentvolumes") && (*e.failurePolicy != admissionregistrationv1.Ignore ||
+				!strings.Contains(e.conditions[0].Expression, "'nfs.fairlead.io'") && e.conditions[0].Expression != annotationChanged) {
 				t.Errorf("%s may keep a cluster from booting: %+v", e.name, e.conditions)
 			}
 			pods := slices.Contains(r.Resources, "pods") && slices.Contains(r.APIGroups, "")

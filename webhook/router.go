@@ -39,6 +39,11 @@ const (
 	entryNodeFenceOverrides = "nodefence-overrides"
 	entryNodeFences         = "nodefences"
 	entryWorkloadPods       = "workload-pods"
+
+	// Those of NFS services.
+	entryNFSServices      = "nfs-services"
+	entryNFSVolumes       = "nfs-volumes"
+	entryNFSVolumeOptions = "nfs-volume-options"
 )
 
 func mutatePath(profile, entry string) string   { return "/mutate/" + profile + "/" + entry }
@@ -58,6 +63,10 @@ const (
 	nodeFenceOverridesPath = "/mutate/" + entryNodeFenceOverrides
 	nodeFencesPath         = "/validate/" + entryNodeFences
 	workloadPodsPath       = "/mutate/" + entryWorkloadPods
+
+	nfsServicesPath      = "/validate/" + entryNFSServices
+	nfsVolumesPath       = "/validate/" + entryNFSVolumes
+	nfsVolumeOptionsPath = "/mutate/" + entryNFSVolumeOptions
 )
 
 // routes registers rules.
@@ -67,9 +76,9 @@ type routes struct {
 	log     *slog.Logger
 }
 
-// NewRouter serves the rules of all profiles, and the gates of fencing; without
-// any, nil, those let everything pass.
-func NewRouter(c *config.Configuration, profiles []Profile, fencing *Fencing, metrics *Metrics, log *slog.Logger) http.Handler {
+// NewRouter serves the rules of all profiles, the gates of fencing and the rules
+// of NFS services; without any, nil, those let everything pass.
+func NewRouter(c *config.Configuration, profiles []Profile, fencing *Fencing, nfs *NFS, metrics *Metrics, log *slog.Logger) http.Handler {
 	r := routes{chi.NewRouter(), metrics, log}
 	r.Use(recoverer(log))
 	var told, asked, judged []Profile
@@ -102,6 +111,7 @@ func NewRouter(c *config.Configuration, profiles []Profile, fencing *Fencing, me
 	serve(r, networksPath, len(told) > 0, networks(told, c.Networks.InUse))
 	serve(r, volumeNetworksPath, len(asked) > 0, volumeNetworks(asked, c.Networks.Missing))
 	fencing.routes(r)
+	nfs.routes(r)
 	return r
 }
 

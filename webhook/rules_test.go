@@ -217,7 +217,7 @@ func TestFactsUnavailable(t *testing.T) {
 		for path, review := range reviewsOfEveryPath() {
 			status, _ := h.post(path, review)
 			// Those that refuse by themselves, and those that need no facts.
-			others := []string{clientPodsPath, valuesPath, "/validate/longhorn/settings", attachmentsPath, attachmentMarksPath, nodeFenceOverridesPath, nodeFencesPath, straySettingsPath}
+			others := []string{clientPodsPath, valuesPath, "/validate/longhorn/settings", attachmentsPath, attachmentMarksPath, nodeFenceOverridesPath, nodeFencesPath, straySettingsPath, nfsServicesPath}
 			if reads := !slices.Contains(others, path); reads && status != http.StatusInternalServerError {
 				t.Errorf("%s: got %d", path, status)
 			}
@@ -251,6 +251,9 @@ func reviewsOfEveryPath() map[string]string {
 		nodeFenceOverridesPath:                        reviewOf(nodeFenceKind, `"name":"node-1","operation":"CREATE","object":{"metadata":{"name":"node-1"}}`),
 		nodeFencesPath:                                reviewOf(nodeFenceKind, `"name":"node-1","operation":"CREATE","object":{"metadata":{"name":"node-1"}}`),
 		workloadPodsPath:                              reviewOf(podKind, `"namespace":"default","name":"web","operation":"CREATE","object":{"spec":{"volumes":[{"name":"data","persistentVolumeClaim":{"claimName":"data"}}]}}`),
+		nfsServicesPath:                               nfsServiceReview("CREATE", `{"backends":[{"address":"x"}]}`, ""),
+		nfsVolumesPath:                                nfsVolumeReview("nfs.lb.csi.storage.gke.io", `{"share":"x"}`, ""),
+		nfsVolumeOptionsPath:                          nfsVolumeReview("nfs.lb.csi.storage.gke.io", `{"share":"/x"}`, ""),
 	}
 }
 
@@ -286,8 +289,8 @@ func TestADutyThatIsOffLetsEverythingPass(t *testing.T) {
 	}
 	h := newRig(t, fakeClient(t), off)
 	for path, review := range reviewsOfEveryPath() {
-		if slices.Contains(fencingPaths, path) {
-			continue // see TestAnAttachmentIsMarkedWhetherOrNotFencingIsOn
+		if slices.Contains(fencingPaths, path) || slices.Contains(nfsPaths, path) {
+			continue // see TestAnAttachmentIsMarkedWhetherOrNotFencingIsOn, TestNFSRulesAreOffWithoutDrivers
 		}
 		response := h.ask(t, path, review)
 		if !response.Allowed || response.Patch != nil || response.Warnings != nil || response.UID != "the-uid" {
@@ -298,6 +301,9 @@ func TestADutyThatIsOffLetsEverythingPass(t *testing.T) {
 
 // fencingPaths are switched by no duty of a profile.
 var fencingPaths = []string{attachmentMarksPath, attachmentsPath, nodesPath, nodeFenceOverridesPath, nodeFencesPath, workloadPodsPath}
+
+// nfsPaths are switched by the drivers that are served.
+var nfsPaths = []string{nfsServicesPath, nfsVolumesPath, nfsVolumeOptionsPath}
 
 func TestEachDutySwitchesItsOwnRules(t *testing.T) {
 	built := []string{instanceManagersPath, "/mutate/longhorn/backing-image-manager-pods"}
@@ -321,7 +327,7 @@ func TestEachDutySwitchesItsOwnRules(t *testing.T) {
 		h := newRig(t, fakeClient(t, objects...), func(_ *config.Configuration, p *Profile) { test.off(&p.Duties) })
 		reviews := reviewsOfEveryPath()
 		for _, path := range slices.Sorted(maps.Keys(reviews)) {
-			if slices.Contains(fencingPaths, path) {
+			if slices.Contains(fencingPaths, path) || slices.Contains(nfsPaths, path) {
 				continue
 			}
 			response := h.ask(t, path, reviews[path])

@@ -5,7 +5,7 @@
 //   - health decides from probe results which backends are up;
 //   - assign decides which backend a node uses, and what a rebalance would move;
 //   - publish decides what Services and EndpointSlices should be;
-//   - options reads mount options, shares and sources of mounts.
+//   - options reads mount options, shares and sources of mounts;
 //   - volume reads what a PersistentVolume asks for;
 //   - spec reads an NFSService and its status.
 //

@@ -54,12 +54,14 @@ func render() (map[string][]byte, error) {
 	for _, p := range webhook.FencingPolicies(fence.Storages()) {
 		policies = append(policies, p.Policy, p.Binding)
 	}
+	nfsMutating, nfsValidating := webhook.NFSRegistration(webhook.NFSDrivers())
 	files := map[string][]byte{}
 	for name, objects := range map[string][]any{
 		"base/webhooks.yaml":                     {mutating, validating},
 		"components/fencing/webhooks.yaml":       {fencingMutating, fencingValidating},
 		"components/fencing/policies.yaml":       policies,
 		"components/fencing-gates/webhooks.yaml": {gates},
+		"components/nfs/webhooks.yaml":           {nfsMutating, nfsValidating},
 	} {
 		data, err := documents(objects)
 		if err != nil {

@@ -209,3 +209,15 @@ func TestNoRoleLetsRunCommandsInPods(t *testing.T) {
 		t.Errorf("%d files, %d roles, %v", files, roles, err)
 	}
 }
+
+// A rule that may not read what it judges by lets every volume pass, and holds up every deletion.
+func TestNFSRulesMayReadWhatTheyJudgeBy(t *testing.T) {
+	role := clusterRole(t, "../components/nfs/webhook-rbac.yaml")
+	for resource, verbs := range map[string][]string{
+		"fairlead.io/nfsservices": {"get"}, "/persistentvolumes": {"list"}, "storage.k8s.io/volumeattachments": {"list"}, "/nodes": nil, "/secrets": nil,
+	} {
+		if got := granted(role.Rules, resource); !slices.Equal(got, verbs) {
+			t.Errorf("the webhook may %v %s, want %v", got, resource, verbs)
+		}
+	}
+}

@@ -1,0 +1,100 @@
+package mutators
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"gomodules.xyz/jsonpatch/v2"
+
+	"github.com/fairlead-io/fairlead/internal/nfs/options"
+	"github.com/fairlead-io/fairlead/internal/nfs/volume"
+)
+
+// NFSVolume is what is read of a PersistentVolume of an NFS CSI driver.
+type NFSVolume struct {
+	Spec struct {
+		MountOptions []string `json:"mountOptions"`
+		CSI          *struct {
+			Driver           string            `json:"driver"`
+			VolumeAttributes map[string]string `json:"volumeAttributes"`
+		} `json:"csi"`
+	} `json:"spec"`
+}
+
+// Driver of the volume; empty if it is no CSI volume.
+func (p NFSVolume) Driver() string {
+	if p.Spec.CSI == nil {
+		return ""
+	}
+	return p.Spec.CSI.Driver
+}
+
+// Attributes of the volume.
+func (p NFSVolume) Attributes() map[string]string {
+	if p.Spec.CSI == nil {
+		return nil
+	}
+	return p.Spec.CSI.VolumeAttributes
+}
+
+// NFSDefaults are what an NFSService gives to its PersistentVolumes.
+type NFSDefaults struct {
+	// Service is namespace/name; Exists is false if there is no such NFSService.
+	Service string
+	Exists  bool
+	// MountOptions and Versions are as in its spec.
+	MountOptions []string
+	Versions     []int32
+}
+
+// DefaultNFSVolume gives a PersistentVolume that names no mount options those of
+// its NFSService, and one that names no version of NFS the service's, if that
+// names one version only. Options of the volume itself stay as they are.
+// Options of a service that a mount would not take are not passed on.
+//
+// Objects: new PersistentVolumes of Fairlead's NFS drivers.
+// Source: NFSServiceSpec.MountOptions and Versions.
+func DefaultNFSVolume(p NFSVolume, defaults NFSDefaults) Result {
+	if !defaults.Exists {
+		return unchanged(ReasonNoNFSService, defaults.Service)
+	}
+	own, inAttribute := p.Spec.MountOptions, attributeOptions(p.Attributes())
+	want := own
+	if len(own) == 0 && inAttribute == "" {
+		want = defaults.MountOptions
+	}
+	if len(defaults.Versions) == 1 {
+		// What the attribute decides, the merge must not add.
+		version := options.Merge([]string{fmt.Sprintf("vers=%d", defaults.Versions[0])}, append(slices.Clone(want), elements(inAttribute)...))
+		want = slices.Concat(want, version[len(want)+len(elements(inAttribute)):])
+	}
+	if len(want) == len(own) {
+		return unchanged(ReasonAsItShouldBe, "")
+	}
+	if parsed, problems := options.Parse("spec.mountOptions", want); len(problems) > 0 || len(parsed.CheckKnown("")) > 0 {
+		if len(own) > 0 {
+			return unchanged(ReasonMalformed, "") // its own options: for the validator to say
+		}
+		return skipped(ReasonMalformed, fmt.Sprintf("the mount options of NFSService %s: correct its spec.mountOptions, or name the volume's own", defaults.Service))
+	}
+	return mutated(ReasonMountOptions, strings.Join(want, ","), jsonpatch.NewOperation("add", "/spec/mountOptions", want))
+}
+
+func elements(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return []string{text}
+}
+
+// attributeOptions are the mount options in the volume's attributes, whose names
+// are read in any case, as the GKE driver does.
+func attributeOptions(attributes map[string]string) string {
+	for name, value := range attributes {
+		if strings.EqualFold(name, volume.MountOptionsAttribute) {
+			return value
+		}
+	}
+	return ""
+}

@@ -1,0 +1,66 @@
+package validators
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/internal/nfs"
+	"github.com/fairlead-io/fairlead/internal/nfs/spec"
+)
+
+// NFSService is the view of an NFSService that is changed or deleted.
+type NFSService struct {
+	Metadata struct {
+		Namespace string `json:"namespace"`
+		Name      string `json:"name"`
+	} `json:"metadata"`
+	Spec   v1alpha1.NFSServiceSpec   `json:"spec"`
+	Status v1alpha1.NFSServiceStatus `json:"status"`
+}
+
+func (s NFSService) object() *v1alpha1.NFSService {
+	return &v1alpha1.NFSService{ObjectMeta: metav1.ObjectMeta{Namespace: s.Metadata.Namespace, Name: s.Metadata.Name}, Spec: s.Spec, Status: s.Status}
+}
+
+// ChangesPort tells whether an update changes the port that clients mount.
+func (s NFSService) ChangesPort(old NFSService) bool {
+	return spec.PortOf(s.object()) != spec.PortOf(old.object())
+}
+
+// ValidateNFSService judges the spec of an NFSService, with all problems at once,
+// and what an update must not change: the exposure; the number of slots, downwards;
+// the port, while nodes have mounted it (mounted, read live). Removing or draining
+// a backend that nodes of exposure PerNode have mounted is a warning. The
+// controller judges the spec by the same function, so this may fail open.
+//
+// Objects: NFSServices whose spec changes.
+// Source: "GKE NFS LoadBalancer CSI driver for Kubernetes" (its --ip-addresses is
+// only checked for being there); NFSServiceSpec.
+func ValidateNFSService(s NFSService, old *NFSService, mounted bool) Verdict {
+	v := Verdict{Reason: ReasonValid}
+	// The status is the controller's: what a request says of it is not stored.
+	s.Status = v1alpha1.NFSServiceStatus{}
+	if old != nil {
+		s.Status = old.Status
+	}
+	_, problems := spec.Read(s.object())
+	if old != nil {
+		problems = append(problems, spec.CheckUpdate(old.object(), s.object(), mounted)...)
+		v.Warnings = spec.UpdateWarnings(old.object(), s.object())
+	}
+	if len(problems) > 0 {
+		v.refuse(ReasonInvalidNFSService, fieldErrors(problems)...)
+	}
+	return v
+}
+
+// fieldErrors are problems of the domain as the API server writes its own.
+func fieldErrors(problems nfs.Problems) field.ErrorList {
+	var errors field.ErrorList
+	for _, p := range problems {
+		// The message has the value where that helps.
+		errors = append(errors, field.Invalid(field.NewPath(p.Field), field.OmitValueType{}, p.Message))
+	}
+	return errors
+}

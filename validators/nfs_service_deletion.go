@@ -1,0 +1,71 @@
+package validators
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// NFSMount is a volume of an NFSService on a node.
+type NFSMount struct{ Node, PersistentVolume string }
+
+// NFSServiceUse is who uses an NFSService, read live.
+type NFSServiceUse struct {
+	// Mounts are the VolumeAttachments of its volumes, by node.
+	Mounts []NFSMount
+	// Volumes are its PersistentVolumes.
+	Volumes []string
+}
+
+// ValidateNFSServiceDeletion refuses to delete an NFSService whose volumes are
+// attached: its ClusterIPs would go, and the mounts of those nodes would hang. The
+// message names the nodes. PersistentVolumes that are attached nowhere are a warning.
+//
+// Objects: NFSServices that are deleted, other than by Kubernetes cleaning up.
+// Source: nfs(5), hard: a mount whose server's address is gone waits for ever.
+func ValidateNFSServiceDeletion(s NFSService, use NFSServiceUse) Verdict {
+	v := Verdict{Reason: ReasonValid}
+	name := s.Metadata.Namespace + "/" + s.Metadata.Name
+	var nodes []string
+	for _, m := range use.Mounts {
+		nodes = append(nodes, m.Node)
+	}
+	slices.Sort(nodes)
+	nodes = slices.Compact(nodes)
+	switch {
+	case len(nodes) > 0:
+		v.refuse(ReasonNFSServiceInUse, field.Forbidden(field.NewPath("status", "nodes"), fmt.Sprintf(
+			"volumes of NFSService %s are attached to %s: %s. Their mounts would hang without its addresses. Delete the pods that use these volumes, wait until the VolumeAttachments are gone, and delete the NFSService then; fairlead nfs %s lists the nodes",
+			name, plural(len(nodes), "node"), firstMounts(use.Mounts), name)))
+	case len(use.Volumes) > 0:
+		v.warn("%s of NFSService %s remain: pods that use them wait until an NFSService of this name exists again (%s)", plural(len(use.Volumes), "PersistentVolume"), name, firstNames(use.Volumes))
+	}
+	return v
+}
+
+// shownMounts is how many mounts and volumes a message names.
+const shownMounts = 5
+
+func firstMounts(mounts []NFSMount) string {
+	var texts []string
+	for _, m := range mounts {
+		texts = append(texts, fmt.Sprintf("%s (%s)", m.Node, m.PersistentVolume))
+	}
+	return firstNames(texts)
+}
+
+func firstNames(names []string) string {
+	if left := len(names) - shownMounts; left > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:shownMounts], ", "), left)
+	}
+	return strings.Join(names, ", ")
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

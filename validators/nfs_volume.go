@@ -1,0 +1,144 @@
+package validators
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/internal/nfs"
+	"github.com/fairlead-io/fairlead/internal/nfs/options"
+	"github.com/fairlead-io/fairlead/internal/nfs/spec"
+	"github.com/fairlead-io/fairlead/internal/nfs/volume"
+)
+
+// NFSVolume is the view of a PersistentVolume of an NFS CSI driver.
+type NFSVolume struct {
+	Metadata struct {
+		Name string `json:"name"`
+	} `json:"metadata"`
+	Spec struct {
+		MountOptions []string `json:"mountOptions"`
+		VolumeMode   string   `json:"volumeMode"`
+		CSI          *struct {
+			Driver           string            `json:"driver"`
+			VolumeAttributes map[string]string `json:"volumeAttributes"`
+		} `json:"csi"`
+	} `json:"spec"`
+}
+
+// Driver of the volume; empty if it is no CSI volume.
+func (p NFSVolume) Driver() string {
+	if p.Spec.CSI == nil {
+		return ""
+	}
+	return p.Spec.CSI.Driver
+}
+
+// Attributes of the volume.
+func (p NFSVolume) Attributes() map[string]string {
+	if p.Spec.CSI == nil {
+		return nil
+	}
+	return p.Spec.CSI.VolumeAttributes
+}
+
+// Same tells whether nothing differs that the rule reads: binding a volume, and
+// removing its finalizers, change other fields and must always work.
+func (p NFSVolume) Same(old NFSVolume) bool {
+	return slices.Equal(p.Spec.MountOptions, old.Spec.MountOptions) && p.Driver() == old.Driver() && maps.Equal(p.Attributes(), old.Attributes())
+}
+
+// Paths of a PersistentVolume.
+const (
+	attributesPath   = "spec.csi.volumeAttributes"
+	mountOptionsPath = "spec.mountOptions"
+)
+
+// NFSVolumeFacts are what a PersistentVolume is judged by, read live.
+type NFSVolumeFacts struct {
+	// Key of its NFSService; KeyProblem says why none is known.
+	Key        types.NamespacedName
+	KeyProblem error
+	// Service that Key names; nil if there is none.
+	Service *v1alpha1.NFSService
+}
+
+// ValidateNFSVolume judges a PersistentVolume of an NFS CSI driver, with all
+// problems at once: the share is absolute and clean, the sub-directory relative and
+// clean, mount options are known and well formed, read_ahead_kb is a number,
+// mountPermissions are octal. That its NFSService does not exist is a warning: the
+// two may be created in any order. The node plugin judges by the same functions,
+// so this may fail open.
+//
+// Objects: PersistentVolumes of Fairlead's NFS drivers, when created, and when
+// mount options or attributes change.
+// Source: "GKE NFS LoadBalancer CSI driver for Kubernetes" (which mounts without
+// looking at share and subdir), nfs(5).
+func ValidateNFSVolume(p NFSVolume, old *NFSVolume, facts NFSVolumeFacts) Verdict {
+	v := Verdict{Reason: ReasonValid}
+	if old != nil && p.Same(*old) {
+		return v
+	}
+	// Variables in the sub-directory have their values later, when the volume is mounted.
+	values := map[string]string{options.VariablePVCName: "claim", options.VariablePVCNamespace: "namespace", options.VariablePVName: "volume"}
+	read, problems := volume.Read(attributesPath, p.Attributes(), mountOptionsPath, p.Spec.MountOptions, values)
+	problems = append(problems, read.Options.CheckKnown(mountOptionsPath)...)
+	if p.Spec.VolumeMode == string(corev1.PersistentVolumeBlock) {
+		problems.Add("spec.volumeMode", "NFS serves files, not block devices: write %s", corev1.PersistentVolumeFilesystem)
+	}
+	if facts.KeyProblem != nil {
+		problems.Add(attributesPath+"["+volume.ServiceAttribute+"]", "%s", facts.KeyProblem)
+	}
+	if facts.Service != nil {
+		problems = append(problems, checkPort(read, facts.Service)...)
+	}
+	if len(problems) > 0 {
+		v.refuse(ReasonInvalidNFSVolume, fieldErrors(problems)...)
+		return v
+	}
+	v.tellNFSVolume(read, facts)
+	return v
+}
+
+// checkPort reports an option port= that is not the service's. With PerNode each
+// backend may have a port of its own.
+func checkPort(read volume.Volume, s *v1alpha1.NFSService) nfs.Problems {
+	service, _ := spec.Read(s)
+	if service.Exposure == nfs.PerNode {
+		return nil
+	}
+	_, problems := read.Options.ForServer(mountOptionsPath, service.Port)
+	return problems
+}
+
+func (v *Verdict) tellNFSVolume(read volume.Volume, facts NFSVolumeFacts) {
+	if read.Server != "" {
+		v.warn("%s is ignored: the server comes from NFSService %s", field.NewPath(attributesPath).Key(volume.ServerAttribute), facts.Key)
+	}
+	if facts.Service == nil {
+		v.Reason = ReasonNoNFSService
+		v.warn("there is no NFSService %s: pods that use the volume wait until you create it", facts.Key)
+		return
+	}
+	shares := facts.Service.Spec.Shares
+	within := func(share string) bool {
+		return share == read.Share || strings.HasPrefix(read.Share, strings.TrimSuffix(share, "/")+"/")
+	}
+	if len(shares) > 0 && !slices.ContainsFunc(shares, within) {
+		v.warn("share %q is not probed: NFSService %s names %s; add it to spec.shares, so that servers without it are taken out", read.Share, facts.Key, quotedList(shares))
+	}
+}
+
+func quotedList(texts []string) string {
+	var quoted []string
+	for _, text := range texts {
+		quoted = append(quoted, fmt.Sprintf("%q", text))
+	}
+	return firstNames(quoted)
+}
