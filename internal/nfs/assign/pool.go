@@ -91,6 +91,9 @@ func NewPool(slack int) *Pool {
 	return p
 }
 
+// SetSlack changes the slack, in percent. It counts for the next node.
+func (p *Pool) SetSlack(slack int) { p.slack = int64(max(slack, 0)) }
+
 // SetTargets replaces the targets. Nodes keep their addresses: an address that
 // leads to another backend now takes its nodes along, and nodes whose address
 // leads nowhere are orphans until Plan moves them or the backend returns.

@@ -1,0 +1,87 @@
+package pools
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/internal/csi"
+	"github.com/fairlead-io/fairlead/internal/nfs/assign"
+)
+
+// ServiceAnnotation of a VolumeAttachment is the NFSService that it was attached to,
+// as <namespace>/<name>: it is known even when the PersistentVolume is gone.
+const ServiceAnnotation = "fairlead.io/nfs-attached-service"
+
+// ServiceAttribute of a PersistentVolume's volumeAttributes names the NFSService.
+const ServiceAttribute = "service"
+
+// Drivers are the CSI drivers served, with the service of PersistentVolumes that name none.
+type Drivers map[string]types.NamespacedName
+
+// ErrNoService is returned where a volume names no NFSService, or not as <namespace>/<name>.
+var ErrNoService = errors.New("no NFSService")
+
+// ServiceOf returns the NFSService of a volume. name is the PersistentVolume's, for messages.
+func (d Drivers) ServiceOf(source *corev1.CSIPersistentVolumeSource, name string) (types.NamespacedName, error) {
+	for key, value := range source.VolumeAttributes {
+		if !strings.EqualFold(key, ServiceAttribute) {
+			continue
+		}
+		service, ok := ParseService(value)
+		if !ok {
+			return service, fmt.Errorf("PersistentVolume %s has volumeAttributes.service %q, which names %w: write <namespace>/<name>", name, value, ErrNoService)
+		}
+		return service, nil
+	}
+	if service := d[source.Driver]; service.Name != "" {
+		return service, nil
+	}
+	return types.NamespacedName{}, fmt.Errorf(
+		"PersistentVolume %s names %w: write volumeAttributes.service: <namespace>/<name>, or configure a defaultService of driver %s", name, ErrNoService, source.Driver)
+}
+
+// ParseService reads <namespace>/<name>.
+func ParseService(text string) (types.NamespacedName, bool) {
+	namespace, name, ok := strings.Cut(text, "/")
+	return types.NamespacedName{Namespace: namespace, Name: name}, ok && namespace != "" && name != "" && !strings.Contains(name, "/")
+}
+
+// Source of a VolumeAttachment's volume: of its PersistentVolume, or inline. The
+// reader's error is returned where the PersistentVolume can't be read.
+func Source(ctx context.Context, reader client.Reader, va *storagev1.VolumeAttachment) (*corev1.CSIPersistentVolumeSource, string, error) {
+	if name := va.Spec.Source.PersistentVolumeName; name != nil {
+		var pv corev1.PersistentVolume
+		if err := reader.Get(ctx, client.ObjectKey{Name: *name}, &pv); err != nil {
+			return nil, *name, err
+		}
+		if pv.Spec.CSI == nil || pv.Spec.CSI.Driver != va.Spec.Attacher {
+			return nil, *name, fmt.Errorf("PersistentVolume %s is not of driver %s: %w", *name, va.Spec.Attacher, ErrNoService)
+		}
+		return pv.Spec.CSI, *name, nil
+	}
+	if inline := va.Spec.Source.InlineVolumeSpec; inline != nil && inline.CSI != nil {
+		return inline.CSI, "inline", nil
+	}
+	return nil, "", fmt.Errorf("VolumeAttachment %s names no PersistentVolume: %w", va.Name, ErrNoService)
+}
+
+// AddressOf is the address that a VolumeAttachment has; empty: none yet.
+func AddressOf(va *storagev1.VolumeAttachment) string {
+	return va.Status.AttachmentMetadata[csi.AddressKey(va.Spec.Attacher)]
+}
+
+// NodeOf is a node with its zone. A node that is gone has a name only.
+func NodeOf(ctx context.Context, reader client.Reader, name string) assign.Node {
+	var node corev1.Node
+	if err := reader.Get(ctx, client.ObjectKey{Name: name}, &node); err != nil {
+		return assign.Node{Name: name}
+	}
+	return assign.Node{Name: name, Zone: node.Labels[corev1.LabelTopologyZone]}
+}

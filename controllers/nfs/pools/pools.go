@@ -1,0 +1,203 @@
+package pools
+
+import (
+	"errors"
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/internal/nfs/assign"
+)
+
+// ErrUnknownService is returned while the NFSService was not read, or does not exist.
+var ErrUnknownService = errors.New("the NFSService does not exist")
+
+// Key of an attachment: the UID of its VolumeAttachment. A VolumeAttachment that
+// is recreated has another, so that late news of the old one does no harm.
+type Key = string
+
+// Pools are the assignments of all NFS services. It is safe for concurrent use.
+type Pools struct {
+	mu    sync.Mutex
+	pools map[types.NamespacedName]*pool
+	held  map[Key]holding
+	// changed are called when nodes of a service came, moved or went.
+	changed []func(types.NamespacedName)
+}
+
+type pool struct {
+	*assign.Pool
+	known bool // its NFSService was read
+}
+
+// holding is one attachment.
+type holding struct {
+	service types.NamespacedName
+	node    string
+	address string
+}
+
+// New returns pools without services.
+func New() *Pools {
+	return &Pools{pools: map[types.NamespacedName]*pool{}, held: map[Key]holding{}}
+}
+
+// OnChange registers a function that is called when nodes of a service come, move
+// or go. It is called without locks, and must not block. Register before first use.
+func (p *Pools) OnChange(f func(types.NamespacedName)) { p.changed = append(p.changed, f) }
+
+func (p *Pools) notify(services ...types.NamespacedName) {
+	for _, service := range services {
+		for _, f := range p.changed {
+			f(service)
+		}
+	}
+}
+
+// of returns the pool of a service. The lock is held.
+func (p *Pools) of(service types.NamespacedName) *pool {
+	have := p.pools[service]
+	if have == nil {
+		have = &pool{Pool: assign.NewPool(assign.DefaultSlack)}
+		p.pools[service] = have
+	}
+	return have
+}
+
+// SetService takes over the servers and slots that a service's status names.
+func (p *Pools) SetService(service *v1alpha1.NFSService) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	have := p.of(types.NamespacedName{Namespace: service.Namespace, Name: service.Name})
+	have.known = true
+	have.SetSlack(int(ptr.Deref(service.Spec.SlackPercent, assign.DefaultSlack)))
+	have.SetTargets(Targets(service))
+}
+
+// RemoveService forgets the servers of a service that is gone. Its nodes stay
+// until they are detached: a service of the same name takes them over.
+func (p *Pools) RemoveService(service types.NamespacedName) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if have := p.pools[service]; have != nil {
+		have.known = false
+		have.SetTargets(nil)
+		p.drop(service)
+	}
+}
+
+// drop forgets a pool that nobody needs. The lock is held.
+func (p *Pools) drop(service types.NamespacedName) {
+	if have := p.pools[service]; have != nil && !have.known && have.Len() == 0 {
+		delete(p.pools, service)
+	}
+}
+
+// Attach returns the address for an attachment of a node, and records it. An
+// attachment that has an address keeps it. Errors: ErrUnknownService, assign.ErrNoBackend.
+func (p *Pools) Attach(service types.NamespacedName, node assign.Node, key Key) (string, error) {
+	p.mu.Lock()
+	have := p.pools[service]
+	if have == nil || !have.known {
+		p.mu.Unlock()
+		return "", ErrUnknownService
+	}
+	address, err := have.Attach(node, key)
+	if err == nil {
+		p.held[key] = holding{service, node.Name, address}
+	}
+	p.mu.Unlock()
+	if err == nil {
+		p.notify(service)
+	}
+	return address, err
+}
+
+// Record takes over an attachment as the API server has it, whatever Attach returned.
+func (p *Pools) Record(service types.NamespacedName, node assign.Node, key Key, address string) {
+	if address == "" {
+		return
+	}
+	p.mu.Lock()
+	now := holding{service, node.Name, address}
+	before, ok := p.held[key]
+	if ok && before == now {
+		p.mu.Unlock()
+		return
+	}
+	touched := []types.NamespacedName{service}
+	if ok && before.service != service {
+		p.detach(key)
+		touched = append(touched, before.service)
+	}
+	p.held[key] = now
+	p.of(service).Record(assign.Attachment{Node: node, Volume: key, Address: address})
+	p.mu.Unlock()
+	p.notify(touched...)
+}
+
+// Detach forgets an attachment. Its node leaves the service with the last one.
+func (p *Pools) Detach(key Key) {
+	p.mu.Lock()
+	service, ok := p.detach(key)
+	p.mu.Unlock()
+	if ok {
+		p.notify(service)
+	}
+}
+
+func (p *Pools) detach(key Key) (types.NamespacedName, bool) {
+	h, ok := p.held[key]
+	if !ok {
+		return types.NamespacedName{}, false
+	}
+	delete(p.held, key)
+	p.of(h.service).Detach(h.node, key)
+	p.drop(h.service)
+	return h.service, true
+}
+
+// Held returns what the pools know of an attachment.
+func (p *Pools) Held(key Key) (service types.NamespacedName, node, address string, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	h, ok := p.held[key]
+	return h.service, h.node, h.address, ok
+}
+
+// Attachment is one VolumeAttachment with an address.
+type Attachment struct {
+	Service types.NamespacedName
+	Node    assign.Node
+	Key     Key
+	Address string
+}
+
+// Rebuild replaces all nodes by those of the attachments that list returns. News
+// of attachments that arrive meanwhile wait, so that none of them is lost.
+func (p *Pools) Rebuild(list func() ([]Attachment, error)) error {
+	p.mu.Lock()
+	attachments, err := list()
+	if err != nil {
+		p.mu.Unlock()
+		return err
+	}
+	byService := map[types.NamespacedName][]assign.Attachment{}
+	p.held = make(map[Key]holding, len(attachments))
+	for _, a := range attachments {
+		byService[a.Service] = append(byService[a.Service], assign.Attachment{Node: a.Node, Volume: a.Key, Address: a.Address})
+		p.held[a.Key] = holding{a.Service, a.Node.Name, a.Address}
+		p.of(a.Service)
+	}
+	services := make([]types.NamespacedName, 0, len(p.pools))
+	for service, have := range p.pools {
+		have.Rebuild(byService[service])
+		services = append(services, service)
+	}
+	p.mu.Unlock()
+	p.notify(slices.Clip(services)...)
+	return nil
+}

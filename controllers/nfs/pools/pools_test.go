@@ -1,0 +1,165 @@
+package pools
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/internal/nfs/assign"
+)
+
+var svcKey = types.NamespacedName{Namespace: "storage", Name: "pool"}
+
+// service has healthy servers 10.0.0.1 to 10.0.0.n.
+func service(exposure string, n int) *v1alpha1.NFSService {
+	s := &v1alpha1.NFSService{Spec: v1alpha1.NFSServiceSpec{Exposure: exposure, Port: 2049}}
+	s.Namespace, s.Name = svcKey.Namespace, svcKey.Name
+	for i := range n {
+		s.Status.Backends = append(s.Status.Backends, v1alpha1.NFSBackendStatus{Address: fmt.Sprintf("10.0.0.%d:2049", i+1), Health: "Healthy", Weight: 1})
+	}
+	return s
+}
+
+func node(name string) assign.Node { return assign.Node{Name: name} }
+
+func TestAddressesFollowTheExposure(t *testing.T) {
+	for _, test := range []struct {
+		exposure string
+		change   func(*v1alpha1.NFSService)
+		want     string
+	}{
+		{"PerNode", func(s *v1alpha1.NFSService) {}, "10.0.0.1"},
+		{"PerNode", func(s *v1alpha1.NFSService) { s.Status.Backends[0].Address = "10.0.0.1:12049" }, "10.0.0.1:12049"},
+		{"PerNode", func(s *v1alpha1.NFSService) { s.Status.Backends[0].Address = "[fd00::1]:12049" }, "[fd00::1]:12049"},
+		{"PerNodeStable", func(s *v1alpha1.NFSService) {
+			s.Status.Slots = []v1alpha1.NFSSlotStatus{{Address: "10.96.0.7", Backend: "10.0.0.1:2049"}}
+		}, "10.96.0.7"},
+		{"PerNodeStable", func(s *v1alpha1.NFSService) { // the Service of the slot does not exist yet
+			s.Status.Slots = []v1alpha1.NFSSlotStatus{{Backend: "10.0.0.1:2049"}}
+		}, ""},
+		{"Stable", func(s *v1alpha1.NFSService) {
+			s.Status.Address, s.Status.Backend, s.Spec.Port = "10.96.0.8", "10.0.0.1:2049", 2050
+		}, "10.96.0.8:2050"},
+		{"Stable", func(s *v1alpha1.NFSService) { s.Status.Address = "10.96.0.8" }, ""},
+	} {
+		s := service(test.exposure, 1)
+		test.change(s)
+		p := New()
+		p.SetService(s)
+		got, err := p.Attach(svcKey, node("n"), "k")
+		if got != test.want || (test.want == "") != errors.Is(err, assign.ErrNoBackend) {
+			t.Errorf("%s: got %q, %v, want %q", test.exposure, got, err, test.want)
+		}
+	}
+}
+
+func TestUnknownServiceTakesNoNodes(t *testing.T) {
+	p := New()
+	p.Record(svcKey, node("n"), "k", "10.0.0.1")
+	if _, err := p.Attach(svcKey, node("m"), "l"); !errors.Is(err, ErrUnknownService) {
+		t.Errorf("got %v", err)
+	}
+	p.SetService(service("PerNode", 2))
+	if p.Summary(svcKey, false).Nodes != 1 {
+		t.Error("the node that was attached before is lost")
+	}
+	p.RemoveService(svcKey)
+	if at, ok := p.Node(svcKey, "n"); !ok || at.Backend.IsValid() {
+		t.Errorf("a node of a removed service is at %+v", at)
+	}
+}
+
+func TestChangesAreReported(t *testing.T) {
+	p := New()
+	changes := 0
+	p.OnChange(func(types.NamespacedName) { changes++ })
+	p.SetService(service("PerNode", 2))
+	address, _ := p.Attach(svcKey, node("n"), "k")
+	p.Record(svcKey, node("n"), "k", address) // the attacher's own write comes back
+	if changes != 1 {
+		t.Errorf("%d changes after one attachment, want 1", changes)
+	}
+	p.Detach("k")
+	p.Detach("k")
+	if changes != 2 {
+		t.Errorf("%d changes after its end, want 2", changes)
+	}
+}
+
+// Whatever happened, a rebuild from the attachments moves nothing and counts the same.
+func TestRebuildComesToTheSame(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p, s := New(), service("PerNode", 4)
+		p.SetService(s)
+		have := map[Key]Attachment{}
+		for i := range rapid.IntRange(1, 40).Draw(t, "steps") {
+			name := fmt.Sprintf("n%d", rapid.IntRange(0, 9).Draw(t, "node"))
+			key := fmt.Sprintf("%s-%d", name, rapid.IntRange(0, 2).Draw(t, "volume"))
+			if rapid.Bool().Draw(t, fmt.Sprintf("attach%d", i)) {
+				address, err := p.Attach(svcKey, node(name), key)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if before, ok := have[key]; ok && before.Address != address {
+					t.Fatalf("attachment %s got %s after %s", key, address, before.Address)
+				}
+				have[key] = Attachment{svcKey, node(name), key, address}
+			} else {
+				p.Detach(key)
+				delete(have, key)
+			}
+		}
+		q := New()
+		q.SetService(s)
+		if err := q.Rebuild(func() (list []Attachment, err error) {
+			for _, a := range have {
+				list = append(list, a)
+			}
+			return list, nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		for name, at := range p.Placements(svcKey) {
+			if again, ok := q.Node(svcKey, name); !ok || again != at {
+				t.Fatalf("node %s is at %+v, after a restart at %+v", name, at, again)
+			}
+		}
+		if p.Summary(svcKey, false).Nodes != q.Summary(svcKey, false).Nodes {
+			t.Fatal("the number of nodes changed")
+		}
+	})
+}
+
+func TestServiceOfVolume(t *testing.T) {
+	drivers := Drivers{"nfs.fairlead.io": {}, "nfs.lb.csi.storage.gke.io": svcKey}
+	source := func(driver string, attributes ...string) *corev1.CSIPersistentVolumeSource {
+		s := &corev1.CSIPersistentVolumeSource{Driver: driver, VolumeAttributes: map[string]string{}}
+		for i := 0; i < len(attributes); i += 2 {
+			s.VolumeAttributes[attributes[i]] = attributes[i+1]
+		}
+		return s
+	}
+	for _, test := range []struct {
+		source *corev1.CSIPersistentVolumeSource
+		want   string
+	}{
+		{source("nfs.fairlead.io", "service", "a/b"), "a/b"},
+		{source("nfs.fairlead.io", "Service", "a/b"), "a/b"},
+		{source("nfs.lb.csi.storage.gke.io"), "storage/pool"},
+		{source("nfs.lb.csi.storage.gke.io", "service", "a/b"), "a/b"},
+		{source("nfs.fairlead.io"), ""},
+		{source("nfs.fairlead.io", "service", "b"), ""},
+		{source("nfs.fairlead.io", "service", "a/b/c"), ""},
+		{source("nfs.fairlead.io", "service", "/b"), ""},
+	} {
+		got, err := drivers.ServiceOf(test.source, "pv")
+		if (test.want == "") != errors.Is(err, ErrNoService) || err == nil && got.String() != test.want {
+			t.Errorf("%v: got %s, %v, want %q", test.source, got, err, test.want)
+		}
+	}
+}

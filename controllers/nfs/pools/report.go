@@ -1,0 +1,63 @@
+package pools
+
+import (
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fairlead-io/fairlead/internal/nfs/assign"
+)
+
+// Summary is what a service's status says of its nodes.
+type Summary struct {
+	Nodes int
+	Loads []assign.Load
+	// Plan of what should move, and can only move by remounting or when servers return.
+	Plan assign.Plan
+}
+
+// Summary of a service. excess also plans what is above the average and its slack.
+func (p *Pools) Summary(service types.NamespacedName, excess bool) Summary {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	have := p.pools[service]
+	if have == nil {
+		return Summary{}
+	}
+	return Summary{Nodes: have.Len(), Loads: have.Loads(), Plan: have.Plan(excess)}
+}
+
+// AddressNodes is how many nodes of a service use each of the addresses.
+func (p *Pools) AddressNodes(service types.NamespacedName, addresses []string) []int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	nodes := make([]int, len(addresses))
+	if have := p.pools[service]; have != nil {
+		for i, a := range addresses {
+			nodes[i] = have.AddressNodes(a)
+		}
+	}
+	return nodes
+}
+
+// Node returns where a node is; false if it has no volume of the service.
+func (p *Pools) Node(service types.NamespacedName, node string) (assign.Placement, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	have := p.pools[service]
+	if have == nil {
+		return assign.Placement{}, false
+	}
+	return have.Node(node)
+}
+
+// Placements returns all nodes of a service.
+func (p *Pools) Placements(service types.NamespacedName) map[string]assign.Placement {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	all := map[string]assign.Placement{}
+	if have := p.pools[service]; have != nil {
+		for name, at := range have.Nodes() {
+			all[name] = at
+		}
+	}
+	return all
+}
