@@ -1182,23 +1182,24 @@ func (w *world) mustHaveOneWriter(t *rapid.T) {
 func (w *world) mustHaveRebooted(t *rapid.T, f *networkFence, cluster string, a netip.Addr) {
 	for _, m := range w.machines {
 		for _, v := range worldVolumes {
-			if v.ClusterID == cluster && m.on && m.mounts[v.Name] && m.at(v) == a && !v.ReadOnly() && !w.forgiven[forgivenKey(m, v.Name)] && w.keepsOut(m, cluster, f) {
+			if v.ClusterID == cluster && m.on && m.mounts[v.Name] && m.at(v) == a && !v.ReadOnly() && !w.forgiven[forgivenKey(m, v.Name)] && w.keepsOut(m, cluster, a, f) {
 				t.Fatalf("invariant 10: %s lets in the machine %s of %s, which has not booted since it was lost and has %s mounted\n%s", f.Name, m.bootID(), m.node, v.Name, w)
 			}
 		}
 	}
 }
 
-// keepsOut: the fence was made for this boot of the machine, or another one is, and
-// volumes were let go for it.
-func (w *world) keepsOut(m *machine, cluster string, f *networkFence) bool {
+// keepsOut: volumes were released for the fence, or for another one of this boot whose record knows the address. A fence whose
+// record never knew the address has not kept this client out. If its volumes go elsewhere meanwhile, mustNotBeWritable judges.
+func (w *world) keepsOut(m *machine, cluster string, a netip.Addr, f *networkFence) bool {
 	boot := m.bootID()
 	if f.target == boot && w.stood[f.Name] {
 		return true
 	}
 	for _, r := range w.records {
 		for _, o := range r.status.Fences {
-			if o.Incident == r.status.Incident && o.ClusterID == cluster && w.stood[o.Name] && w.targets[o.Name] == boot {
+			known := slices.Contains(o.CIDRs, HostPrefix(a).String()) || listed(r.status.Identities, a)
+			if known && o.Incident == r.status.Incident && o.ClusterID == cluster && w.stood[o.Name] && w.targets[o.Name] == boot {
 				return true
 			}
 		}
