@@ -8,6 +8,11 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 )
 
+// JudgedLabel on a new VolumeAttachment, with the value "true", says that Fairlead
+// is there and judges it. Where it is missing the API server judges by itself,
+// from less.
+const JudgedLabel = "fairlead.io/judged"
+
 // Holder is a node that has, or had, a volume: what is read of it at this moment.
 type Holder struct {
 	// Node of the machine; without one, only the name: the object was deleted, or another machine has the name (Replaced).

@@ -198,10 +198,7 @@ func (f Facts) nameOf(o Other) string {
 
 // has tells whether an address is one of the node's, by all that is known.
 func (o Other) has(a netip.Addr) bool {
-	if slices.Contains(o.Node.Addresses, a) || slices.Contains(o.ClientAddresses, a) {
-		return true
-	}
-	return listed(o.Status.Identities, a)
+	return o.hasToday(a) || listed(o.Status.Identities, a)
 }
 
 // hasToday tells whether an address is one of the node's now, and not only was.

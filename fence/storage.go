@@ -29,6 +29,12 @@ type Switch struct {
 	ConfigMap, Key string
 }
 
+// Off tells whether the data of the ConfigMap switch off. Who is in a hurry may
+// write False; a ConfigMap or key that is not there switches nothing.
+func (s Switch) Off(data map[string]string) bool {
+	return strings.EqualFold(strings.TrimSpace(data[s.Key]), "false")
+}
+
 // RookCeph is the profile of Ceph's RBD and CephFS drivers, as Rook deploys them.
 // Names are those of rook/rook: pkg/operator/ceph/csi/spec.go for the plugins,
 // and the labels that the operator puts on daemons. The operator of ceph-csi
