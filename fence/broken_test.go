@@ -206,6 +206,33 @@ func TestTheModelFindsWhatIsBroken(t *testing.T) {
 	}
 }
 
+// A release is blamed for what the fences of a boot have kept out, and for nothing that they never could.
+func TestModelBlamesReleaseOfKnownAddresses(t *testing.T) {
+	for name, c := range map[string]struct {
+		fenced, known string
+		boot          int
+		keepsOut      bool
+	}{
+		"named by the fence":            {"10.0.0.17/32", "10.0.0.5/32", 0, true},
+		"known, and left out":           {"10.0.0.5/32", "10.0.0.17/32", 0, true},
+		"never known":                   {"10.0.0.5/32", "10.0.0.5/32", 0, false},
+		"named, and the machine booted": {"10.0.0.17/32", "10.0.0.17/32", 1, false},
+	} {
+		w := newWorld(1, false)
+		m := w.machines[0]
+		r := v1alpha1.Fence{Name: "confirmed", Incident: "x", Driver: rbd, ClusterID: "a", CIDRs: []string{c.fenced}}
+		w.targets[r.Name], w.stood[r.Name] = m.bootID(), true
+		w.records["former-name"] = record{node: "former-name", status: v1alpha1.NodeFenceStatus{
+			Incident: "x", Fences: []v1alpha1.Fence{r}, Identities: []v1alpha1.StorageIdentity{identity(rbd, "a", c.known)},
+		}}
+		m.boot = c.boot
+		withdrawn := &networkFence{NetworkFence: NetworkFence{Name: "withdrawn"}, target: m.bootID()}
+		if got := w.keepsOut(m, "a", addr("10.0.0.17"), withdrawn); got != c.keepsOut {
+			t.Errorf("%s: it keeps the machine out: %t", name, got)
+		}
+	}
+}
+
 // violation of what must hold, in one run.
 func violation(t *rapid.T, broken fault) (found string) {
 	defer func() {
