@@ -16,7 +16,7 @@ func TestTheAddressOfAGoneMachineIsGivenToAnother(t *testing.T) {
 	s := fenced(t)
 	s.Others = []Other{node7}
 	s.look() // it may come back
-	s.want(v1alpha1.NodeDrained, ReasonDrained, "fenced, and nothing is left on it; reboot it to bring it back")
+	s.wantDrained()
 	s.Node, s.Holding = Node{Name: "node-1"}, nil
 	s.look()
 	if s.want(v1alpha1.NodeDrained, ReasonAddressInUse, taken("node node-7")); !s.step.Warning {

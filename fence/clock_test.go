@@ -108,7 +108,7 @@ func TestLossThatNobodySawHoldsVolumesLikeOneThatWasSeen(t *testing.T) {
 		s.Holding = nil
 		test.then(s)
 		s.look()
-		s.want(v1alpha1.NodeHealthy, ReasonReady, "")
+		s.wantHealthy()
 		if held := len(s.Status.Volumes) > 0; held != test.held || s.attach() == nil == test.held {
 			t.Errorf("%s: it is held: %t, on record are %v", name, held, s.Status.Volumes)
 		}

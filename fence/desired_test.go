@@ -14,15 +14,6 @@ const (
 	offAgain    = "fencing is switched off for " + rbd + " of a: what was asked for is taken back"
 )
 
-// askedOnly is the node of the story, out of service, and its fence not confirmed.
-func askedOnly(t *testing.T) *story {
-	s := lostStory(t)
-	s.Node.OutOfService = true
-	s.look()
-	s.want(v1alpha1.NodeFencing, ReasonFencing, "waiting for NetworkFence "+s.Fences[0].Name)
-	return s
-}
-
 func (s *story) back() {
 	s.pass(time.Minute)
 	s.Node.Ready, s.Node.ReadyChanged = true, s.Now
@@ -38,8 +29,7 @@ func (s *story) takesBack() {
 				s.Fatalf("%s shuts the node out", n.Name)
 			}
 		}
-		s.csi()
-		s.look()
+		s.answer()
 	}
 	s.wantObjects()
 	if len(s.Status.Fences) > 0 {
@@ -64,7 +54,7 @@ func TestAReadyNodeIsNotFencedByWhatWasRecorded(t *testing.T) {
 			s.want(v1alpha1.NodeUnfencing, ReasonUnfencing, backAgain)
 			s.wantHeld(false) // nothing is lost, and nothing was taken by force
 			s.takesBack()
-			s.want(v1alpha1.NodeHealthy, ReasonReady, "")
+			s.wantHealthy()
 			s.wantHeld(false)
 		})
 	}
@@ -78,17 +68,15 @@ func TestWhatAHungLeaderAsksForWhenAllIsOverIsTakenBack(t *testing.T) {
 	s.Node.OutOfService = false
 	s.look()
 	s.takesBack()
-	s.want(v1alpha1.NodeHealthy, ReasonReady, "")
+	s.wantHealthy()
 	s.Fences = []NetworkFence{late}
-	s.csi()
-	s.look()
+	s.answer()
 	s.want(v1alpha1.NodeUnfencing, ReasonUnfencing, "a NetworkFence of an incident that is over shuts the node out: letting it in again")
 	s.takesBack()
-	s.want(v1alpha1.NodeHealthy, ReasonReady, "")
+	s.wantHealthy()
 	// Where the record was lost, nobody knows what was let go of for it.
 	s.Status.Ended, s.Fences = nil, []NetworkFence{late}
-	s.csi()
-	s.look()
+	s.answer()
 	s.wantObjects(fencedOf1)
 	// It is remembered for this boot, and not for ever.
 	s.Fences = nil
@@ -144,7 +132,7 @@ func TestATaintedNodeThatIsReadyAgainIsNotFenced(t *testing.T) {
 	s.wantHeld(true) // what runs there is given the time to end
 	s.pass(endsWithin)
 	s.look()
-	s.want(v1alpha1.NodeHealthy, ReasonReady, "")
+	s.wantHealthy()
 	s.wantHeld(false)
 }
 
@@ -162,8 +150,7 @@ func TestWhatIsNotTakenBackIsSaid(t *testing.T) {
 	s.pass(10 * time.Second)
 	s.look()
 	s.wantObjects(deletingOf1)
-	s.csi()
-	s.look()
+	s.answer()
 	s.takesBack()
 }
 
@@ -192,13 +179,11 @@ func TestWhatIsTakenBackIsAskedForAgain(t *testing.T) {
 			s.look()
 			s.wantHeld(true)
 			s.wantObjects(deletingOf1)
-			s.csi()
-			s.look()
+			s.answer()
 			s.wantObjects(fencedOf1)
 			s.wantHeld(true)
-			s.csi()
-			s.look()
-			s.want(v1alpha1.NodeDrained, ReasonDrained, "fenced, and nothing is left on it; reboot it to bring it back")
+			s.answer()
+			s.wantDrained()
 			s.wantHeld(false)
 		})
 	}
@@ -208,8 +193,7 @@ func TestWhatIsTakenBackIsAskedForAgain(t *testing.T) {
 func TestWhatMayHaveBeenLetGoOfIsNotWithdrawn(t *testing.T) {
 	for name, how := range map[string]func(*story){
 		"it stood once": func(s *story) {
-			s.csi()
-			s.look()
+			s.answer()
 			s.wantHeld(false)
 			s.change(s.Fences[0].Name, func(n *NetworkFence) { n.Deleting = true })
 			s.look()
@@ -233,8 +217,7 @@ func TestWhatMayHaveBeenLetGoOfIsNotWithdrawn(t *testing.T) {
 				s.back()
 				s.Node.OutOfService = tainted
 				s.look()
-				s.csi()
-				s.look()
+				s.answer()
 				s.want(v1alpha1.NodeFenced, ReasonNotRebooted, "the node is Ready again but has not booted since it was lost: it still has the mounts of before; reboot it")
 				s.wantObjects(fencedOf1)
 				if RemoveTaint(s.Node, Record{Name: "node-1", Status: s.Status, Override: s.Override}) == nil {
@@ -259,15 +242,14 @@ func TestWhatAnEarlierIncidentBlocksIsNotLetInWithIt(t *testing.T) {
 			s.Node.OutOfService = tainted
 			s.look()
 			s.wantObjects(fencedOf1, deletingOf1)
-			s.csi()
-			s.look()
+			s.answer()
 			s.wantObjects(fencedOf1)
 			s.Node.OutOfService = false
 			s.look()
 			s.pass(time.Minute)
 			s.look()
 			s.takesBack()
-			s.want(v1alpha1.NodeHealthy, ReasonReady, "")
+			s.wantHealthy()
 		})
 	}
 }
@@ -311,9 +293,8 @@ func TestSwitchedOffWhatWasAskedForIsTakenBack(t *testing.T) {
 			}
 			s.Policy = allFenced()
 			s.look()
-			s.csi()
-			s.look()
-			s.want(v1alpha1.NodeDrained, ReasonDrained, "fenced, and nothing is left on it; reboot it to bring it back")
+			s.answer()
+			s.wantDrained()
 		})
 	}
 }
@@ -322,12 +303,7 @@ func TestSwitchedOffWhatWasAskedForIsTakenBack(t *testing.T) {
 // waits for its end.
 func TestSwitchedOffDoesNotUndoAnotherFence(t *testing.T) {
 	s := healthy(t)
-	s.Ledger = append(s.Ledger, identity(cephFS, "a", "10.0.0.1/32"))
-	s.Holding = append(s.Holding, held("pv-2", cephFS, "a"))
-	s.look()
-	s.lose()
-	s.Node.OutOfService = true
-	s.look()
+	s.loseWith(cephFS, "a", "10.0.0.1/32")
 	s.change(s.Fences[1].Name, func(n *NetworkFence) { n.Result, n.Message = resultSucceeded, fencedMessage })
 	s.look()
 	fencedOfFS, unfencedOfFS := "Fenced [10.0.0.1/32] fence-"+cephFS, "Unfenced [10.0.0.1/32] fence-"+cephFS
@@ -336,17 +312,13 @@ func TestSwitchedOffDoesNotUndoAnotherFence(t *testing.T) {
 	s.look()
 	s.want(v1alpha1.NodeFencing, ReasonSwitchedOff, offAgain)
 	s.wantObjects(deletingOf1, fencedOfFS)
-	s.csi()
-	s.look()
+	s.answer()
 	s.wantObjects(fencedOfFS)
 	s.want(v1alpha1.NodeFencing, ReasonSwitchedOff, offAgain)
-	s.boot("boot-2")
-	s.Node.OutOfService = false
-	s.pass(time.Minute)
-	s.look()
+	s.bootUntainted("boot-2")
 	s.wantObjects(unfencedOfFS, unfencedOf1)
 	s.takesBack()
-	s.want(v1alpha1.NodeHealthy, ReasonReady, "")
+	s.wantHealthy()
 }
 
 // A fence that stands is kept while its storage is switched off: it may have let volumes go.
@@ -354,12 +326,11 @@ func TestSwitchedOffWhatStandsIsKept(t *testing.T) {
 	s := fenced(t)
 	s.Policy = with(s.Policy, StoragePolicy{Mode: ModeOff})
 	s.look()
-	s.want(v1alpha1.NodeDrained, ReasonDrained, "fenced, and nothing is left on it; reboot it to bring it back")
+	s.wantDrained()
 	s.change(s.Fences[0].Name, func(n *NetworkFence) { n.Deleting = true })
 	s.look()
 	s.want(v1alpha1.NodeFencing, ReasonFencing, "waiting for NetworkFence "+s.Fences[0].Name)
-	s.csi()
-	s.look()
+	s.answer()
 	s.wantObjects(fencedOf1)
 }
 
@@ -379,8 +350,7 @@ func TestTwoNodesThatAreTakenBackDoNotWaitForEachOther(t *testing.T) {
 	}
 	s.Others = []Other{{Node: node2.Node, Status: *node2.Status.DeepCopy()}}
 	s.Others[0].Status.Fences[0].State = v1alpha1.FenceUnfencing
-	s.csi()
-	s.look()
+	s.answer()
 	s.wantObjects("Fenced [10.0.0.1/32] ", unfencedOf1)
 }
 
@@ -401,39 +371,31 @@ func TestReleasedNodesDoNotWaitForEachOther(t *testing.T) {
 	if !strings.Contains(s.Status.Message, "node-3") {
 		t.Fatalf("it waits for another: %s", s.Status.Message)
 	}
-	s.csi()
-	s.look()
+	s.answer()
 	s.wantObjects()
 	s.Others = s.Others[:1]
 	s.look()
 	s.wantObjects(unfencedOf1)
 	s.takesBack()
-	s.want(v1alpha1.NodeHealthy, ReasonReady, "")
+	s.wantHealthy()
 }
 
 // Lost again while its address is shared: what was released is wanted again, and nothing becomes Fenced from Unfenced.
 func TestNodeThatWaitedForASharedAddressIsFencedAgain(t *testing.T) {
 	s := fenced(t)
-	s.boot("boot-2")
-	s.Node.OutOfService = false
-	s.pass(time.Minute)
-	s.look()
+	s.bootUntainted("boot-2")
 	s.wantObjects(unfencedOf1)
 	theirs := v1alpha1.Fence{Name: "theirs", Incident: "x", Driver: rbd, ClusterID: "a", CIDRs: []string{"10.0.0.1/32"}, State: v1alpha1.FenceRequested, LetGo: true}
 	s.Others = []Other{{Node: Node{Name: "node-2"}, Status: v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeFencing, Incident: "x", Fences: []v1alpha1.Fence{theirs}}}}
 	s.look()
 	s.wantReason(ReasonSharedAddress)
 	s.wantObjects(deletingOf1)
-	s.lose()
-	s.Node.OutOfService = true
-	s.look()
+	s.loseTainted()
 	s.wantHeld(true)
 	s.wantObjects(deletingOf1) // asked for only when it is gone
-	s.csi()
-	s.look()
+	s.answer()
 	s.wantObjects(fencedOf1)
-	s.csi()
-	s.look()
+	s.answer()
 	s.wantHeld(false)
 }
 

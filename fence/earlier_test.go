@@ -59,9 +59,7 @@ func TestAnAddressOfTheSameBootIsFencedToo(t *testing.T) {
 	}
 	lost := func(s *story, want string) {
 		s.Helper()
-		s.lose()
-		s.Node.OutOfService = true
-		s.look()
+		s.loseTainted()
 		s.wantObjects("Fenced " + want + " fence-" + rbd)
 	}
 	t.Run("while it holds a volume", func(t *testing.T) { lost(moved(t), "[10.0.0.1/32 10.0.0.2/32]") })
@@ -121,9 +119,7 @@ func TestAnEarlierAddressIsNotStale(t *testing.T) {
 		s.pass(RefreshEvery)
 		s.look()
 	}
-	s.lose()
-	s.Node.OutOfService = true
-	s.look()
+	s.loseTainted()
 	s.wantObjects("Fenced [10.0.0.1/32 10.0.0.2/32] fence-" + rbd)
 }
 
@@ -144,9 +140,7 @@ func TestAnEarlierAddressThatALiveNodeHas(t *testing.T) {
 			o := Other{Node: readyNamed("node-2", "boot-2"), Status: v1alpha1.NodeFenceStatus{Identities: []v1alpha1.StorageIdentity{test.theirs}}}
 			o.Node.Addresses = []netip.Addr{addr("192.168.1.2")}
 			s.Others = []Other{o}
-			s.lose()
-			s.Node.OutOfService = true
-			s.look()
+			s.loseTainted()
 			s.want(v1alpha1.NodeFencing, ReasonAddressInUse, "not fenced: "+k+test.want)
 			s.wantHeld(true)
 		})
@@ -168,9 +162,7 @@ func TestTooManyEarlierAddressesAreAProblem(t *testing.T) {
 		t.Fatalf("%d addresses are on record", n)
 	}
 	volumes := s.Holding
-	s.lose()
-	s.Node.OutOfService = true
-	s.look()
+	s.loseTainted()
 	s.want(v1alpha1.NodeFencing, ReasonNoIdentity, "not fenced: "+rbd+" of a: "+tooMany)
 	s.Node.OutOfService, s.Node.Ready, s.Holding = false, true, nil
 	s.Ledger = []v1alpha1.StorageIdentity{identity(rbd, "a", "10.0.2.1/32")}

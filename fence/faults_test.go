@@ -52,9 +52,7 @@ func TestNothingIsLetGoBeforeTheFenceStands(t *testing.T) {
 }
 
 func TestAFailureIsRetried(t *testing.T) {
-	s := lostStory(t)
-	s.Node.OutOfService = true
-	s.look()
+	s := askedOnly(t)
 	for try := 1; try <= 5; try++ {
 		s.csiFails("not now")
 		s.look()
@@ -69,20 +67,14 @@ func TestAFailureIsRetried(t *testing.T) {
 			t.Fatalf("not asked again after %d failures: %+v", try, s.Status)
 		}
 	}
-	s.csi()
-	s.look()
+	s.answer()
 	s.wantHeld(false)
 }
 
 // Two Ceph clusters, one driver: only the first was ever fenced.
 func TestEachStorageClusterIsFenced(t *testing.T) {
 	s := healthy(t)
-	s.Ledger = append(s.Ledger, identity(rbd, "b", "10.9.0.1/32"))
-	s.Holding = append(s.Holding, held("pv-2", rbd, "b"))
-	s.look()
-	s.lose()
-	s.Node.OutOfService = true
-	s.look()
+	s.loseWith(rbd, "b", "10.9.0.1/32")
 	s.wantObjects(fencedOf1, "Fenced [10.9.0.1/32] fence-"+rbd)
 	if s.Fences[0].Name == s.Fences[1].Name {
 		t.Fatal("one name for two")
@@ -144,9 +136,7 @@ func TestIPv6IsOneAddressAndNotCut(t *testing.T) {
 		s.Status.Identities = nil
 		s.Ledger = []v1alpha1.StorageIdentity{identity(rbd, "a", text)}
 		s.look()
-		s.lose()
-		s.Node.OutOfService = true
-		s.look()
+		s.loseTainted()
 		bare, _, _ := strings.Cut(text, "/")
 		if want := []string{addr(bare).String() + "/128"}; len(s.Fences) != 1 || !slices.Equal(s.Fences[0].CIDRs, want) {
 			t.Errorf("%s: %+v", text, s.Fences)
@@ -189,15 +179,12 @@ func TestAllIdentitiesAreFenced(t *testing.T) {
 	s.Ledger = []v1alpha1.StorageIdentity{identity(rbd, "a", "10.0.0.1/32"), identity(cephFS, "a", "10.0.0.2/32"), identity(other, "b", "10.0.0.3/32")}
 	s.Holding = []v1alpha1.HeldVolume{held("pv-0", other, "unknown"), held("pv-1", rbd, "a"), held("pv-2", cephFS, "a"), held("pv-3", other, "b")}
 	s.look()
-	s.lose()
-	s.Node.OutOfService = true
-	s.look()
+	s.loseTainted()
 	s.wantObjects("Fenced [10.0.0.1/32] fence-"+rbd, "Fenced [10.0.0.2/32] fence-"+cephFS, "Fenced [10.0.0.3/32] fence-"+other)
 	if s.Status.Reason != ReasonNoIdentity {
 		t.Errorf("what can't be fenced is not said: %s", s.Status.Message)
 	}
-	s.csi()
-	s.look()
+	s.answer()
 	s.wantHeld(false)
 	if Attach(pv("pv-0", other, "h", "unknown", "ReadWriteOnce"), "node-2", []Holder{{Node: s.Node, Status: s.Status}}, s.Policy) == nil {
 		t.Error("what was not fenced is let go of")
@@ -210,9 +197,7 @@ func TestStaticVolumesAreFencedToo(t *testing.T) {
 	s := healthy(t)
 	s.Holding = Holding(Use{InUse: []string{UniqueName(rbd, "by-hand")}}, []Volume{static}, func(string) bool { return true })
 	s.look()
-	s.lose()
-	s.Node.OutOfService = true
-	s.look()
+	s.loseTainted()
 	s.wantObjects(fencedOf1)
 	if Attach(static, "node-2", []Holder{{Node: s.Node, Status: s.Status}}, s.Policy) == nil {
 		t.Error("let go of")
@@ -242,9 +227,7 @@ func TestReadOnlyVolumesAreNotFencedFor(t *testing.T) {
 	s := healthy(t)
 	s.Holding = Holding(Use{Attached: []string{"pv-1"}}, []Volume{read}, func(string) bool { return true })
 	s.look()
-	s.lose()
-	s.Node.OutOfService = true
-	s.look()
+	s.loseTainted()
 	s.want(v1alpha1.NodeLost, ReasonNothingHeld, "the node is not Ready; no protected volume is on it")
 }
 
@@ -282,10 +265,7 @@ func TestAFenceStandsUntilTheNodeHasBooted(t *testing.T) {
 // A NetworkFence that is deleted leaves the address on the block list.
 func TestNothingIsDeletedBeforeItIsUnfenced(t *testing.T) {
 	s := fenced(t)
-	s.boot("boot-2")
-	s.Node.OutOfService = false
-	s.pass(time.Minute)
-	s.look()
+	s.bootUntainted("boot-2")
 	s.wantObjects(unfencedOf1)
 	s.look()
 	s.wantObjects(unfencedOf1) // not confirmed: the message is of before
@@ -322,7 +302,7 @@ func TestAVolumeIsHeldWhileAHealthyNodeHasItMounted(t *testing.T) {
 	s.look()
 	s.Node.Ready = true
 	s.look()
-	s.want(v1alpha1.NodeHealthy, ReasonReady, "")
+	s.wantHealthy()
 	v := pv("pv-1", rbd, "h-1", "a", "ReadWriteOnce")
 	held := Attach(v, "node-2", []Holder{{Node: s.Node, Status: s.Status, InUse: true}}, s.Policy)
 	if held == nil || held.Reason != ReasonStillMounted {
@@ -348,9 +328,7 @@ func TestAMachineThatIsReplacedUnnoticedIsLost(t *testing.T) {
 
 // A fence that does not stand yet shuts out whoever has the address when it does.
 func TestAFenceIsNotMadeOfAnAddressThatIsTakenMeanwhile(t *testing.T) {
-	s := lostStory(t)
-	s.Node.OutOfService = true
-	s.look()
+	s := askedOnly(t)
 	taker := Other{Node: Node{Name: "node-2", Exists: true, Ready: true, Addresses: []netip.Addr{addr("10.0.0.1")}}}
 	s.Others = []Other{taker}
 	s.look()
@@ -364,7 +342,7 @@ func TestAFenceIsNotMadeOfAnAddressThatIsTakenMeanwhile(t *testing.T) {
 	s = fenced(t)
 	s.Others = []Other{taker}
 	s.look()
-	s.want(v1alpha1.NodeDrained, ReasonDrained, "fenced, and nothing is left on it; reboot it to bring it back")
+	s.wantDrained()
 }
 
 // Somebody else's object, or that of another identity, lets the address in again.
@@ -380,14 +358,8 @@ func TestAFenceIsDoubtedWhileAnotherObjectLetsItsAddressIn(t *testing.T) {
 	s.wantHeld(true)
 
 	s = healthy(t)
-	s.Ledger = append(s.Ledger, identity(cephFS, "a", "10.0.0.1/32"))
-	s.Holding = append(s.Holding, held("pv-2", cephFS, "a"))
-	s.look()
-	s.lose()
-	s.Node.OutOfService = true
-	s.look()
-	s.csi()
-	s.look()
+	s.loseWith(cephFS, "a", "10.0.0.1/32")
+	s.answer()
 	s.change(s.Fences[1].Name, func(n *NetworkFence) { n.Unfenced = true })
 	s.look()
 	s.wantHeld(true) // also of the identity whose own object is as it was

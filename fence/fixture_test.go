@@ -66,25 +66,29 @@ func healthy(t *testing.T) *story {
 		Holding: []v1alpha1.HeldVolume{held("pv-1", rbd, "a")},
 	}}
 	s.look()
-	s.want(v1alpha1.NodeHealthy, ReasonReady, "")
+	s.wantHealthy()
 	return s
 }
 
-// lost is that node, lost a minute later.
+// lostStory is that node, lost a minute later.
 func lostStory(t *testing.T) *story {
 	s := healthy(t)
 	s.lose()
 	return s
 }
 
+// askedOnly is that node, out of service, and its fence not confirmed.
+func askedOnly(t *testing.T) *story {
+	s := healthy(t)
+	s.loseTainted()
+	return s
+}
+
 // fenced is that node, fenced.
 func fenced(t *testing.T) *story {
-	s := lostStory(t)
-	s.Node.OutOfService = true
-	s.look()
-	s.csi()
-	s.look()
-	s.want(v1alpha1.NodeDrained, ReasonDrained, "fenced, and nothing is left on it; reboot it to bring it back")
+	s := askedOnly(t)
+	s.answer()
+	s.wantDrained()
 	return s
 }
 
@@ -101,6 +105,32 @@ func (s *story) boot(id string) {
 	if len(s.Status.Fences) > 0 {
 		s.look() // from here on its readiness counts
 	}
+}
+
+// loseTainted: the node is lost, and an operator says so.
+func (s *story) loseTainted() {
+	s.Helper()
+	s.lose()
+	s.Node.OutOfService = true
+	s.look()
+}
+
+// loseWith a volume of another storage identity.
+func (s *story) loseWith(driver, clusterID, cidr string) {
+	s.Helper()
+	s.Ledger = append(s.Ledger, identity(driver, clusterID, cidr))
+	s.Holding = append(s.Holding, held("pv-2", driver, clusterID))
+	s.look()
+	s.loseTainted()
+}
+
+// bootUntainted: the node has rebooted, and nothing but Fairlead keeps it out any more.
+func (s *story) bootUntainted(id string) {
+	s.Helper()
+	s.boot(id)
+	s.Node.OutOfService = false
+	s.pass(time.Minute)
+	s.look()
 }
 
 func (s *story) pass(d time.Duration) { s.Now = s.Now.Add(d) }
@@ -163,6 +193,13 @@ func (s *story) csi() {
 	}
 }
 
+// answer: csi-addons does what it is asked for, and Fairlead sees that.
+func (s *story) answer() {
+	s.Helper()
+	s.csi()
+	s.look()
+}
+
 // csiFails is the driver saying no.
 func (s *story) csiFails(message string) {
 	s.Fences = slices.DeleteFunc(slices.Clone(s.Fences), func(n NetworkFence) bool { return n.Deleting })
@@ -180,6 +217,16 @@ func (s *story) want(phase v1alpha1.NodeFencePhase, reason, message string) {
 	if got := s.Status; got.Phase != phase || got.Reason != reason || got.Message != message {
 		s.Fatalf("the node is\n%s (%s): %s\nand should be\n%s (%s): %s", got.Phase, got.Reason, got.Message, phase, reason, message)
 	}
+}
+
+func (s *story) wantHealthy() {
+	s.Helper()
+	s.want(v1alpha1.NodeHealthy, ReasonReady, "")
+}
+
+func (s *story) wantDrained() {
+	s.Helper()
+	s.want(v1alpha1.NodeDrained, ReasonDrained, "fenced, and nothing is left on it; reboot it to bring it back")
 }
 
 func (s *story) wantObjects(want ...string) {

@@ -85,10 +85,8 @@ func TestGoneMachineIsGivenUpByConfiguration(t *testing.T) {
 			if len(s.Status.Volumes) > 0 {
 				t.Errorf("it holds %v", VolumeNames(s.Status.Volumes))
 			}
-			s.csi()
-			s.look()
-			s.csi()
-			s.look()
+			s.answer()
+			s.answer()
 			if s.wantObjects(); !s.step.Forget {
 				t.Errorf("it is not forgotten: %+v", s.Status)
 			}
@@ -150,8 +148,7 @@ func TestGivingUpThatHasBegunIsFinished(t *testing.T) {
 	s.look()
 	s.wantObjects(unfencedOf1)
 	for range 2 {
-		s.csi()
-		s.look()
+		s.answer()
 	}
 	if s.wantObjects(); !s.step.Forget {
 		t.Errorf("it is not forgotten: %+v", s.Status)

@@ -79,9 +79,7 @@ func TestALedgerSurvivesItsSource(t *testing.T) {
 	s.pass(time.Minute)
 	s.Ledger = nil
 	s.look()
-	s.lose()
-	s.Node.OutOfService = true
-	s.look()
+	s.loseTainted()
 	s.wantObjects("Fenced [10.0.0.1/32] fence-" + rbd)
 }
 
@@ -190,8 +188,7 @@ func TestGuessOfAnOlderVersionFencesNobody(t *testing.T) {
 			s.wantHeld(true)
 			s.Policy = with(s.Policy, StoragePolicy{Mode: ModeFence, Source: SourceNode})
 			s.look()
-			s.csi()
-			s.look()
+			s.answer()
 			s.wantHeld(false)
 		})
 	}
@@ -207,13 +204,11 @@ func TestFenceIsNotConfirmedBesideTheDriversOwn(t *testing.T) {
 			s.Node.OutOfService = true
 			s.look()
 			if confirmed {
-				s.csi()
-				s.look()
+				s.answer()
 			}
 			s.SelfFencing = map[string]string{"rook-ceph": "csi-1"}
 			s.look()
-			s.csi()
-			s.look()
+			s.answer()
 			s.wantHeld(!confirmed)
 			if !confirmed {
 				s.wantReason(ReasonDriverFences)
@@ -232,7 +227,7 @@ func TestHealthyNodeSaysThatItCouldNotBeFenced(t *testing.T) {
 	}
 	s.Policy = with(s.Policy, StoragePolicy{Mode: ModeGuard}) // an operator fences
 	s.look()
-	s.want(v1alpha1.NodeHealthy, ReasonReady, "")
+	s.wantHealthy()
 }
 
 // A fence made with a class that is there no more is never answered.

@@ -35,7 +35,7 @@ func TestPodsThatKeepOldAttachmentsAreNamed(t *testing.T) {
 		s.csi()
 	}
 	s.look()
-	s.want(v1alpha1.NodeHealthy, ReasonReady, "")
+	s.wantHealthy()
 }
 
 // Nobody is told to let in what may still write.

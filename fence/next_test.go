@@ -36,14 +36,13 @@ func TestANodeIsLostAndComesBack(t *testing.T) {
 		t.Fatalf("all is well, and yet %+v", s.step)
 	}
 
-	s.csi()
-	s.look()
+	s.answer()
 	s.want(v1alpha1.NodeFenced, ReasonFenced, "the node is not Ready; fenced; still on it: Pod default/db-0, VolumeAttachment csi-1 of pv-1")
 	s.wantHeld(false)
 
 	s.Left, s.Holding = nil, nil
 	s.look()
-	s.want(v1alpha1.NodeDrained, ReasonDrained, "fenced, and nothing is left on it; reboot it to bring it back")
+	s.wantDrained()
 	s.wantHeld(false)
 	if s.Status.VolumeCount != 1 {
 		t.Fatal("what was on it is forgotten before it is back")
@@ -70,12 +69,10 @@ func TestANodeIsLostAndComesBack(t *testing.T) {
 	s.want(v1alpha1.NodeUnfencing, ReasonUnfencing, "letting the node in again")
 	s.wantObjects(unfencedOf1)
 
-	s.csi()
-	s.look()
+	s.answer()
 	s.wantObjects(deletingOf1)
-	s.csi()
-	s.look()
-	s.want(v1alpha1.NodeHealthy, ReasonReady, "")
+	s.answer()
+	s.wantHealthy()
 	s.wantObjects()
 	if s.Status.Incident != "" || s.Status.LostSince != nil || len(s.Status.Fences) > 0 || s.Status.Node.BootID != "boot-2" {
 		t.Fatalf("something is left: %+v", s.Status)
@@ -87,7 +84,7 @@ func TestANodeThatComesBackBeforeAnythingWasAsked(t *testing.T) {
 	s.look()
 	s.Node.Ready = true
 	s.look()
-	s.want(v1alpha1.NodeHealthy, ReasonReady, "")
+	s.wantHealthy()
 	s.wantHeld(false)
 }
 
@@ -147,16 +144,14 @@ func TestAnOwnTaintIsTakenBack(t *testing.T) {
 	s.pass(time.Minute)
 	s.look()
 	s.want(v1alpha1.NodeUnfencing, ReasonUnfencing, "letting the node in again")
-	s.csi()
-	s.look()
-	s.csi()
-	s.look()
+	s.answer()
+	s.answer()
 	if !s.step.RemoveTaint {
 		t.Fatalf("got %+v", s.step)
 	}
 	s.Node.OutOfService, s.Node.OwnTaint = false, false
 	s.look()
-	s.want(v1alpha1.NodeHealthy, ReasonReady, "")
+	s.wantHealthy()
 }
 
 func TestAutomaticallyLetIn(t *testing.T) {
@@ -171,9 +166,7 @@ func TestAutomaticallyLetIn(t *testing.T) {
 }
 
 func TestADriverThatSaysNoIsAskedAnew(t *testing.T) {
-	s := lostStory(t)
-	s.Node.OutOfService = true
-	s.look()
+	s := askedOnly(t)
 	first := s.Fences[0].Name
 	s.pass(time.Second)
 	s.csiFails("no such pool")
@@ -199,18 +192,15 @@ func TestADriverThatSaysNoIsAskedAnew(t *testing.T) {
 	if s.step.After != 10*time.Second {
 		t.Fatalf("it is looked at again in %s", s.step.After)
 	}
-	s.csi()
-	s.look()
-	s.want(v1alpha1.NodeDrained, ReasonDrained, "fenced, and nothing is left on it; reboot it to bring it back")
+	s.answer()
+	s.wantDrained()
 	s.wantHeld(false)
 }
 
 // Which NetworkFence has failed already is told by its UID: the times on it are by the
 // API server's clock, which is not ours.
 func TestEachFailureIsWaitedFor(t *testing.T) {
-	s := lostStory(t)
-	s.Node.OutOfService = true
-	s.look()
+	s := askedOnly(t)
 	for failures := range 3 {
 		s.csiFails("no such pool")
 		s.look()
@@ -236,9 +226,7 @@ func TestBackoff(t *testing.T) {
 }
 
 func TestNoAnswerIsSaid(t *testing.T) {
-	s := lostStory(t)
-	s.Node.OutOfService = true
-	s.look()
+	s := askedOnly(t)
 	name := s.Fences[0].Name
 	if s.step.After != 31*time.Second {
 		t.Fatalf("it is looked at again in %s", s.step.After)
@@ -280,14 +268,10 @@ func TestNoAnswerIsSaidOfANodeThatIsToBeLetIn(t *testing.T) {
 	s.want(v1alpha1.NodeUnfencing, ReasonUnanswered, "waiting for NetworkFence "+s.Fences[0].Name+": "+noAnswer)
 	// Lost anew, it waits for that object too.
 	old := s.Fences[0].Name
-	s.lose()
-	s.Node.OutOfService = true
-	s.look()
+	s.loseTainted()
 	s.want(v1alpha1.NodeFencing, ReasonFencing, "not fenced: "+rbd+" of a: NetworkFence "+old+" of before would let the node in again, and has to be gone first: "+noAnswer)
-	s.csi()
-	s.look()
-	s.csi()
-	s.look()
+	s.answer()
+	s.answer()
 	if s.Status.Phase != v1alpha1.NodeDrained {
 		t.Fatalf("it is %s: %s", s.Status.Phase, s.Status.Message)
 	}
@@ -310,11 +294,9 @@ func TestAChangedFenceIsMadeAnew(t *testing.T) {
 			if len(s.deleted) != 1 {
 				t.Fatalf("deleted %v", s.deleted)
 			}
-			s.csi()
-			s.look()
+			s.answer()
 			s.wantObjects(fencedOf1)
-			s.csi()
-			s.look()
+			s.answer()
 			s.wantHeld(false)
 		})
 	}
@@ -325,12 +307,10 @@ func TestADeletedFenceIsMadeAnew(t *testing.T) {
 	s.change(s.Fences[0].Name, func(n *NetworkFence) { n.Deleting = true })
 	s.look()
 	s.wantHeld(true)
-	s.csi()
-	s.look()
+	s.answer()
 	s.wantObjects(fencedOf1)
-	s.csi()
-	s.look()
-	s.want(v1alpha1.NodeDrained, ReasonDrained, "fenced, and nothing is left on it; reboot it to bring it back")
+	s.answer()
+	s.wantDrained()
 }
 
 func TestADeletedNode(t *testing.T) {
@@ -339,8 +319,7 @@ func TestADeletedNode(t *testing.T) {
 	s.Ledger, s.Holding = nil, nil
 	s.look()
 	s.want(v1alpha1.NodeFencing, ReasonFencing, "waiting for NetworkFence "+s.Fences[0].Name)
-	s.csi()
-	s.look()
+	s.answer()
 	s.want(v1alpha1.NodeDrained, ReasonNodeDeleted, stayingFenced)
 	s.wantHeld(false)
 	s.pass(240 * time.Hour)
@@ -351,10 +330,8 @@ func TestADeletedNode(t *testing.T) {
 	s.look()
 	s.want(v1alpha1.NodeUnfencing, ReasonOverridden, `letting the node in again: alice says "it is off"`)
 	s.wantObjects(unfencedOf1)
-	s.csi()
-	s.look()
-	s.csi()
-	s.look()
+	s.answer()
+	s.answer()
 	if !s.step.Forget {
 		t.Fatalf("not forgotten: %+v", s.step)
 	}
@@ -365,14 +342,11 @@ func TestADeletedNodeIsGivenUpWithWhatIsLeftOfIt(t *testing.T) {
 	s := healthy(t)
 	s.Node, s.Ledger = Node{Name: "node-1"}, nil
 	s.look()
-	s.csi()
-	s.look()
+	s.answer()
 	s.override(GateUnfence)
 	s.look()
-	s.csi()
-	s.look()
-	s.csi()
-	s.look()
+	s.answer()
+	s.answer()
 	given := `the node's object was deleted; it is not fenced, and its volumes are not held: alice says "it is off"`
 	s.want(v1alpha1.NodeLost, ReasonOverridden, given)
 	s.wantObjects()
@@ -404,17 +378,14 @@ func TestAReplacedMachine(t *testing.T) {
 	s.look()
 	s.want(v1alpha1.NodeFencing, ReasonFencing, "waiting for NetworkFence "+s.Fences[0].Name)
 	s.wantObjects(fencedOf1)
-	s.csi()
-	s.look()
+	s.answer()
 	s.want(v1alpha1.NodeDrained, ReasonReplaced, stayingFenced)
 	s.wantHeld(false)
 
 	s.override(GateUnfence)
 	s.look()
-	s.csi()
-	s.look()
-	s.csi()
-	s.look()
+	s.answer()
+	s.answer()
 	if !s.step.Forget {
 		t.Fatalf("got %+v", s.step)
 	}
@@ -441,10 +412,8 @@ func TestOverriddenUnfenceEnds(t *testing.T) {
 	s := fenced(t)
 	s.override(GateUnfence)
 	s.look()
-	s.csi()
-	s.look()
-	s.csi()
-	s.look()
+	s.answer()
+	s.answer()
 	s.want(v1alpha1.NodeLost, ReasonOverridden, `the node is not Ready; it is not fenced, and its volumes are not held: alice says "it is off"`)
 	s.wantObjects()
 	s.wantHeld(false)
@@ -455,7 +424,7 @@ func TestOverriddenUnfenceEnds(t *testing.T) {
 	s.Node.OutOfService = false
 	s.boot("boot-1")
 	s.look()
-	s.want(v1alpha1.NodeHealthy, ReasonReady, "")
+	s.wantHealthy()
 	s.lose()
 	s.Override = Override{} // it was of another incident
 	s.Node.OutOfService = true
@@ -476,64 +445,44 @@ func TestLostAgainWhileReturned(t *testing.T) {
 	if len(s.Fences) != 2 || s.Fences[1].Name == first {
 		t.Fatalf("not fenced anew: %+v", s.Fences)
 	}
-	s.csi()
-	s.look()
+	s.answer()
 	s.wantHeld(false)
-	s.boot("boot-3")
-	s.Node.OutOfService = false
-	s.pass(time.Minute)
-	s.look()
+	s.bootUntainted("boot-3")
 	s.wantObjects(unfencedOf1, unfencedOf1)
-	s.csi()
-	s.look()
-	s.csi()
-	s.look()
-	s.want(v1alpha1.NodeHealthy, ReasonReady, "")
+	s.answer()
+	s.answer()
+	s.wantHealthy()
 	s.wantObjects()
 }
 
 // What lets it in must be gone before it is fenced again: csi-addons could do it afterwards.
 func TestLostAgainWhileItIsLetIn(t *testing.T) {
 	s := fenced(t)
-	s.boot("boot-2")
-	s.Node.OutOfService = false
-	s.pass(time.Minute)
-	s.look()
+	s.bootUntainted("boot-2")
 	s.wantObjects(unfencedOf1)
 	s.Holding = []v1alpha1.HeldVolume{held("pv-1", rbd, "a")}
 	s.look()
-	s.lose()
-	s.Node.OutOfService = true
-	s.look()
+	s.loseTainted()
 	s.wantObjects(deletingOf1)
 	s.wantHeld(true)
 	if s.Status.Reason != ReasonFencing {
 		t.Fatalf("%s: %s", s.Status.Reason, s.Status.Message)
 	}
-	s.csi()
-	s.look()
+	s.answer()
 	s.wantObjects(fencedOf1)
-	s.csi()
-	s.look()
+	s.answer()
 	s.wantHeld(false)
-	s.boot("boot-3")
-	s.Node.OutOfService = false
-	s.pass(time.Minute)
-	s.look()
+	s.bootUntainted("boot-3")
 	for range 3 {
-		s.csi()
-		s.look()
+		s.answer()
 	}
-	s.want(v1alpha1.NodeHealthy, ReasonReady, "")
+	s.wantHealthy()
 	s.wantObjects()
 }
 
 func TestLettingInIsTriedUntilItIsConfirmed(t *testing.T) {
 	s := fenced(t)
-	s.boot("boot-2")
-	s.Node.OutOfService = false
-	s.pass(time.Minute)
-	s.look()
+	s.bootUntainted("boot-2")
 	s.wantObjects(unfencedOf1)
 	s.look()
 	s.want(v1alpha1.NodeUnfencing, ReasonUnfencing, "letting the node in again") // the message is of before
@@ -546,43 +495,32 @@ func TestLettingInIsTriedUntilItIsConfirmed(t *testing.T) {
 	s.csiFails("")
 	s.look()
 	s.wantObjects(unfencedOf1)
-	s.csi()
-	s.look()
-	s.csi()
-	s.look()
-	s.want(v1alpha1.NodeHealthy, ReasonReady, "")
+	s.answer()
+	s.answer()
+	s.wantHealthy()
 }
 
 // A NetworkFence that somebody deleted leaves the address blocked.
 func TestADeletedFenceIsTakenBackAllTheSame(t *testing.T) {
 	s := fenced(t)
 	s.Fences = nil
-	s.boot("boot-2")
-	s.Node.OutOfService = false
-	s.pass(time.Minute)
-	s.look()
+	s.bootUntainted("boot-2")
 	s.wantObjects(unfencedOf1)
 }
 
 func TestWhatIsChangedWhileItIsLetInIsMadeAnew(t *testing.T) {
 	s := fenced(t)
-	s.boot("boot-2")
-	s.Node.OutOfService = false
-	s.pass(time.Minute)
-	s.look()
+	s.bootUntainted("boot-2")
 	s.change(s.Fences[0].Name, func(n *NetworkFence) { n.CIDRs = []string{"10.0.0.9/32"} })
 	s.Fences[0].Result, s.Fences[0].Message = resultSucceeded, unfencedMessage
 	s.look()
 	s.want(v1alpha1.NodeUnfencing, ReasonDriverFailed, rbd+" of a: the NetworkFence was changed by somebody; it is made anew")
-	s.csi()
-	s.look()
+	s.answer()
 	s.wantObjects(unfencedOf1)
 }
 
 func TestWhatWasNotAnsweredIsWithdrawn(t *testing.T) {
-	s := lostStory(t)
-	s.Node.OutOfService = true
-	s.look()
+	s := askedOnly(t)
 	s.wantObjects(fencedOf1)
 	s.boot("boot-2")
 	s.look()
@@ -597,12 +535,7 @@ func TestWhatWasNotAnsweredIsWithdrawn(t *testing.T) {
 
 func TestTwoIdentities(t *testing.T) {
 	s := healthy(t)
-	s.Ledger = append(s.Ledger, identity(other, "b", "10.0.0.1/32"))
-	s.Holding = append(s.Holding, held("pv-2", other, "b"))
-	s.look()
-	s.lose()
-	s.Node.OutOfService = true
-	s.look()
+	s.loseWith(other, "b", "10.0.0.1/32")
 	s.wantObjects(fencedOf1, "Fenced [10.0.0.1/32] fence-"+other)
 	s.change(s.Fences[0].Name, func(n *NetworkFence) { n.Result, n.Message = resultSucceeded, fencedMessage })
 	s.change(s.Fences[1].Name, func(n *NetworkFence) { n.Result, n.Message = resultFailed, "no leader" })
@@ -613,9 +546,8 @@ func TestTwoIdentities(t *testing.T) {
 	if Attach(pv("pv-2", other, "h", "b", "ReadWriteOnce"), "node-2", holder, s.Policy) == nil {
 		t.Fatal("let go of, and not fenced")
 	}
-	s.csi()
-	s.look()
-	s.want(v1alpha1.NodeDrained, ReasonDrained, "fenced, and nothing is left on it; reboot it to bring it back")
+	s.answer()
+	s.wantDrained()
 	if held := Attach(pv("pv-2", other, "h", "b", "ReadWriteOnce"), "node-2", []Holder{{Node: s.Node, Status: s.Status}}, s.Policy); held != nil {
 		t.Fatalf("held: %+v", held)
 	}
@@ -626,11 +558,8 @@ func TestAVolumeThatIsFoundLate(t *testing.T) {
 	s := healthy(t)
 	s.Ledger = append(s.Ledger, identity(other, "b", "10.0.0.3/32"))
 	s.look()
-	s.lose()
-	s.Node.OutOfService = true
-	s.look()
-	s.csi()
-	s.look()
+	s.loseTainted()
+	s.answer()
 	s.Holding = []v1alpha1.HeldVolume{held("pv-2", other, "b")}
 	s.look()
 	s.wantObjects(fencedOf1, "Fenced [10.0.0.3/32] fence-"+other)
@@ -738,11 +667,9 @@ func TestAStrayFenceOfABootThatIsOver(t *testing.T) {
 	if f := s.Status.Fences[0]; f.Driver != rbd || f.ClusterID != "a" || f.Incident != "old" {
 		t.Fatalf("got %+v", f)
 	}
-	s.csi()
-	s.look()
-	s.csi()
-	s.look()
-	s.want(v1alpha1.NodeHealthy, ReasonReady, "")
+	s.answer()
+	s.answer()
+	s.wantHealthy()
 	for name, how := range map[string]func(*NetworkFence){
 		"of this boot":    func(n *NetworkFence) { n.Labels[BootLabel] = "boot-1" },
 		"of no boot":      func(n *NetworkFence) { delete(n.Labels, BootLabel) },

@@ -182,9 +182,7 @@ func TestAGivenUpNodeWithFencesOfBeforeIsLetIn(t *testing.T) {
 
 // The machine was back while Fairlead did not look, and mounted more.
 func TestAttachOverrideEndsWithTheLossItWasGivenFor(t *testing.T) {
-	s := lostStory(t)
-	s.Node.OutOfService = true
-	s.look()
+	s := askedOnly(t)
 	s.override(GateAttach)
 	s.look()
 	s.wantReason(ReasonOverridden)
@@ -205,13 +203,10 @@ func TestAttachOverrideEndsWithTheLossItWasGivenFor(t *testing.T) {
 
 // Back from the loss that the override was given for, it mounts more, and is lost again while Fairlead does not look.
 func TestOverrideDoesNotPardonALossAfterTheReturn(t *testing.T) {
-	s := lostStory(t)
-	s.Node.OutOfService = true
-	s.look()
+	s := askedOnly(t)
 	s.override(GateAttach)
 	s.look()
-	s.csi()
-	s.look()
+	s.answer()
 	s.boot("boot-2")
 	s.Holding = []v1alpha1.HeldVolume{held("pv-2", rbd, "a")}
 	s.look()

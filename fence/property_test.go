@@ -419,9 +419,7 @@ func (w *world) storylines() map[string]func(*rapid.T) {
 			w.taint(m.node, false, false)
 		},
 		"a mark is lost": func(t *rapid.T) {
-			for _, n := range w.everyName() {
-				w.settleDown(t, n)
-			}
+			w.settleAll(t)
 			w.attachUnmarked(t, drawVolume(t), w.drawNode(t))
 		},
 		"a node comes back with what was taken by force, and a mark is lost": func(t *rapid.T) {
@@ -437,9 +435,7 @@ func (w *world) storylines() map[string]func(*rapid.T) {
 				w.startKubelet(m)
 			}
 			w.heal(m)
-			for _, n := range w.everyName() {
-				w.settleDown(t, n)
-			}
+			w.settleAll(t)
 			if rapid.Bool().Draw(t, "it is attached again, and at once detached") {
 				w.attach(t, v, m.node)
 				w.settleDown(t, m.node)
@@ -449,9 +445,7 @@ func (w *world) storylines() map[string]func(*rapid.T) {
 			w.attachUnmarked(t, v, w.drawNode(t))
 		},
 		"a node is lost, maybe twice, and a mark is lost": func(t *rapid.T) {
-			for _, n := range w.everyName() {
-				w.settleDown(t, n)
-			}
+			w.settleAll(t)
 			m, v := w.drawMachine(t), drawVolume(t)
 			maySettle := func() {
 				switch drawOf(t, "Fairlead", "sleeps", "looks", "crashes after a write") {
@@ -532,6 +526,12 @@ func (w *world) settleDown(t *rapid.T, name string) {
 			return
 		}
 		w.check(t)
+	}
+}
+
+func (w *world) settleAll(t *rapid.T) {
+	for _, n := range w.everyName() {
+		w.settleDown(t, n)
 	}
 }
 

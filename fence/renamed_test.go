@@ -48,10 +48,8 @@ func TestARebootedMachineOfAnotherNameIsUnfenced(t *testing.T) {
 				t.Fatalf("it holds %v", s.Status.Volumes)
 			}
 			s.Others[0].Node.Ready = false // it was seen to have rebooted
-			s.csi()
-			s.look()
-			s.csi()
-			s.look()
+			s.answer()
+			s.answer()
 			if s.wantObjects(); !s.step.Forget {
 				t.Fatalf("got %+v", s.step)
 			}
@@ -77,10 +75,8 @@ func TestARenamedMachineWaitsForWhoSharesItsAddress(t *testing.T) {
 	s.Others = s.Others[:1]
 	s.look()
 	s.wantObjects(unfencedOf1)
-	s.csi()
-	s.look()
-	s.csi()
-	s.look()
+	s.answer()
+	s.answer()
 	s.wantObjects()
 }
 
