@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/netip"
 	"os"
 	"path/filepath"
 
@@ -17,6 +18,8 @@ type Cluster struct {
 	Share string
 
 	serverBinary, proxyBinary string
+	// running servers that tests share.
+	running map[netip.Addr]*Server
 }
 
 // Options of a cluster.
@@ -35,7 +38,7 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{Sandbox: s, Share: filepath.Join(s.Dir, "share")}
+	c := &Cluster{Sandbox: s, running: map[netip.Addr]*Server{}, Share: filepath.Join(s.Dir, "share")}
 	c.serverBinary, err = binary("NFS_SERVER_BINARY", "nfsserver", s.Root)
 	if err == nil {
 		c.proxyBinary, err = binary("KUBE_PROXY_BINARY", "kube-proxy", s.Root)
@@ -43,5 +46,16 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	if err != nil {
 		return nil, errors.Join(err, s.Stop())
 	}
+	if err := c.install(ctx); err != nil {
+		return nil, errors.Join(err, s.Stop())
+	}
 	return c, nil
+}
+
+// install installs Fairlead as the overlay has it, and starts its controller and its webhook.
+func (c *Cluster) install(ctx context.Context) error {
+	if err := c.Install(ctx, sandbox.NFS); err != nil {
+		return err
+	}
+	return c.RunFairlead(ctx, 1, 1)
 }

@@ -31,6 +31,8 @@ const (
 	SelfSigned  = "self-signed"
 	// RookCeph is cert-manager and fencing, without Longhorn.
 	RookCeph = "rook-ceph"
+	// NFS is cert-manager and NFS services, without Longhorn and without fencing.
+	NFS = "nfs"
 )
 
 // Components of fencing. fencingComponent adds it to an overlay that has none; what
@@ -76,7 +78,7 @@ func (s *Sandbox) apply(ctx context.Context) error {
 func (s *Sandbox) fences() bool { return s.Fencing != "" || s.overlay == RookCeph }
 
 // longhorn tells whether Fairlead works for Longhorn.
-func (s *Sandbox) longhorn() bool { return s.overlay != RookCeph }
+func (s *Sandbox) longhorn() bool { return s.overlay != RookCeph && s.overlay != NFS }
 
 func (s *Sandbox) createNamespace(ctx context.Context, name string) error {
 	err := s.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
@@ -118,7 +120,9 @@ func (s *Sandbox) writeOverlay(dir, overlay string) error {
     patch: '[{"op": "add", "path": "/spec/dnsNames/-", "value": "localhost"}]'
 `
 	}
-	patches += s.configurationPatch()
+	if overlay != NFS {
+		patches += s.configurationPatch()
+	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("writing the overlay: %w", err)
 	}
@@ -190,6 +194,8 @@ func (s *Sandbox) urlPatch(kind string, webhooks []namedPath) string {
 const (
 	WebhookDeployment    = "fairlead-webhook"
 	ControllerDeployment = "fairlead-controller"
+	// CSIControllerDeployment is there with the overlay NFS, in place of the controller.
+	CSIControllerDeployment = "fairlead-csi-controller"
 )
 
 // RunFairlead starts what the Deployments say, with that many webhook replicas,
@@ -206,7 +212,11 @@ func (s *Sandbox) RunFairlead(ctx context.Context, webhooks, controllers int) er
 		}
 		return nil
 	}
-	if err := errors.Join(start(WebhookDeployment, "webhook", webhooks), start(ControllerDeployment, "controller", controllers)); err != nil {
+	controller := ControllerDeployment
+	if s.overlay == NFS {
+		controller = CSIControllerDeployment
+	}
+	if err := errors.Join(start(WebhookDeployment, "webhook", webhooks), start(controller, "controller", controllers)); err != nil {
 		return err
 	}
 	for _, r := range started {
