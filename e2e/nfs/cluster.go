@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
 )
@@ -20,6 +21,9 @@ type Cluster struct {
 	serverBinary, proxyBinary string
 	// running servers that tests share.
 	running map[netip.Addr]*Server
+
+	proxy    sync.Once
+	proxyErr error
 }
 
 // Options of a cluster.

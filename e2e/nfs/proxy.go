@@ -49,6 +49,12 @@ func (c *Cluster) StartProxy(ctx context.Context, node string) error {
 	})
 }
 
+// startProxyOnce starts kube-proxy for all tests of the cluster.
+func (c *Cluster) startProxyOnce(ctx context.Context, node string) error {
+	c.proxy.Do(func() { c.proxyErr = c.StartProxy(ctx, node) })
+	return c.proxyErr
+}
+
 // binary is a program that make has built; the variable names another one.
 func binary(variable, name, root string) (string, error) {
 	path := os.Getenv(variable)

@@ -18,10 +18,10 @@ func TestProxySendsClusterIPToSlice(t *testing.T) {
 		t.Skip("kube-proxy does not run here: ", why)
 	}
 	c, ctx := shared(t), t.Context()
-	if _, err := c.StartServer(ctx, serverAddress(1)); err != nil {
+	if _, err := c.servers(ctx, 1); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.StartProxy(ctx, c.State.Nodes[0]); err != nil {
+	if err := c.startProxyOnce(ctx, c.State.Nodes[0]); err != nil {
 		t.Fatal(err)
 	}
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "by-hand"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "nfs", Port: nfsPort}}}}
