@@ -176,6 +176,9 @@ func (s *Sandbox) urlPatches() string {
 	if s.fences() {
 		add(webhook.FencingRegistration(fence.Storages()))
 	}
+	if s.overlay == NFS {
+		add(webhook.NFSRegistration(webhook.NFSDrivers()))
+	}
 	return s.urlPatch("MutatingWebhookConfiguration", mutating) + s.urlPatch("ValidatingWebhookConfiguration", validating)
 }
 
@@ -233,6 +236,9 @@ func (s *Sandbox) RunFairlead(ctx context.Context, webhooks, controllers int) er
 		if err := s.waitTrusted(ctx, "Unsupported value", `{"apiVersion":"fairlead.io/v1alpha1","kind":"Setting","metadata":{"name":"not-a-setting","namespace":"longhorn-system"},"value":"x"}`); err != nil {
 			return err
 		}
+	}
+	if s.overlay == NFS {
+		return s.waitTrusted(ctx, "spec.backends", `{"apiVersion":"fairlead.io/v1alpha1","kind":"NFSService","metadata":{"name":"none","namespace":"default"},"spec":{}}`)
 	}
 	if s.fences() {
 		return s.waitTrusted(ctx, "must be", `{"apiVersion":"fairlead.io/v1alpha1","kind":"NodeFence","metadata":{"name":"not-a-node","annotations":{"fairlead.io/override-gate":"x"}}}`)
