@@ -46,8 +46,9 @@ $(BIN)/nfsmount: $(wildcard e2e/nfsmount/*)
 build: $(BIN)/fairlead ## Build bin/fairlead, static
 
 .PHONY: demo
-demo: $(BIN)/fairlead $(BIN)/dev ## Show the main job on an embedded real control plane; KUBECONFIG=... asks and uses yours
+demo: $(BIN)/fairlead $(BIN)/dev $(BIN)/nfsserver ## Show the main job on an embedded real control plane; KUBECONFIG=... asks and uses yours
 	FAIRLEAD_BINARY=$(BIN)/fairlead $(BIN)/dev demo
+	$(if $(KUBECONFIG),,FAIRLEAD_BINARY=$(BIN)/fairlead $(BIN)/dev nfs)
 
 .PHONY: up
 up: $(BIN)/fairlead $(BIN)/dev ## Leave a cluster with Fairlead running; KUBECONFIG=.dev/kubeconfig. LONGHORN=real: with Longhorn's own manager; root and Linux

@@ -14,23 +14,33 @@ import (
 const usage = `usage: dev COMMAND
 
   demo    start a cluster, install Fairlead, show its main job, end it
+  nfs     the second act of the demo: NFS servers, ten nodes; root and Linux
   up      start a cluster with Fairlead in the background; KUBECONFIG=.dev/kubeconfig
   up real the same with Longhorn's own manager; root and Linux
   down    end it
 `
 
 func main() {
+	if len(os.Args) == 2 && os.Args[1] == "nfs" {
+		os.Exit(demoNFS())
+	}
+	os.Exit(withSignals(func(ctx context.Context) error { return run(ctx, os.Args[1:]) }))
+}
+
+// withSignals runs a command that ends when it is interrupted, and returns the exit status.
+func withSignals(command func(context.Context) error) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	err := run(ctx, os.Args[1:])
+	err := command(ctx)
 	if ctx.Err() != nil {
 		fmt.Fprintln(os.Stderr, "\ninterrupted; everything that was started has ended")
-		os.Exit(130)
+		return 130
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "dev:", err)
-		os.Exit(1)
+		return 1
 	}
+	return 0
 }
 
 func run(ctx context.Context, args []string) error {

@@ -18,7 +18,7 @@ type Cluster struct {
 	// Share is the folder that all NFS servers serve.
 	Share string
 
-	serverBinary, proxyBinary string
+	serverBinary string
 	// running servers that tests share.
 	running map[netip.Addr]*Server
 
@@ -43,11 +43,7 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 		return nil, err
 	}
 	c := &Cluster{Sandbox: s, running: map[netip.Addr]*Server{}, Share: filepath.Join(s.Dir, "share")}
-	c.serverBinary, err = binary("NFS_SERVER_BINARY", "nfsserver", s.Root)
-	if err == nil {
-		c.proxyBinary, err = binary("KUBE_PROXY_BINARY", "kube-proxy", s.Root)
-	}
-	if err != nil {
+	if c.serverBinary, err = binary("NFS_SERVER_BINARY", "nfsserver", s.Root); err != nil {
 		return nil, errors.Join(err, s.Stop())
 	}
 	if err := c.install(ctx); err != nil {

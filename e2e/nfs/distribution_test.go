@@ -33,7 +33,7 @@ type distribution struct{ assigned, different, lowest, highest int }
 func (c *Cluster) servers(ctx context.Context, n int) ([]netip.Addr, error) {
 	var addresses []netip.Addr
 	for i := 1; i <= n; i++ {
-		a := serverAddress(i)
+		a := ServerAddress(i)
 		addresses = append(addresses, a)
 		if c.running[a] != nil {
 			continue

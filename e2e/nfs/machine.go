@@ -43,8 +43,8 @@ func mountHelper() string {
 	return path
 }
 
-// serverAddress is the address of the n-th NFS server, from 1.
-func serverAddress(n int) netip.Addr {
+// ServerAddress is the address of the n-th NFS server, from 1.
+func ServerAddress(n int) netip.Addr {
 	a := serverNetwork.Addr().As4()
 	a[2], a[3] = byte(n>>8), byte(n)
 	return netip.AddrFrom4(a)

@@ -15,7 +15,7 @@ import (
 // server that is killed and comes back is no end of it.
 func TestMountSurvivesServerThatRestarts(t *testing.T) {
 	c, ctx := shared(t), t.Context()
-	server, err := c.StartServer(ctx, serverAddress(40))
+	server, err := c.StartServer(ctx, ServerAddress(40))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,7 +23,7 @@ func TestMountSurvivesServerThatRestarts(t *testing.T) {
 	if err := os.MkdirAll(target, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.CommandContext(ctx, "mount", "-t", "nfs", "-o", "vers=3,timeo=20", serverAddress(40).String()+":"+Export, target).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(ctx, "mount", "-t", "nfs", "-o", "vers=3,timeo=20", ServerAddress(40).String()+":"+Export, target).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	t.Cleanup(func() { _ = exec.Command("umount", "-l", target).Run() })

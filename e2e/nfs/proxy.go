@@ -26,7 +26,11 @@ const proxyHealth = "127.0.0.1:10256"
 
 // StartProxy starts the real kube-proxy of one node and waits until it has written its rules.
 func (c *Cluster) StartProxy(ctx context.Context, node string) error {
-	_, err := c.StartProcess("kube-proxy", filepath.Join(c.Dir, "kube-proxy.log"), c.proxyBinary, []string{
+	proxy, err := binary("KUBE_PROXY_BINARY", "kube-proxy", c.Root)
+	if err != nil {
+		return err
+	}
+	_, err = c.StartProcess("kube-proxy", filepath.Join(c.Dir, "kube-proxy.log"), proxy, []string{
 		"--kubeconfig=" + c.State.Kubeconfig, "--proxy-mode=nftables", "--hostname-override=" + node,
 		// The limits of the whole machine are not changed.
 		"--conntrack-max-per-core=0", "--conntrack-tcp-timeout-established=0", "--conntrack-tcp-timeout-close-wait=0",

@@ -31,7 +31,7 @@ func TestProxySendsClusterIPToSlice(t *testing.T) {
 	slice := &discoveryv1.EndpointSlice{
 		ObjectMeta:  metav1.ObjectMeta{Namespace: "default", Name: "by-hand", Labels: map[string]string{discoveryv1.LabelServiceName: "by-hand"}},
 		AddressType: discoveryv1.AddressTypeIPv4,
-		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{serverAddress(1).String()}}},
+		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{ServerAddress(1).String()}}},
 		Ports:       []discoveryv1.EndpointPort{{Name: ptr.To("nfs"), Port: ptr.To(int32(nfsPort))}},
 	}
 	if err := c.Client.Create(ctx, slice); err != nil {
