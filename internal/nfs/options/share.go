@@ -12,9 +12,13 @@ import (
 // MaxPath is the longest path of a share in bytes (MNTPATHLEN, RFC 1813, section 5.1.4).
 const MaxPath = 1024
 
-// ParseShare reads the path that the server exports: absolute, clean, no "..".
-// It returns the path as it is.
+// ParseShare reads the path that the server exports: absolute, clean, no "..". A
+// slash at the end is left out: volumes of other drivers have it, and servers
+// export the same directory by both spellings.
 func ParseShare(share string) (string, error) {
+	if trimmed := strings.TrimSuffix(share, "/"); trimmed != "" {
+		share = trimmed
+	}
 	if err := plainPath("share", share); err != nil {
 		return "", err
 	}
