@@ -7,7 +7,8 @@
 //   - publish decides what Services and EndpointSlices should be;
 //   - options reads mount options, shares and sources of mounts;
 //   - volume reads what a PersistentVolume asks for;
-//   - spec reads an NFSService and its status.
+//   - spec reads an NFSService and its status;
+//   - plan explains assignments, and plans changes of backends.
 //
 // All of it is pure: no client, no clock, no logger, no I/O. The controller, the
 // attacher, the CSI node plugin, admission and the command line use the same functions.

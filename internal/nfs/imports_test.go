@@ -26,10 +26,14 @@ func TestDomainIsPure(t *testing.T) {
 			"github.com/fairlead-io/fairlead/internal/nfs/health", "github.com/fairlead-io/fairlead/internal/nfs/options",
 			"github.com/fairlead-io/fairlead/internal/nfs/publish",
 		},
+		"plan": {
+			"github.com/fairlead-io/fairlead/api/v1alpha1", "github.com/fairlead-io/fairlead/internal/nfs/assign",
+			"github.com/fairlead-io/fairlead/internal/nfs/publish", "github.com/fairlead-io/fairlead/internal/nfs/spec",
+		},
 		"volume": {"github.com/fairlead-io/fairlead/internal/nfs/options"},
 	}
 	seen := 0
-	for _, folder := range []string{".", "assign", "health", "ondat", "options", "publish", "spec", "volume"} {
+	for _, folder := range []string{".", "assign", "health", "ondat", "options", "publish", "plan", "spec", "volume"} {
 		files, err := filepath.Glob(filepath.Join(folder, "*.go"))
 		if err != nil {
 			t.Fatal(err)

@@ -176,3 +176,8 @@ func (out *Service) readBalance(in v1alpha1.NFSServiceSpec) nfs.Problems {
 
 // maxSlack of NFSServiceSpec.SlackPercent.
 const maxSlack = 1000
+
+// FromBackend is the reverse of Backends, for one.
+func FromBackend(b nfs.BackendSpec) v1alpha1.NFSBackend {
+	return v1alpha1.NFSBackend{Address: b.Address, Port: b.Port, Weight: b.Weight, Zone: b.Zone, Drain: b.Drain}
+}

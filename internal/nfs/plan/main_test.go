@@ -1,0 +1,9 @@
+package plan
+
+import (
+	"testing"
+
+	"github.com/fairlead-io/fairlead/internal/testkit/fixedruns"
+)
+
+func TestMain(m *testing.M) { fixedruns.Main(m, 300, 80) }
