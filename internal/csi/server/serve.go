@@ -20,6 +20,8 @@ type Options struct {
 	Metrics *Metrics
 	// StopTimeout is how long calls may go on after the context has ended; 0 is 25 seconds.
 	StopTimeout time.Duration
+	// CheckInterval is how often Keep looks for the socket's file; 0 is 2 seconds.
+	CheckInterval time.Duration
 }
 
 // Serve answers calls until the context ends. Calls that run then end first.

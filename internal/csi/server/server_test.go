@@ -176,3 +176,41 @@ func TestParseEndpoint(t *testing.T) {
 		}
 	}
 }
+
+func TestRemovedSocketComesBack(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "csi.sock")
+	ctx, stop := context.WithCancel(context.Background())
+	listening, ended := make(chan struct{}), make(chan error)
+	go func() {
+		ended <- Keep(ctx, path, Options{CheckInterval: time.Millisecond}, func() { close(listening) },
+			func(r grpc.ServiceRegistrar) {
+				csi.RegisterIdentityServer(r, &identity{probe: func() error { return nil }})
+			})
+	}()
+	<-listening
+	for range 3 {
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+			if c, err := net.Dial("unix", path); err == nil {
+				c.Close()
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatal("the socket did not come back")
+			}
+		}
+	}
+	successor, err := Listen(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if !successor.Present() {
+		t.Error("the successor's socket was removed")
+	}
+}

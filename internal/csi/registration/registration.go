@@ -1,0 +1,89 @@
+// Package registration registers a CSI driver with the kubelet: the plugin watcher
+// finds a socket in plugins_registry, asks who is there, and tells how it went
+// (k8s.io/kubelet/pkg/apis/pluginregistration/v1). It replaces node-driver-registrar.
+package registration
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"regexp"
+	"sync/atomic"
+
+	"google.golang.org/grpc"
+	registerapi "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
+
+	"github.com/fairlead-io/fairlead/internal/csi/server"
+)
+
+// version of the CSI spec's wire format that the kubelet knows.
+const version = "1.0.0"
+
+var name = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?$`)
+
+// CheckDriver refuses names that no CSIDriver may have, or that no file may have.
+func CheckDriver(driver string) error {
+	if !name.MatchString(driver) {
+		return fmt.Errorf("driver name %q: write up to 63 small letters, digits, dashes and dots, such as nfs.fairlead.io", driver)
+	}
+	return nil
+}
+
+// Registration of one driver. It is a registerapi.RegistrationServer.
+type Registration struct {
+	registerapi.UnimplementedRegistrationServer
+	// Driver is the name; Endpoint the path of its socket as the kubelet sees it.
+	Driver, Endpoint string
+	Log              *slog.Logger
+
+	registered atomic.Bool
+	refused    chan string
+}
+
+// New returns a registration.
+func New(driver, endpoint string, log *slog.Logger) *Registration {
+	return &Registration{Driver: driver, Endpoint: endpoint, Log: log, refused: make(chan string, 1)}
+}
+
+// Registered says whether the kubelet has taken the driver.
+func (r *Registration) Registered() bool { return r.registered.Load() }
+
+// GetInfo says who is there.
+func (r *Registration) GetInfo(context.Context, *registerapi.InfoRequest) (*registerapi.PluginInfo, error) {
+	return &registerapi.PluginInfo{Type: registerapi.CSIPlugin, Name: r.Driver, Endpoint: r.Endpoint, SupportedVersions: []string{version}}, nil
+}
+
+// NotifyRegistrationStatus takes the kubelet's verdict.
+func (r *Registration) NotifyRegistrationStatus(_ context.Context, s *registerapi.RegistrationStatus) (*registerapi.RegistrationStatusResponse, error) {
+	r.registered.Store(s.GetPluginRegistered())
+	if s.GetPluginRegistered() {
+		r.Log.Info("The kubelet has registered the driver", "driver", r.Driver)
+		return &registerapi.RegistrationStatusResponse{}, nil
+	}
+	select {
+	case r.refused <- s.GetError():
+	default:
+	}
+	return &registerapi.RegistrationStatusResponse{}, nil
+}
+
+// Run offers the driver in the kubelet's directory until the context ends. It returns
+// an error once the kubelet has refused the driver: the kubelet asks again only when
+// the socket is made anew, which a restart of the process does.
+func (r *Registration) Run(ctx context.Context, dir string, o server.Options) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	served := make(chan error, 1)
+	go func() {
+		served <- server.Keep(ctx, filepath.Join(dir, r.Driver+"-reg.sock"), o, nil, func(s grpc.ServiceRegistrar) { registerapi.RegisterRegistrationServer(s, r) })
+	}()
+	select {
+	case err := <-served:
+		return err
+	case text := <-r.refused:
+		stop() // after the kubelet has its answer
+		<-served
+		return fmt.Errorf("the kubelet refused the driver %s at %s: %s", r.Driver, r.Endpoint, text)
+	}
+}
