@@ -1,0 +1,86 @@
+package conntrack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+)
+
+var (
+	address = netip.MustParseAddrPort("10.96.0.1:2049")
+	second  = netip.MustParseAddrPort("10.96.0.2:2049")
+	first   = netip.MustParseAddrPort("10.0.0.1:2049")
+	next    = netip.MustParseAddrPort("10.0.0.2:2049")
+)
+
+// table notes when it was asked, and what was chosen of its entries.
+type table struct {
+	began   time.Time
+	entries []Entry
+	log     []string
+	err     error
+}
+
+func (t *table) Delete(choose func(Entry) bool) (int, error) {
+	before := len(t.entries)
+	t.entries = slices.DeleteFunc(t.entries, choose)
+	t.log = append(t.log, fmt.Sprintf("%s %d", time.Since(t.began), before-len(t.entries)))
+	return before - len(t.entries), t.err
+}
+
+func TestStaleEntriesAreDeletedUntilKubeProxyFollows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(context.Background())
+		now := Frontends{address: {first}, second: {first}}
+		entries := &table{began: time.Now(), entries: []Entry{{address, first}, {second, first}, {second, next}}}
+		counter, err := NewCounter(prometheus.NewRegistry())
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := &Cleaner{Frontends: func(context.Context) (Frontends, error) { return now, nil }, Table: entries, Log: slog.New(slog.DiscardHandler), Deleted: counter}
+		changes, ended := make(chan struct{}), make(chan struct{})
+		go func() { c.Run(ctx, changes); close(ended) }()
+		changes <- struct{}{}
+		time.Sleep(time.Minute)
+		changes <- struct{}{} // nothing changed
+		time.Sleep(time.Minute)
+		want := []string{"0s 1", "1s 0", "3s 0", "10s 0", "30s 0"}
+		if !slices.Equal(entries.log, want) {
+			t.Errorf("at the start %q", entries.log)
+		}
+
+		entries.log, entries.began = nil, time.Now()
+		now = Frontends{address: {next}, second: {first}}
+		changes <- struct{}{}
+		time.Sleep(2 * time.Second)
+		entries.entries = append(entries.entries, Entry{address, first}, Entry{second, next}) // before kube-proxy; and of an address that did not change
+		entries.err = errors.New("interrupted")
+		time.Sleep(time.Minute)
+		if want := []string{"0s 1", "1s 0", "3s 1", "10s 0", "30s 0"}; !slices.Equal(entries.log, want) {
+			t.Errorf("after a change %q", entries.log)
+		}
+
+		now = Frontends{second: {first}} // no server is left: what there is may come back
+		entries.entries = append(entries.entries, Entry{address, first})
+		changes <- struct{}{}
+		time.Sleep(time.Minute)
+		if len(entries.log) != 5 {
+			t.Errorf("without a server %q", entries.log)
+		}
+		var m dto.Metric
+		if err := counter.Write(&m); err != nil || m.GetCounter().GetValue() != 3 {
+			t.Errorf("%v, %v", m.GetCounter(), err)
+		}
+		stop()
+		<-ended
+	})
+}

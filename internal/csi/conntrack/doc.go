@@ -1,0 +1,16 @@
+// Package conntrack forgets connections to NFS servers that an address has left.
+//
+// A client of a Stable or PerNodeStable service mounts a ClusterIP. When the address
+// is repointed, new connections reach the new server. A connection that exists keeps
+// its entry in the kernel's connection tracking, and with it the old server:
+// kube-proxy clears entries of UDP only. A server that ended sends FIN or RST, and the
+// client connects anew. A server that hangs sends nothing, and the client repeats its
+// requests to it until TCP gives up, from the same source port afterwards.
+//
+// Once the entry is deleted, the next packet is translated anew: the new server answers
+// with RST, and the client connects to it.
+//
+// It works where the node's kernel translates addresses by connection tracking:
+// kube-proxy in modes nftables and iptables. In mode ipvs kube-proxy's own connection
+// table decides, in Cilium's replacement its BPF maps: neither is touched.
+package conntrack
