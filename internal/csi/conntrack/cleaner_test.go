@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,6 +25,7 @@ var (
 
 // table notes when it was asked, and what was chosen of its entries.
 type table struct {
+	mu      sync.Mutex
 	began   time.Time
 	entries []Entry
 	log     []string
@@ -31,6 +33,8 @@ type table struct {
 }
 
 func (t *table) Delete(choose func(Entry) bool) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	before := len(t.entries)
 	t.entries = slices.DeleteFunc(t.entries, choose)
 	t.log = append(t.log, fmt.Sprintf("%s %d", time.Since(t.began), before-len(t.entries)))
@@ -51,8 +55,10 @@ func TestStaleEntriesAreDeletedUntilKubeProxyFollows(t *testing.T) {
 		go func() { c.Run(ctx, changes); close(ended) }()
 		changes <- struct{}{}
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		changes <- struct{}{} // nothing changed
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		want := []string{"0s 1", "1s 0", "3s 0", "10s 0", "30s 0"}
 		if !slices.Equal(entries.log, want) {
 			t.Errorf("at the start %q", entries.log)
@@ -62,17 +68,24 @@ func TestStaleEntriesAreDeletedUntilKubeProxyFollows(t *testing.T) {
 		now = Frontends{address: {next}, second: {first}}
 		changes <- struct{}{}
 		time.Sleep(2 * time.Second)
-		entries.entries = append(entries.entries, Entry{address, first}, Entry{second, next}) // before kube-proxy; and of an address that did not change
+		synctest.Wait()
+		entries.mu.Lock() // before kube-proxy follows; and one of an address that did not change
+		entries.entries = append(entries.entries, Entry{address, first}, Entry{second, next})
 		entries.err = errors.New("interrupted")
+		entries.mu.Unlock()
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		if want := []string{"0s 1", "1s 0", "3s 1", "10s 0", "30s 0"}; !slices.Equal(entries.log, want) {
 			t.Errorf("after a change %q", entries.log)
 		}
 
 		now = Frontends{second: {first}} // no server is left: what there is may come back
+		entries.mu.Lock()
 		entries.entries = append(entries.entries, Entry{address, first})
+		entries.mu.Unlock()
 		changes <- struct{}{}
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		if len(entries.log) != 5 {
 			t.Errorf("without a server %q", entries.log)
 		}

@@ -1,0 +1,164 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/rest"
+
+	fairleadcsi "github.com/fairlead-io/fairlead/internal/csi"
+	"github.com/fairlead-io/fairlead/internal/csi/conntrack"
+	"github.com/fairlead-io/fairlead/internal/csi/identity"
+	"github.com/fairlead-io/fairlead/internal/csi/mounts"
+	"github.com/fairlead-io/fairlead/internal/csi/node"
+	"github.com/fairlead-io/fairlead/internal/csi/registration"
+	"github.com/fairlead-io/fairlead/internal/csi/server"
+)
+
+// driverVariable stands for the driver's name in --csi-endpoint.
+const driverVariable = "{driver}"
+
+type csiNodeOptions struct {
+	commonOptions
+	drivers                     []string
+	nodeName                    string
+	endpoint                    string
+	kubeletDir, registrationDir string
+	metricsListen, healthListen string
+	conntrack                   bool
+	mountTimeout                time.Duration
+}
+
+func csiNodeCommand() *cobra.Command {
+	o := &csiNodeOptions{}
+	cmd := &cobra.Command{
+		Use:   "csi-node",
+		Short: "Mount the shares of NFS services on this node, for its kubelet",
+		Args:  cobra.NoArgs,
+	}
+	o.setup(cmd, o.run)
+	flags := cmd.Flags()
+	flags.StringSliceVar(&o.drivers, "driver-name", []string{fairleadcsi.DefaultDriver}, "name of a CSI driver to serve; may be repeated")
+	flags.StringVar(&o.nodeName, "node-name", os.Getenv("NODE_NAME"), "name of this node; by default $NODE_NAME")
+	flags.StringVar(&o.kubeletDir, "kubelet-dir", "/var/lib/kubelet", "the kubelet's --root-dir; targets must be below it")
+	flags.StringVar(&o.endpoint, "csi-endpoint", "", "socket of the driver; "+driverVariable+" stands for its name (default unix://<kubelet-dir>/plugins/"+driverVariable+"/csi.sock)")
+	flags.StringVar(&o.registrationDir, "registration-dir", "", "directory in which the kubelet looks for drivers (default <kubelet-dir>/plugins_registry)")
+	flags.StringVar(&o.metricsListen, "metrics-listen", "0", "address to serve /metrics on; 0 serves none. The node's network namespace is shared by all")
+	flags.StringVar(&o.healthListen, "health-listen", "0", "address to serve /healthz and /readyz on; 0 serves none")
+	flags.BoolVar(&o.conntrack, "conntrack", true, "delete connections to servers that the address of an NFS service has left")
+	flags.DurationVar(&o.mountTimeout, "mount-timeout", node.DefaultTimeouts.Mount, "how long mount(8) may take; the kubelet waits two minutes")
+	return cmd
+}
+
+// run is the composition root of the node plugin.
+func (o *csiNodeOptions) run(ctx context.Context, log *slog.Logger) error {
+	if o.nodeName == "" {
+		return errors.New("the name of this node is missing: set --node-name, or NODE_NAME from spec.nodeName")
+	}
+	sockets, err := o.sockets()
+	if err != nil {
+		return err
+	}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	calls, err := server.NewMetrics(registry)
+	if err != nil {
+		return err
+	}
+	serving := server.Options{Log: log, Metrics: calls}
+	cluster, err := o.restConfig("csi-node")
+	if err != nil {
+		log.Warn("No cluster is reachable: the node has no zone, and connections to servers that an address has left are not deleted", "error", err)
+	}
+	zone := o.zone(ctx, cluster, log)
+
+	group, ctx := errgroup.WithContext(ctx)
+	system := &mounts.Host{}
+	var registrations []*registration.Registration
+	for i, driver := range o.drivers {
+		identities := &identity.Server{Driver: driver, Version: version, Controller: true, Topology: zone != ""}
+		nodes := &node.Server{
+			Driver: driver, NodeName: o.nodeName, Zone: zone, System: system, Timeouts: node.DefaultTimeouts,
+			KubeletDir: o.kubeletDir, PageSize: os.Getpagesize(), Log: log.With("driver", driver),
+		}
+		nodes.Timeouts.Mount = o.mountTimeout
+		r := registration.New(driver, sockets[i], log)
+		registrations = append(registrations, r)
+		listening := make(chan struct{})
+		group.Go(func() error {
+			return server.Keep(ctx, sockets[i], serving, func() { close(listening) }, identities.Register, nodes.Register)
+		})
+		group.Go(func() error {
+			select {
+			case <-listening: // the kubelet asks for the driver as soon as it is registered
+				return r.Run(ctx, o.registrationDir, serving)
+			case <-ctx.Done():
+				return nil
+			}
+		})
+	}
+	if o.conntrack && cluster != nil {
+		group.Go(func() error { return o.cleanConnections(ctx, cluster, registry, log) })
+	}
+	group.Go(func() error { return serveMetrics(ctx, o.metricsListen, registry) })
+	group.Go(func() error { return serveHealth(ctx, o.healthListen, registrations) })
+	return group.Wait()
+}
+
+// sockets are the paths of the drivers' sockets. It fills in what depends on the kubelet's directory.
+func (o *csiNodeOptions) sockets() ([]string, error) {
+	if !filepath.IsAbs(o.kubeletDir) {
+		return nil, fmt.Errorf("--kubelet-dir %q is not absolute", o.kubeletDir)
+	}
+	if o.endpoint == "" {
+		o.endpoint = "unix://" + filepath.Join(o.kubeletDir, "plugins", driverVariable, "csi.sock")
+	}
+	if o.registrationDir == "" {
+		o.registrationDir = filepath.Join(o.kubeletDir, "plugins_registry")
+	}
+	var sockets []string
+	seen := map[string]bool{}
+	for _, driver := range o.drivers {
+		if err := registration.CheckDriver(driver); err != nil {
+			return nil, fmt.Errorf("--driver-name: %w", err)
+		}
+		path, err := server.ParseEndpoint(strings.ReplaceAll(o.endpoint, driverVariable, driver))
+		if err != nil {
+			return nil, fmt.Errorf("--csi-endpoint: %w", err)
+		}
+		if seen[path] {
+			return nil, fmt.Errorf("two drivers would share the socket %s: write %s into --csi-endpoint, and each --driver-name once", path, driverVariable)
+		}
+		seen[path] = true
+		sockets = append(sockets, path)
+	}
+	if len(sockets) == 0 {
+		return nil, errors.New("--driver-name names no driver")
+	}
+	return sockets, nil
+}
+
+// cleanConnections does not end the node plugin: mounts matter more.
+func (o *csiNodeOptions) cleanConnections(ctx context.Context, cluster *rest.Config, registry prometheus.Registerer, log *slog.Logger) error {
+	deleted, err := conntrack.NewCounter(registry)
+	if err != nil {
+		return err
+	}
+	err = conntrack.Watch(ctx, cluster, &conntrack.Cleaner{Table: conntrack.Kernel{}, Log: log, Deleted: deleted})
+	if err != nil && ctx.Err() == nil {
+		log.Error("Connections to servers that an address has left are not deleted", "error", err)
+	}
+	return nil
+}

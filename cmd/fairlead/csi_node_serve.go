@@ -1,0 +1,80 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+
+	"github.com/fairlead-io/fairlead/internal/csi/registration"
+)
+
+// zoneTimeout is how long the start waits for the node's zone.
+const zoneTimeout = 10 * time.Second
+
+// zone is the node's label; empty if the node has none, or it cannot be read. The
+// zone only helps others to see where the node is: the attacher reads it from the node itself.
+func (o *csiNodeOptions) zone(ctx context.Context, cluster *rest.Config, log *slog.Logger) string {
+	if cluster == nil {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(ctx, zoneTimeout)
+	defer cancel()
+	client, err := metadata.NewForConfig(cluster)
+	if err == nil {
+		var n *metav1.PartialObjectMetadata
+		n, err = client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "nodes"}).Get(ctx, o.nodeName, metav1.GetOptions{})
+		if err == nil {
+			return n.Labels[corev1.LabelTopologyZone]
+		}
+	}
+	log.Warn("The zone of the node is not known", "node", o.nodeName, "error", err)
+	return ""
+}
+
+// serveMetrics serves /metrics until the context ends.
+func serveMetrics(ctx context.Context, listen string, registry *prometheus.Registry) error {
+	mux := http.NewServeMux()
+	mux.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	return serveHTTP(ctx, listen, mux)
+}
+
+// serveHealth serves /healthz, and /readyz: the kubelet has registered all drivers.
+func serveHealth(ctx context.Context, listen string, registrations []*registration.Registration) error {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if i := slices.IndexFunc(registrations, func(r *registration.Registration) bool { return !r.Registered() }); i >= 0 {
+			http.Error(w, "the kubelet has not registered the driver "+registrations[i].Driver, http.StatusServiceUnavailable)
+			return
+		}
+		fmt.Fprintln(w, "ok")
+	})
+	return serveHTTP(ctx, listen, mux)
+}
+
+func serveHTTP(ctx context.Context, listen string, handler http.Handler) error {
+	if listen == "0" || listen == "" {
+		return nil
+	}
+	s := &http.Server{Addr: listen, Handler: handler, ReadHeaderTimeout: 10 * time.Second}
+	stop := context.AfterFunc(ctx, func() { s.Close() })
+	defer stop()
+	if err := s.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serving on %s: %w", listen, err)
+	}
+	return nil
+}
