@@ -58,6 +58,7 @@ func (c *Configuration) setDefaults() {
 		c.Workloads.MaxPercent = DefaultMaxPercent
 	}
 	c.Fencing.setDefaults()
+	c.Ondat.setDefaults()
 	if len(c.Profiles) == 0 && len(c.Fencing.Profiles) == 0 {
 		c.Profiles = []Profile{{Name: storage.Longhorn().Name}}
 	}
@@ -123,6 +124,7 @@ func (c *Configuration) validate() field.ErrorList {
 		problems = append(problems, found...)
 	}
 	problems = append(problems, c.Fencing.validate(field.NewPath("fencing"))...)
+	problems = append(problems, c.Ondat.validate(field.NewPath("ondat"))...)
 	seen := map[string]bool{}
 	for i, p := range c.Profiles {
 		path := field.NewPath("profiles").Index(i)

@@ -35,6 +35,8 @@ type Configuration struct {
 	Profiles []Profile `json:"profiles,omitempty"`
 	// Fencing of lost nodes. See docs/fencing.md.
 	Fencing Fencing `json:"fencing,omitempty"`
+	// Ondat (StorageOS), whose shared volumes are published; ondat: {} takes all defaults. Default: none.
+	Ondat *Ondat `json:"ondat,omitempty"`
 }
 
 // Strictness is Warn or Refuse.

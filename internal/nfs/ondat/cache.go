@@ -9,8 +9,8 @@ import (
 // again though nothing has changed (-cache-expiry-interval of the proposal).
 const DefaultCacheExpiry = time.Minute
 
-// Cache remembers which volumes were found to be published, so that a poll without
-// news costs Kubernetes nothing. It belongs to one goroutine, or to a lock.
+// Cache remembers which volumes have all that they should have in Kubernetes, so that
+// a poll without news costs Kubernetes nothing. It belongs to one goroutine, or to a lock.
 type Cache struct {
 	// Expiry of an entry, counted from when it was added.
 	Expiry  time.Duration
@@ -42,7 +42,8 @@ func (c *Cache) Fresh(f Finding, now time.Time) bool {
 	return ok && e.seen == f.seen() && now.Before(e.until)
 }
 
-// Add a volume whose objects were seen to be right. Nothing else may be added.
+// Add a volume for which there is nothing to do: its objects were seen to be right, or
+// it is ignored until something changes. Nothing else may be added.
 func (c *Cache) Add(f Finding, now time.Time) {
 	if c.entries == nil {
 		c.entries = map[string]entry{}

@@ -23,6 +23,8 @@ const (
 	Served State = "Served"
 	// Ignored volumes have an NFS server, and something about them is wrong.
 	Ignored State = "Ignored"
+	// Gone volumes do not exist any more, and still have a Service.
+	Gone State = "Gone"
 )
 
 // Finding is a volume, judged.
@@ -93,6 +95,9 @@ func judge(v Volume) Finding {
 	if len(wrong) > 0 { // never look for an object of such a name
 		f.PV, f.PVC, f.Namespace = "", "", ""
 	}
+	if len(validation.IsValidLabelValue(ServiceLabelValue(v.ID))) > 0 {
+		wrong = append(wrong, fmt.Sprintf("ID: %q", short(v.ID)))
+	}
 	labelled := len(missing) == 0 && len(wrong) == 0
 	switch server, err := nfs.ParseEndpoint(short(v.ServiceEndpoint), 0); {
 	case v.ServiceEndpoint == "" && labelled:
@@ -103,7 +108,7 @@ func judge(v Volume) Finding {
 		f.ignore(MissingLabels, "%s is shared and lacks the label %s: run the external provisioner with --extra-create-metadata, and create the volume again",
 			v.Title(), strings.Join(missing, ", "))
 	case len(wrong) > 0:
-		f.ignore(InvalidLabels, "%s has labels that are no names of Kubernetes objects: %s: create the volume again", v.Title(), strings.Join(wrong, ", "))
+		f.ignore(InvalidLabels, "%s has values that no Kubernetes object can have: %s: create the volume again", v.Title(), strings.Join(wrong, ", "))
 	case err != nil:
 		f.ignore(InvalidEndpoint, "%s reports NFS server %q, which cannot be published: %s", v.Title(), short(v.ServiceEndpoint), err)
 	default:

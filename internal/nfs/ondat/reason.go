@@ -27,6 +27,8 @@ const (
 	ForeignService Reason = "ForeignService"
 	// AddressUnavailable: clients have mounted a ClusterIP that the Service cannot get.
 	AddressUnavailable Reason = "AddressUnavailable"
+	// Refused: Kubernetes does not admit the objects (quota, admission, rights).
+	Refused Reason = "Refused"
 	// WrongFamily: the ClusterIP is of another address family than the server.
 	WrongFamily Reason = "WrongFamily"
 )
@@ -34,5 +36,5 @@ const (
 // Reasons are all of them.
 var Reasons = []Reason{
 	MissingLabels, InvalidLabels, InvalidEndpoint, EndpointOfTwoVolumes, ClaimMissing, ClaimNotBound, ClaimTerminating,
-	ClaimOfTwoVolumes, InvalidName, ForeignService, AddressUnavailable, WrongFamily,
+	ClaimOfTwoVolumes, InvalidName, ForeignService, AddressUnavailable, Refused, WrongFamily,
 }

@@ -20,8 +20,15 @@ const (
 // VolumeIDLabel is the label of Services that the released manager sets as well.
 const VolumeIDLabel = "storageos.com/volume-id"
 
+// ServiceLabelValue is the value of label fairlead.io/nfs-service on the objects of a
+// volume. The underscore keeps it apart from the name of any NFSService.
+func ServiceLabelValue(id string) string { return "ondat_" + id }
+
 // AttachedNFS is the attachment type of a volume that is attached as shared.
 const AttachedNFS = "nfs"
+
+// Detached is the attachment type of a volume that is attached nowhere.
+const Detached = "detached"
 
 // Volume is what the control plane reports of one volume (go-api v2.4.0,
 // model_volume.go); only what is read here.

@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 
@@ -44,6 +45,9 @@ type Frontend struct {
 	ClusterIP netip.Addr
 	// Backend that the address points to; not valid: none.
 	Backend netip.AddrPort
+	// TargetPort that the Service shows; 0: the port that clients mount. Nothing goes
+	// by it: the port of the slices counts.
+	TargetPort uint16
 }
 
 // Family of the frontend: its ClusterIP's, before there is one its backend's, else empty.
@@ -85,7 +89,7 @@ func (f Frontend) Service(namespace, service string, owner metav1.OwnerReference
 		Spec: corev1.ServiceSpec{
 			Type:            corev1.ServiceTypeClusterIP,
 			SessionAffinity: corev1.ServiceAffinityNone,
-			Ports:           []corev1.ServicePort{{Name: PortName, Protocol: corev1.ProtocolTCP, Port: port, TargetPort: intstr.FromInt32(port)}},
+			Ports:           []corev1.ServicePort{{Name: PortName, Protocol: corev1.ProtocolTCP, Port: port, TargetPort: intstr.FromInt32(cmp.Or(int32(f.TargetPort), port))}},
 		},
 	}
 	if f.Slot >= 0 {

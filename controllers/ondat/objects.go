@@ -1,0 +1,106 @@
+package ondat
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/internal/nfs/ondat"
+)
+
+func keyOf(namespace, name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: namespace, Name: name}
+}
+
+// check compares a volume with its PVC, and finds the Service that the PVC has for it.
+// What speaks against the volume is confirmed by a read from the API server: the
+// cache may be behind.
+func (r *Reconciler) check(ctx context.Context, f ondat.Finding) (claim *corev1.PersistentVolumeClaim, own *corev1.Service, reason ondat.Reason, message string, err error) {
+	for _, reader := range []client.Reader{r.Client, r.Live} {
+		if claim, err = readClaim(ctx, reader, f); err != nil {
+			return claim, own, reason, message, err
+		}
+		if own, reason, message, err = r.ownService(ctx, f, claim); err != nil {
+			return claim, own, reason, message, err
+		}
+		if reason == "" {
+			reason, message = f.CheckClaim(claim, own != nil)
+		}
+		if reason == "" {
+			break
+		}
+	}
+	return claim, own, reason, message, nil
+}
+
+func readClaim(ctx context.Context, reader client.Reader, f ondat.Finding) (*corev1.PersistentVolumeClaim, error) {
+	if f.PVC == "" || f.Namespace == "" {
+		return nil, nil
+	}
+	var claim corev1.PersistentVolumeClaim
+	err := reader.Get(ctx, keyOf(f.Namespace, f.PVC), &claim)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("reading PersistentVolumeClaim %s/%s: %w", f.Namespace, f.PVC, err)
+	}
+	return &claim, nil
+}
+
+// ownService returns the Service that the PVC owns for this volume, whatever its name:
+// the released manager, or another setting of ondat.serviceName, may have created it.
+// If there are two, the one with the published address counts.
+func (r *Reconciler) ownService(ctx context.Context, f ondat.Finding, claim *corev1.PersistentVolumeClaim) (own *corev1.Service, reason ondat.Reason, message string, err error) {
+	if claim == nil {
+		return nil, "", "", nil
+	}
+	services, err := r.services(ctx, f, client.HasLabels{ondat.VolumeIDLabel})
+	if err != nil {
+		return nil, "", "", err
+	}
+	for i := range services {
+		s := &services[i]
+		if !slices.ContainsFunc(s.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == claim.UID }) {
+			continue
+		}
+		switch id := s.Labels[ondat.VolumeIDLabel]; {
+		case id == f.ID:
+			if own == nil || s.Spec.ClusterIP == f.RecordedIP().String() {
+				own = s
+			}
+		case r.table.exists(id):
+			reason = ondat.ClaimOfTwoVolumes
+			message = fmt.Sprintf("%s is not published: PersistentVolumeClaim %s/%s has Service %s for Ondat volume %s: delete the volume that is not in use", f.Title(), f.Namespace, f.PVC, s.Name, id)
+		}
+	}
+	if own != nil {
+		reason, message = "", ""
+	}
+	return own, reason, message, nil
+}
+
+// services with a volume's label in the namespace of its PVC. Services of the released
+// manager are not in the cache: where a volume is published and none is found, the
+// API server is asked.
+func (r *Reconciler) services(ctx context.Context, f ondat.Finding, label client.ListOption) ([]corev1.Service, error) {
+	var list corev1.ServiceList
+	if err := r.Client.List(ctx, &list, client.InNamespace(f.Namespace), label); err != nil {
+		return nil, fmt.Errorf("listing Services: %w", err)
+	}
+	known := slices.ContainsFunc(list.Items, func(s corev1.Service) bool { return s.Labels[ondat.VolumeIDLabel] == f.ID })
+	if known || f.Labels[ondat.LabelMountEndpoint] == "" {
+		return list.Items, nil
+	}
+	var live corev1.ServiceList
+	if err := r.Live.List(ctx, &live, client.InNamespace(f.Namespace), client.MatchingLabels{ondat.VolumeIDLabel: f.ID}); err != nil {
+		return nil, fmt.Errorf("listing Services: %w", err)
+	}
+	return append(list.Items, live.Items...), nil
+}

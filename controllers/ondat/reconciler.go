@@ -1,0 +1,104 @@
+package ondat
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/fairlead-io/fairlead/controllers/nfs/frontend"
+	"github.com/fairlead-io/fairlead/internal/nfs/ondat"
+)
+
+// API of the control plane, as internal/nfs/ondat/rest has it.
+type API interface {
+	Volumes(ctx context.Context) (ondat.Listing, error)
+	Volume(ctx context.Context, namespaceID, id string) (ondat.Volume, error)
+	SetMountEndpoint(ctx context.Context, v ondat.Volume, endpoint string) error
+}
+
+// Options of the controller; the configuration's section ondat has their sources.
+type Options struct {
+	// Interval between two polls.
+	Interval time.Duration
+	// Expiry of the cache.
+	Expiry time.Duration
+	// Retry is the pause after a failed poll; it doubles while polls fail.
+	Retry time.Duration
+	// CreatePoll is when a volume whose objects could not be written is tried again; it doubles.
+	CreatePoll time.Duration
+	// CreateWait bounds the work for one volume.
+	CreateWait time.Duration
+	// Naming of Services.
+	Naming ondat.Naming
+	// Concurrency: so many volumes are reconciled at a time.
+	Concurrency int
+}
+
+// Reconciler publishes shared volumes. Its requests name volumes by their ID.
+type Reconciler struct {
+	Options Options
+	API     API
+	// Client reads from the cache, Live from the API server.
+	Client client.Client
+	Live   client.Reader
+	// Writer of Services and slices, with classic Endpoints.
+	Writer *frontend.Writer
+	Events events.EventRecorder
+	Clock  clock.Clock
+	Log    *slog.Logger
+
+	table   *table
+	metrics *metrics
+	poller  poller
+}
+
+// again is when a state that ends by itself is looked at again.
+const again = time.Second
+
+// Reconcile brings one volume in line. The request's name is the volume's ID.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	defer func() {
+		if took, last := r.table.done(request.Name, r.Clock.Now()); last {
+			r.metrics.rounds.Observe(took.Seconds())
+		}
+	}()
+	f, ok := r.table.find(request.Name)
+	if !ok {
+		return reconcile.Result{}, nil // not listed yet, or of another control plane
+	}
+	ctx, cancel := context.WithTimeout(ctx, r.Options.CreateWait)
+	defer cancel()
+	after, err := r.reconcile(ctx, f)
+	return ctrl.Result{RequeueAfter: after}, err
+}
+
+func (r *Reconciler) reconcile(ctx context.Context, f ondat.Finding) (time.Duration, error) {
+	switch f.State {
+	case ondat.Served:
+		return r.serve(ctx, f)
+	case ondat.Ignored:
+		return 0, r.ignore(ctx, f, f.Reason, f.Message)
+	case ondat.NotServed:
+		if err := r.withdraw(ctx, f); err != nil {
+			return 0, err
+		}
+		f, err := r.clearLabel(ctx, f)
+		if err != nil {
+			return 0, err
+		}
+		r.table.settle(f, r.Clock.Now(), outcome{phase: notServed})
+		return 0, nil
+	}
+	// Gone, or without the labels of a shared volume.
+	if err := r.withdraw(ctx, f); err != nil {
+		return 0, err
+	}
+	r.table.settle(f, r.Clock.Now(), outcome{phase: notServed})
+	return 0, nil
+}

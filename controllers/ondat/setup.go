@@ -1,0 +1,113 @@
+package ondat
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	crmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/fairlead-io/fairlead/internal/nfs/ondat"
+)
+
+// maxRetry is the longest pause before a volume that fails is tried again.
+const maxRetry = time.Minute
+
+// Caches adds the PVCs, of which few fields are kept. Services and slices are in the
+// cache of NFS services, by label fairlead.io/nfs-service.
+func Caches(options *cache.Options) {
+	if options.ByObject == nil {
+		options.ByObject = map[client.Object]cache.ByObject{}
+	}
+	options.ByObject[&corev1.PersistentVolumeClaim{}] = cache.ByObject{Transform: slimClaim}
+}
+
+// slimClaim keeps what is read. The copy is never written back.
+func slimClaim(object any) (any, error) {
+	claim, ok := object.(*corev1.PersistentVolumeClaim)
+	if !ok {
+		return object, nil
+	}
+	slim := &corev1.PersistentVolumeClaim{
+		TypeMeta: claim.TypeMeta,
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID, ResourceVersion: claim.ResourceVersion, DeletionTimestamp: claim.DeletionTimestamp,
+		},
+	}
+	if address := claim.Annotations[ReplaceAnnotation]; address != "" {
+		slim.Annotations = map[string]string{ReplaceAnnotation: address}
+	}
+	slim.Spec.VolumeName, slim.Status.Phase = claim.Spec.VolumeName, claim.Status.Phase
+	return slim, nil
+}
+
+// prepare makes what the controller remembers.
+func (r *Reconciler) prepare(registry prometheus.Registerer) error {
+	r.table = newTable(r.Options.Expiry)
+	r.poller.ready = make(chan struct{})
+	var err error
+	r.metrics, err = newMetrics(r.table, registry)
+	return err
+}
+
+// SetupWithManager registers the controller and its poller, which only the leader runs.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	if err := r.prepare(crmetrics.Registry); err != nil {
+		return fmt.Errorf("registering the metrics of Ondat's volumes: %w", err)
+	}
+	byVolume := handler.EnqueueRequestsFromMapFunc(volumeOf)
+	err := ctrl.NewControllerManagedBy(mgr).
+		Named("ondat").
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: r.Options.Concurrency,
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](r.Options.CreatePoll, maxRetry),
+		}).
+		WatchesRawSource(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+			r.poller.queue = queue
+			close(r.poller.ready)
+			return nil
+		})).
+		Watches(&corev1.Service{}, byVolume).
+		Watches(&discoveryv1.EndpointSlice{}, byVolume).
+		//lint:ignore SA1019 the readers of the deprecated API are served too
+		Watches(&corev1.Endpoints{}, byVolume).
+		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(r.volumesOfClaim)).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("building the controller of Ondat's volumes: %w", err)
+	}
+	if err := mgr.Add(r); err != nil {
+		return fmt.Errorf("adding the poll of Ondat's volumes: %w", err)
+	}
+	return nil
+}
+
+// volumeOf maps an object to the volume that its label names.
+func volumeOf(_ context.Context, o client.Object) []reconcile.Request {
+	if id := o.GetLabels()[ondat.VolumeIDLabel]; id != "" {
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: id}}}
+	}
+	return nil
+}
+
+func (r *Reconciler) volumesOfClaim(_ context.Context, o client.Object) []reconcile.Request {
+	var requests []reconcile.Request
+	for _, id := range r.table.ofClaim(client.ObjectKeyFromObject(o)) {
+		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: id}})
+	}
+	return requests
+}
