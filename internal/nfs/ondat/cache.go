@@ -27,13 +27,14 @@ type entry struct {
 type seen struct {
 	state              State
 	namespaceID        string
+	attachment         string
 	server, published  netip.AddrPort
 	label              string
 	pv, pvc, namespace string
 }
 
 func (f Finding) seen() seen {
-	return seen{f.State, f.NamespaceID, f.Server, f.Published(), f.Labels[LabelMountEndpoint], f.PV, f.PVC, f.Namespace}
+	return seen{f.State, f.NamespaceID, f.AttachmentType, f.Server, f.Published(), f.Labels[LabelMountEndpoint], f.PV, f.PVC, f.Namespace}
 }
 
 // Fresh says that the volume was checked as it is now, and not too long ago.

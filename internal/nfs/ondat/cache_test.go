@@ -43,6 +43,7 @@ func TestCacheSeesWhatMatters(t *testing.T) {
 		"other label":     {func(v *Volume) { v.Labels["team"] = "x" }, true},
 		"server":          {func(v *Volume) { v.ServiceEndpoint = "10.0.0.2:1" }, false},
 		"port of server":  {func(v *Volume) { v.ServiceEndpoint = "10.0.0.1:2" }, false},
+		"attachment":      {func(v *Volume) { v.AttachmentType = Detached }, false},
 		"no server":       {func(v *Volume) { v.ServiceEndpoint = "" }, false},
 		"mount endpoint":  {func(v *Volume) { v.Labels[LabelMountEndpoint] = "10.96.0.9:2049" }, false},
 		"broken endpoint": {func(v *Volume) { v.Labels[LabelMountEndpoint] = "None:2049" }, false},
