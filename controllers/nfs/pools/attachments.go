@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -13,14 +12,12 @@ import (
 
 	"github.com/fairlead-io/fairlead/internal/csi"
 	"github.com/fairlead-io/fairlead/internal/nfs/assign"
+	"github.com/fairlead-io/fairlead/internal/nfs/volume"
 )
 
 // ServiceAnnotation of a VolumeAttachment is the NFSService that it was attached to,
 // as <namespace>/<name>: it is known even when the PersistentVolume is gone.
 const ServiceAnnotation = "fairlead.io/nfs-attached-service"
-
-// ServiceAttribute of a PersistentVolume's volumeAttributes names the NFSService.
-const ServiceAttribute = "service"
 
 // Drivers are the CSI drivers served, with the service of PersistentVolumes that name none.
 type Drivers map[string]types.NamespacedName
@@ -30,27 +27,11 @@ var ErrNoService = errors.New("no NFSService")
 
 // ServiceOf returns the NFSService of a volume. name is the PersistentVolume's, for messages.
 func (d Drivers) ServiceOf(source *corev1.CSIPersistentVolumeSource, name string) (types.NamespacedName, error) {
-	for key, value := range source.VolumeAttributes {
-		if !strings.EqualFold(key, ServiceAttribute) {
-			continue
-		}
-		service, ok := ParseService(value)
-		if !ok {
-			return service, fmt.Errorf("PersistentVolume %s has volumeAttributes.service %q, which names %w: write <namespace>/<name>", name, value, ErrNoService)
-		}
-		return service, nil
+	service, err := volume.Service(source.VolumeAttributes, d[source.Driver])
+	if err != nil {
+		return service, fmt.Errorf("PersistentVolume %s: %w: %w", name, ErrNoService, err)
 	}
-	if service := d[source.Driver]; service.Name != "" {
-		return service, nil
-	}
-	return types.NamespacedName{}, fmt.Errorf(
-		"PersistentVolume %s names %w: write volumeAttributes.service: <namespace>/<name>, or configure a defaultService of driver %s", name, ErrNoService, source.Driver)
-}
-
-// ParseService reads <namespace>/<name>.
-func ParseService(text string) (types.NamespacedName, bool) {
-	namespace, name, ok := strings.Cut(text, "/")
-	return types.NamespacedName{Namespace: namespace, Name: name}, ok && namespace != "" && name != "" && !strings.Contains(name, "/")
+	return service, nil
 }
 
 // Source of a VolumeAttachment's volume: of its PersistentVolume, or inline. The

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/internal/nfs/volume"
 )
 
 // Observer keeps pools in line with VolumeAttachments and NFSServices. It runs in
@@ -150,8 +151,8 @@ func (o *Observer) attachment(ctx context.Context, va *storagev1.VolumeAttachmen
 	if _, ours := o.Drivers[va.Spec.Attacher]; !ours || AddressOf(va) == "" || Detached(va) {
 		return Attachment{}, false
 	}
-	service, ok := ParseService(va.Annotations[ServiceAnnotation])
-	if !ok {
+	service, err := volume.ParseService(va.Annotations[ServiceAnnotation])
+	if err != nil {
 		source, pv, err := Source(ctx, o.Cache, va)
 		if err == nil {
 			service, err = o.Drivers.ServiceOf(source, pv)

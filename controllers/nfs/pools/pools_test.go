@@ -149,7 +149,6 @@ func TestServiceOfVolume(t *testing.T) {
 		want   string
 	}{
 		{source("nfs.fairlead.io", "service", "a/b"), "a/b"},
-		{source("nfs.fairlead.io", "Service", "a/b"), "a/b"},
 		{source("nfs.lb.csi.storage.gke.io"), "storage/pool"},
 		{source("nfs.lb.csi.storage.gke.io", "service", "a/b"), "a/b"},
 		{source("nfs.fairlead.io"), ""},
