@@ -46,6 +46,9 @@ func (c *Cache) Hold(ctx context.Context, o client.Object) error {
 // Absent hides an object.
 func (c *Cache) Absent(o client.Object) { c.held[keyOf(o, client.ObjectKeyFromObject(o))] = nil }
 
+// Show shows an object as it is given.
+func (c *Cache) Show(o client.Object) { c.held[keyOf(o, client.ObjectKeyFromObject(o))] = o }
+
 // Release lets the cache catch up.
 func (c *Cache) Release() { clear(c.held) }
 

@@ -1,0 +1,153 @@
+package services
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/controllers/nfs/frontend"
+	"github.com/fairlead-io/fairlead/internal/nfs"
+	"github.com/fairlead-io/fairlead/internal/nfs/assign"
+)
+
+// Reasons of conditions.
+const (
+	reasonServing     = "Serving"
+	reasonDeleted     = "Deleted"
+	reasonInvalidSpec = "InvalidSpec"
+	reasonNoBackends  = "NoBackends"
+	reasonAllDown     = "NoBackendForNewNodes"
+	reasonProbing     = "Probing"
+	reasonManyFail    = "TooManyFail"
+	reasonFewFail     = "ProbesTrusted"
+	reasonBalanced    = "Balanced"
+	reasonRemount     = "RemountNeeded"
+	reasonWaiting     = "WaitingForBackend"
+)
+
+// maxNamed is how many nodes, slots and faults a message names.
+const maxNamed = 10
+
+func (p *pass) setConditions(status *v1alpha1.NFSServiceStatus, plan assign.Plan) {
+	for _, c := range []metav1.Condition{p.ready(status), p.suspected(), p.balanced(plan)} {
+		c.ObservedGeneration = p.service.Generation
+		c.LastTransitionTime = metav1.NewTime(p.now)
+		meta.SetStatusCondition(&status.Conditions, c)
+	}
+}
+
+// ready tells whether nodes can mount the service.
+func (p *pass) ready(status *v1alpha1.NFSServiceStatus) metav1.Condition {
+	not := func(reason, format string, args ...any) metav1.Condition {
+		return metav1.Condition{Type: v1alpha1.NFSReady, Status: metav1.ConditionFalse, Reason: reason, Message: fmt.Sprintf(format, args...)}
+	}
+	switch {
+	case len(p.users) > 0:
+		return not(reasonDeleted, "the NFSService is deleted, and kept since nodes have volumes of it attached: %s. Delete the pods that use them", named(p.users))
+	case len(p.problems) > 0:
+		return not(reasonInvalidSpec, "the spec has problems, and what was published before stays: %s", p.problemText())
+	case len(p.faults) > 0:
+		return not(string(p.faults[0].state), "%s", p.faultText())
+	case len(p.members) == 0:
+		return not(reasonNoBackends, "the service has no backend: add one to spec.backends, or start pods of spec.serverService")
+	}
+	open, known := 0, 0
+	for _, m := range p.members {
+		if m.Open() {
+			open++
+			if m.Health != nfs.Unknown {
+				known++
+			}
+		}
+	}
+	switch {
+	case open == 0:
+		return not(reasonAllDown, "no backend takes new nodes: all are down or draining. Check the servers, end a drain, or add backends")
+	case known == 0:
+		c := not(reasonProbing, "the backends are not probed yet")
+		c.Status = metav1.ConditionUnknown
+		return c
+	}
+	return metav1.Condition{Type: v1alpha1.NFSReady, Status: metav1.ConditionTrue, Reason: reasonServing,
+		Message: fmt.Sprintf("%d of %d backends are healthy", status.HealthyBackends, status.BackendCount)}
+}
+
+func (p *pass) problemText() string {
+	var texts []string
+	for _, problem := range p.problems {
+		texts = append(texts, problem.Error())
+	}
+	return clipCondition(strings.Join(texts, "; "))
+}
+
+func (p *pass) faultText() string {
+	var texts []string
+	for _, f := range p.faults {
+		texts = append(texts, f.message)
+	}
+	return clipCondition(named(texts))
+}
+
+// suspected tells whether so many servers fail that the probes are doubted.
+func (p *pass) suspected() metav1.Condition {
+	c := metav1.Condition{Type: v1alpha1.NFSProberSuspected, Status: metav1.ConditionFalse, Reason: reasonFewFail}
+	if guard := p.guard(); guard.Active() {
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, reasonManyFail, guard.Message()
+	}
+	return c
+}
+
+// balanced tells whether a node waits for a move. A node that has mounted a server's
+// own address moves only by remounting: it is told, never done.
+func (p *pass) balanced(plan assign.Plan) metav1.Condition {
+	c := metav1.Condition{Type: v1alpha1.NFSBalanced, Status: metav1.ConditionTrue, Reason: reasonBalanced}
+	if len(plan.Moves) == 0 {
+		return c
+	}
+	var texts []string
+	for _, m := range plan.Moves {
+		from, to := m.FromAddress, m.ToAddress
+		if to == "" {
+			to = "no backend yet"
+		}
+		texts = append(texts, fmt.Sprintf("%s (%s: %s → %s)", m.Node, m.Reason, from, to))
+	}
+	c.Status, c.Reason = metav1.ConditionFalse, reasonWaiting
+	format := "nodes wait for another backend (%d): %s"
+	if p.spec.Exposure == nfs.PerNode {
+		c.Reason, format = reasonRemount, "nodes would move if they remounted (%d): %s. A node moves once all its pods that use the service have ended"
+	}
+	c.Message = clipCondition(fmt.Sprintf(format, len(plan.Moves), named(texts)))
+	return c
+}
+
+// named joins names, the first of many.
+func named(names []string) string {
+	if len(names) <= maxNamed {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNamed], ", "), len(names)-maxNamed)
+}
+
+// maxCondition is the longest message of a condition (metav1.Condition).
+const maxCondition = 32768
+
+func clipCondition(text string) string {
+	if len(text) <= maxCondition {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxCondition-3], "") + "…"
+}
+
+// warns tells whether a reason is worth a warning.
+func warns(reason string) bool {
+	switch reason {
+	case reasonInvalidSpec, reasonAllDown, reasonManyFail, reasonDeleted,
+		string(frontend.Foreign), string(frontend.WrongAddress), string(frontend.Taken):
+		return true
+	}
+	return false
+}

@@ -1,0 +1,129 @@
+package services
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/internal/nfs"
+	"github.com/fairlead-io/fairlead/internal/nfs/assign"
+	"github.com/fairlead-io/fairlead/internal/nfs/publish"
+	"github.com/fairlead-io/fairlead/internal/nfs/spec"
+)
+
+// decide writes into status where addresses should lead.
+func (p *pass) decide(status *v1alpha1.NFSServiceStatus) {
+	switch p.spec.Exposure {
+	case nfs.Stable:
+		p.decideStable(status)
+	case nfs.PerNodeStable:
+		p.decideSlots(status)
+	}
+}
+
+func (p *pass) decideStable(status *v1alpha1.NFSServiceStatus) {
+	current := addrPort(status.Backend)
+	choice := publish.ChooseStable(p.key.String(), familyOf(status.Address), current, p.members)
+	status.Backend = text(choice.Backend)
+	if current.IsValid() && choice.Backend != current {
+		nodes := p.Pools.AddressNodes(p.key, []string{spec.Published(status.Address, p.spec.Port)})
+		p.addMove("the service's address", p.why(current), current, choice.Backend, nodes[0])
+	}
+}
+
+// decideSlots adds slots that are missing, and points slots to living backends.
+func (p *pass) decideSlots(status *v1alpha1.NFSServiceStatus) {
+	want := int(p.spec.Slots)
+	if want == 0 && len(status.Slots) == 0 && len(p.members) > 0 {
+		want = int(nfs.DefaultSlots(len(p.members)))
+	}
+	for len(status.Slots) < want {
+		status.Slots = append(status.Slots, v1alpha1.NFSSlotStatus{})
+	}
+	slots := spec.Slots(status)
+	for i, nodes := range p.slotNodes(status) {
+		slots[i].Nodes = nodes
+	}
+	for _, m := range assign.Repoint(slots, p.reachable(status), p.spec.Slack, p.spec.Excess) {
+		status.Slots[m.Slot].Backend = text(m.To)
+		if m.Reason != assign.New {
+			p.addMove(fmt.Sprintf("slot %d", m.Slot), m.Reason, m.From, m.To, m.Nodes)
+		}
+	}
+}
+
+// slotNodes is how many nodes use each slot.
+func (p *pass) slotNodes(status *v1alpha1.NFSServiceStatus) []int {
+	addresses := make([]string, len(status.Slots))
+	for i, s := range status.Slots {
+		addresses[i] = spec.Published(s.Address, p.spec.Port)
+	}
+	return p.Pools.AddressNodes(p.key, addresses)
+}
+
+// reachable are the members of the family that the slots' ClusterIPs have.
+func (p *pass) reachable(status *v1alpha1.NFSServiceStatus) []nfs.Member {
+	family := publish.Family("")
+	for _, s := range status.Slots {
+		if family == "" {
+			family = familyOf(s.Address)
+		}
+	}
+	var members []nfs.Member
+	for _, m := range p.members {
+		if family == "" || publish.FamilyOf(m.Addr.Addr()) == family {
+			members = append(members, m)
+		}
+	}
+	return members
+}
+
+// why a stable address leaves its backend.
+func (p *pass) why(backend netip.AddrPort) assign.Reason {
+	for _, m := range p.members {
+		switch {
+		case m.Addr != backend:
+		case p.dead(backend):
+			return assign.Down
+		default:
+			return assign.Draining
+		}
+	}
+	return assign.Gone
+}
+
+// moved tells whether status leads addresses elsewhere than before.
+func moved(before, after *v1alpha1.NFSServiceStatus) bool {
+	if before.Backend != after.Backend || len(before.Slots) != len(after.Slots) {
+		return true
+	}
+	for i := range after.Slots {
+		if before.Slots[i].Backend != after.Slots[i].Backend {
+			return true
+		}
+	}
+	return false
+}
+
+func familyOf(clusterIP string) publish.Family {
+	a, err := netip.ParseAddr(clusterIP)
+	if err != nil {
+		return ""
+	}
+	return publish.FamilyOf(a)
+}
+
+func addrPort(text string) netip.AddrPort {
+	a, err := netip.ParseAddrPort(text)
+	if err != nil {
+		return netip.AddrPort{}
+	}
+	return a
+}
+
+func text(a netip.AddrPort) string {
+	if !a.IsValid() {
+		return ""
+	}
+	return a.String()
+}

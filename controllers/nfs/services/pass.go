@@ -1,0 +1,138 @@
+package services
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/internal/nfs"
+	"github.com/fairlead-io/fairlead/internal/nfs/assign"
+	"github.com/fairlead-io/fairlead/internal/nfs/spec"
+)
+
+// pass is one look at a service.
+type pass struct {
+	*Reconciler
+	*state
+	key     types.NamespacedName
+	service *v1alpha1.NFSService
+	now     time.Time
+
+	spec     spec.Service
+	problems nfs.Problems
+	// users are nodes that keep a deleted service.
+	users   []string
+	members []nfs.Member
+	// moves of slots, and of the stable address, that this pass made.
+	moves []move
+	// faults say which Services cannot be published.
+	faults []fault
+}
+
+// move of an address from one backend to another.
+type move struct {
+	what     string
+	reason   string
+	from, to netip.AddrPort
+	nodes    int
+}
+
+// run returns when to look again without an event.
+func (p *pass) run(ctx context.Context) (time.Duration, error) {
+	if gone, err := p.life(ctx); gone || err != nil {
+		return 0, err
+	}
+	backends, ready := p.backends()
+	if !ready {
+		return 0, nil // an event follows
+	}
+	p.members = p.update(p.now, p.spec.Health, backends, p.service.Status.Backends)
+	p.probe()
+	next := p.service.Status.DeepCopy()
+	p.decide(next)
+	if err := p.publish(ctx, next); err != nil {
+		return 0, err
+	}
+	return p.report(ctx, next)
+}
+
+// backends are those of all sources; false while the Service of server pods is not read.
+func (p *pass) backends() ([]nfs.Backend, bool) {
+	parsed, problems := spec.Read(p.service)
+	p.spec, p.problems = parsed, problems
+	if len(problems) > 0 {
+		if p.good == nil {
+			return p.recorded(parsed), true
+		}
+		p.spec = *p.good
+	}
+	p.Servers.Use(p.key, p.spec.ServerService)
+	merged := p.spec.Backends
+	if p.spec.ServerService != "" {
+		slices, ready := p.Servers.Slices(p.key)
+		if !ready {
+			return nil, false
+		}
+		merged = nfs.Merge(p.spec.Backends, discovered(slices, p.family(slices), p.spec.PortName))
+	}
+	if len(problems) == 0 {
+		p.problems = nfs.CheckExposure("spec", p.spec.Exposure, nfs.Service, 0, 0, merged)
+		if len(p.problems) > 0 && p.good == nil {
+			return p.recorded(parsed), true
+		}
+		if len(p.problems) > 0 {
+			p.spec = *p.good
+			return p.recorded(p.spec), true
+		}
+		p.good = &parsed
+	}
+	return merged, true
+}
+
+// recorded are the backends in status: the spec has problems, and the last good one
+// is not known any more.
+func (p *pass) recorded(parsed spec.Service) []nfs.Backend {
+	p.spec = parsed
+	p.Servers.Use(p.key, "")
+	var backends []nfs.Backend
+	for _, m := range spec.Members(&p.service.Status) {
+		backends = append(backends, m.Backend)
+	}
+	return backends
+}
+
+func (p *pass) probe() {
+	addresses := make([]netip.AddrPort, len(p.members))
+	for i, m := range p.members {
+		addresses[i] = m.Addr
+	}
+	p.Probing.Set(p.key, p.spec.Health, targets(addresses, p.spec.Shares, p.spec.Versions, p.spec.MountPort))
+}
+
+// health of a backend; Down if the service does not have it.
+func (p *pass) health(backend netip.AddrPort) nfs.Health {
+	for _, m := range p.members {
+		if m.Addr == backend {
+			return m.Health
+		}
+	}
+	return nfs.Down
+}
+
+// dead tells whether an address must be removed before another is published.
+func (p *pass) dead(backend netip.AddrPort) bool {
+	h := p.health(backend)
+	return h == nfs.Down || h == nfs.Failing
+}
+
+func (p *pass) addMove(what string, reason assign.Reason, from, to netip.AddrPort, nodes int) {
+	p.moves = append(p.moves, move{what, string(reason), from, to, nodes})
+}
+
+func (m move) String() string {
+	return fmt.Sprintf("%s points to backend %s now, not to %s any more (%s; nodes that use it: %d)", m.what, m.to, m.from, m.reason, m.nodes)
+}

@@ -1,0 +1,140 @@
+package services
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/controllers/nfs/frontend"
+	"github.com/fairlead-io/fairlead/controllers/nfs/pools"
+	"github.com/fairlead-io/fairlead/internal/nfs/health"
+	"github.com/fairlead-io/fairlead/internal/nfs/rpc"
+)
+
+// Reconciler keeps NFSServices.
+type Reconciler struct {
+	Client client.Client
+	// Live reads from the API server.
+	Live    client.Reader
+	Writer  *frontend.Writer
+	Pools   *pools.Pools
+	Drivers pools.Drivers
+	// Wait returns once the pools are complete. nil: they are.
+	Wait    func(context.Context) error
+	Probing *Probing
+	Servers Servers
+	Events  events.EventRecorder
+	Clock   clock.WithDelayedExecution
+	Log     *slog.Logger
+
+	metrics *metrics
+	// trigger asks for a pass after a while.
+	trigger func(types.NamespacedName, time.Duration)
+
+	mu     sync.Mutex
+	states map[types.NamespacedName]*state
+}
+
+const (
+	// gather is how long results of probes are gathered: those of one outage belong together.
+	gather = 100 * time.Millisecond
+	// settle is how soon a pass is repeated whose cache was behind.
+	settle = 50 * time.Millisecond
+	// counting is how often numbers of nodes are written, at most.
+	counting = time.Second
+)
+
+// Reconcile brings one service in line.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	if r.Wait != nil {
+		if err := r.Wait(ctx); err != nil {
+			return ctrl.Result{}, nil // the manager stops
+		}
+	}
+	var service v1alpha1.NFSService
+	if err := r.Client.Get(ctx, request.NamespacedName, &service); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.forget(request.NamespacedName)
+			return ctrl.Result{}, nil
+		}
+		return ctrl.Result{}, fmt.Errorf("reading NFSService %s: %w", request, err)
+	}
+	s := r.stateOf(request.NamespacedName, service.UID)
+	if s.behind(service.ResourceVersion) {
+		return ctrl.Result{RequeueAfter: settle}, nil
+	}
+	p := &pass{Reconciler: r, key: request.NamespacedName, state: s, service: &service, now: r.Clock.Now()}
+	after, err := p.run(ctx)
+	if apierrors.IsConflict(err) {
+		return ctrl.Result{RequeueAfter: settle}, nil // the cache is behind
+	}
+	return ctrl.Result{RequeueAfter: after}, err
+}
+
+// stateOf returns what is kept of a service. A service that was recreated begins anew.
+func (r *Reconciler) stateOf(key types.NamespacedName, uid types.UID) *state {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.states == nil {
+		r.states = map[types.NamespacedName]*state{}
+	}
+	if s := r.states[key]; s != nil && s.uid == uid {
+		return s
+	}
+	r.states[key] = newState(uid)
+	return r.states[key]
+}
+
+func (r *Reconciler) forget(key types.NamespacedName) {
+	r.mu.Lock()
+	delete(r.states, key)
+	r.mu.Unlock()
+	r.Servers.Use(key, "")
+	r.Probing.Set(key, health.DefaultSettings(), nil)
+	r.metrics.forget(key)
+}
+
+// observe takes the result of a probe. A probe that failed by the prober's own fault counts for nothing.
+func (r *Reconciler) observe(key types.NamespacedName, backend netip.AddrPort, result rpc.Result) {
+	r.metrics.probed(result)
+	r.mu.Lock()
+	s := r.states[key]
+	r.mu.Unlock()
+	verdict := result.Reason.Verdict()
+	if s == nil || verdict == rpc.Unknown {
+		return
+	}
+	at := health.Result{Backend: backend, At: result.Started.Add(result.Took)}
+	if verdict == rpc.Unhealthy {
+		at.Error = clip(result.Message)
+	}
+	if s.add(at) {
+		r.Clock.AfterFunc(gather, func() {
+			if s.flush() {
+				r.ask(key, 0)
+			}
+		})
+	}
+}
+
+// maxError is NFSBackendStatus.LastError's MaxLength.
+const maxError = 1024
+
+func clip(text string) string {
+	runes := []rune(text)
+	if len(runes) <= maxError {
+		return text
+	}
+	return string(runes[:maxError-1]) + "…"
+}

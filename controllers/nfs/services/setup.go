@@ -1,0 +1,91 @@
+//lint:file-ignore SA1019 the readers of the deprecated API are served too
+
+package services
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	controllermetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/internal/nfs/publish"
+)
+
+// workers is how many services are reconciled at once.
+const workers = 4
+
+// SetupWithManager registers the controller. The manager's cache must hold
+// NFSServices, and Services, slices and Endpoints with the label publish.ServiceLabel.
+// Servers must be a Watches, and nobody may have used the pools yet.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	if err := r.prepare(controllermetrics.Registry); err != nil {
+		return fmt.Errorf("setting up the controller of NFS services: %w", err)
+	}
+	if w, ok := r.Servers.(*Watches); ok {
+		w.changed = func(key types.NamespacedName) { r.ask(key, 0) }
+		if err := mgr.Add(w); err != nil {
+			return fmt.Errorf("setting up the controller of NFS services: %w", err)
+		}
+	}
+	if err := mgr.Add(r.Probing); err != nil {
+		return fmt.Errorf("setting up the controller of NFS services: %w", err)
+	}
+	published := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
+		name := o.GetLabels()[publish.ServiceLabel]
+		if name == "" {
+			return nil
+		}
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: name}}}
+	})
+	err := ctrl.NewControllerManagedBy(mgr).Named("nfs-services").
+		For(&v1alpha1.NFSService{}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
+		Watches(&corev1.Service{}, published).
+		Watches(&discoveryv1.EndpointSlice{}, published).
+		Watches(&corev1.Endpoints{}, published).
+		WatchesRawSource(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.trigger = func(key types.NamespacedName, after time.Duration) {
+				queue.AddAfter(reconcile.Request{NamespacedName: key}, after)
+			}
+			return nil
+		})).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("setting up the controller of NFS services: %w", err)
+	}
+	return nil
+}
+
+// prepare makes what is kept from one pass to the next.
+func (r *Reconciler) prepare(registry prometheus.Registerer) error {
+	var err error
+	r.Probing.report = r.observe
+	r.Pools.OnChange(func(key types.NamespacedName) { r.ask(key, counting/4) })
+	r.metrics, err = newMetrics(r, registry)
+	return err
+}
+
+// ask asks for a pass after a while. Before the controller runs, nothing is to be asked for.
+func (r *Reconciler) ask(key types.NamespacedName, after time.Duration) {
+	r.mu.Lock()
+	trigger := r.trigger
+	r.mu.Unlock()
+	if trigger != nil {
+		trigger(key, after)
+	}
+}

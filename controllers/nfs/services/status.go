@@ -1,0 +1,119 @@
+package services
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/internal/nfs"
+	"github.com/fairlead-io/fairlead/internal/nfs/spec"
+)
+
+// report writes status, events and metrics. Numbers of nodes are written once a
+// second at most; it returns when to write the next.
+func (p *pass) report(ctx context.Context, next *v1alpha1.NFSServiceStatus) (time.Duration, error) {
+	p.describe(next)
+	summary := p.Pools.Summary(p.key, p.spec.Excess)
+	next.Nodes = int32(summary.Nodes)
+	next.ObservedGeneration = p.service.Generation
+	p.setConditions(next, summary.Plan)
+	p.show(next)
+	defer p.tell(next)
+	if equality.Semantic.DeepEqual(&p.service.Status, next) {
+		return 0, nil
+	}
+	if wait := p.counted.Add(counting).Sub(p.now); wait > 0 && onlyNodes(&p.service.Status, next) {
+		return wait, nil
+	}
+	p.counted = p.now
+	return 0, p.write(ctx, next)
+}
+
+// write writes a status, and lets nodes be assigned by it.
+func (p *pass) write(ctx context.Context, status *v1alpha1.NFSServiceStatus) error {
+	if equality.Semantic.DeepEqual(&p.service.Status, status) {
+		return nil
+	}
+	updated := p.service.DeepCopy()
+	updated.Status = *status.DeepCopy()
+	if err := p.Client.Status().Update(ctx, updated); err != nil {
+		return fmt.Errorf("writing the status of NFSService %s: %w", p.key, err)
+	}
+	p.service, p.wrote = updated, updated.ResourceVersion
+	p.Pools.SetService(updated)
+	return nil
+}
+
+// describe writes backends with their health and nodes, and the nodes of slots.
+func (p *pass) describe(status *v1alpha1.NFSServiceStatus) {
+	nodes := p.backendNodes(status)
+	status.Backends, status.BackendCount, status.HealthyBackends = nil, int32(len(p.members)), 0
+	p.state.mu.Lock()
+	defer p.state.mu.Unlock()
+	for _, m := range p.members {
+		record, _ := p.table.Record(m.Addr)
+		b := v1alpha1.NFSBackendStatus{
+			Address: m.Addr.String(), Source: string(m.Source), Weight: m.Weight, Zone: m.Zone, Drain: m.Drain,
+			// The health that this pass went by: a later change has a pass of its own.
+			Health: m.Health.String(), Nodes: int32(nodes[m.Addr.String()]), LastError: p.errorOf(m.Addr),
+		}
+		if !record.Since.IsZero() && record.Health == m.Health {
+			b.Since = &metav1.Time{Time: record.Since.UTC().Truncate(time.Second)}
+		}
+		if m.Health == nfs.Healthy {
+			status.HealthyBackends++
+		}
+		status.Backends = append(status.Backends, b)
+	}
+}
+
+// backendNodes is how many nodes use each backend, by its address with port.
+func (p *pass) backendNodes(status *v1alpha1.NFSServiceStatus) map[string]int {
+	nodes := map[string]int{}
+	switch p.spec.Exposure {
+	case nfs.PerNode:
+		addresses := make([]string, len(p.members))
+		for i, m := range p.members {
+			addresses[i] = m.Address()
+		}
+		for i, n := range p.Pools.AddressNodes(p.key, addresses) {
+			nodes[p.members[i].Addr.String()] = n
+		}
+	case nfs.PerNodeStable:
+		for i, n := range p.slotNodes(status) {
+			status.Slots[i].Nodes = int32(n)
+			nodes[status.Slots[i].Backend] += n
+		}
+	case nfs.Stable:
+		nodes[status.Backend] = p.Pools.AddressNodes(p.key, []string{spec.Published(status.Address, p.spec.Port)})[0]
+	}
+	return nodes
+}
+
+// onlyNodes tells whether two statuses differ in nothing but numbers of nodes, and
+// what follows from these.
+func onlyNodes(before, after *v1alpha1.NFSServiceStatus) bool {
+	return equality.Semantic.DeepEqual(withoutNodes(before), withoutNodes(after))
+}
+
+func withoutNodes(status *v1alpha1.NFSServiceStatus) *v1alpha1.NFSServiceStatus {
+	s := status.DeepCopy()
+	s.Nodes = 0
+	for i := range s.Backends {
+		s.Backends[i].Nodes = 0
+	}
+	for i := range s.Slots {
+		s.Slots[i].Nodes = 0
+	}
+	s.Conditions = nil
+	for _, c := range status.Conditions {
+		if c.Type != v1alpha1.NFSBalanced {
+			s.Conditions = append(s.Conditions, c)
+		}
+	}
+	return s
+}

@@ -1,0 +1,56 @@
+package services
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/internal/nfs"
+)
+
+// maxNote keeps the note of an event within its 1 KiB (events.k8s.io/v1).
+const maxNote = 900
+
+// tell makes visible what this pass found and did.
+func (p *pass) tell(status *v1alpha1.NFSServiceStatus) {
+	for _, c := range p.takeChanges() {
+		p.Log.Info("the health of a backend changed", "service", p.key.String(), "backend", c.Backend, "from", c.From, "to", c.To, "error", c.Error)
+		switch {
+		case c.To == nfs.Down:
+			p.event(corev1.EventTypeWarning, "BackendDown", "Probe", fmt.Sprintf("backend %s is taken out: %s", c.Backend, c.Error))
+		case c.To == nfs.Healthy && c.From != nfs.Unknown:
+			p.event(corev1.EventTypeNormal, "BackendHealthy", "Probe", fmt.Sprintf("backend %s answers again", c.Backend))
+		}
+	}
+	for _, m := range p.moves {
+		p.metrics.moves.WithLabelValues(p.key.Namespace, p.key.Name, m.reason).Inc()
+		p.Log.Info("moved", "service", p.key.String(), "what", m.what, "reason", m.reason, "from", m.from, "to", m.to, "nodes", m.nodes)
+		if m.nodes > 0 {
+			p.event(corev1.EventTypeNormal, "Moved", "Publish", m.String())
+		}
+	}
+	for _, kind := range []string{v1alpha1.NFSReady, v1alpha1.NFSProberSuspected} {
+		c := meta.FindStatusCondition(status.Conditions, kind)
+		if c == nil {
+			continue
+		}
+		before := p.told[kind]
+		p.told[kind] = *c
+		switch {
+		case before.Reason == c.Reason && before.Message == c.Message:
+		case warns(c.Reason):
+			p.event(corev1.EventTypeWarning, c.Reason, "Reconcile", c.Message)
+		case warns(before.Reason):
+			p.event(corev1.EventTypeNormal, c.Reason, "Reconcile", "solved: "+before.Reason)
+		}
+	}
+}
+
+func (p *pass) event(kind, reason, action, note string) {
+	if runes := []rune(note); len(runes) > maxNote {
+		note = string(runes[:maxNote]) + "…"
+	}
+	p.Events.Eventf(p.service, nil, kind, reason, action, "%s", note)
+}
