@@ -85,6 +85,11 @@ test-unit: ## Tests that need no cluster
 	$(WITH_RACE) go test $(RACE) -timeout 20m $$(go list ./... | grep -v -e /e2e$$ -e /e2e/beside$$ -e /e2e/nfs$$)
 	cd e2e/csiaddons && go test -trimpath ./endpoint
 
+.PHONY: test-csi-sanity
+test-csi-sanity: ## csi-sanity, the conformance tests of the CSI spec, against the CSI driver
+	@echo "testing the CSI driver for conformance (seconds; a minute the first time)"
+	cd e2e/csisanity && go test -trimpath -count=1 . # the driver is built by the test, unseen by the cache
+
 .PHONY: test-controlplane
 test-controlplane: control-plane ## Tests of the control plane itself
 	@echo "testing the control plane itself (a minute or two)"
@@ -179,6 +184,7 @@ lint: ## gofmt, vet, staticcheck, tidy modules, generated code up to date
 	cd e2e/controlplane && go vet ./...
 	cd e2e/coredns && go vet -trimpath ./...
 	cd e2e/csiaddons && go vet -trimpath ./...
+	cd e2e/csisanity && go vet -trimpath ./...
 	cd e2e/longhorn && go vet -trimpath ./...
 	cd e2e/kubeproxy && go vet -trimpath ./...
 	cd e2e/nfsserver && go vet -trimpath ./...
@@ -188,6 +194,7 @@ lint: ## gofmt, vet, staticcheck, tidy modules, generated code up to date
 	cd e2e/controlplane && go mod tidy -diff
 	cd e2e/coredns && go mod tidy -diff
 	cd e2e/csiaddons && go mod tidy -diff
+	cd e2e/csisanity && go mod tidy -diff
 	cd e2e/longhorn && go mod tidy -diff
 	cd e2e/kubeproxy && go mod tidy -diff
 	cd e2e/nfsserver && go mod tidy -diff
