@@ -62,8 +62,10 @@ var (
 	}}
 	// metadata without the fields that no rule reads: generateName, grace period, owners, finalizers, managed fields
 	plainMetadata  = &fieldMask{dropped: []protowire.Number{2, 10, 13, 14, 17}}
-	keptAttachment = &fieldMask{fields: map[protowire.Number]*fieldMask{1: keptMetadata, 2: nil}}
-	keptService    = &fieldMask{fields: map[protowire.Number]*fieldMask{
+	keptAttachment = &fieldMask{fields: map[protowire.Number]*fieldMask{
+		1: {fields: map[protowire.Number]*fieldMask{1: nil, 3: nil, 5: nil, 8: nil, 12: {keys: []string{nfsvolume.AttachedServiceAnnotation}}}}, 2: nil,
+	}}
+	keptService = &fieldMask{fields: map[protowire.Number]*fieldMask{
 		1: plainMetadata,
 		2: {fields: map[protowire.Number]*fieldMask{2: nil, 3: nil, 4: nil}}, // spec: selector, clusterIP, type
 	}}

@@ -66,6 +66,11 @@ func TestListedObjectsKeepWhatIsRead(t *testing.T) {
 				Spec:       corev1.PersistentVolumeSpec{StorageClassName: "c"},
 			},
 		},
+		{ // which NFSService an attached volume is of
+			&storagev1.VolumeAttachmentList{},
+			&storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "a", Annotations: map[string]string{"fairlead.io/nfs-attached-service": "a/b", "other": "c"}}},
+			&storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "a", Annotations: map[string]string{"fairlead.io/nfs-attached-service": "a/b"}}},
+		},
 		{ // which NFSService a volume is of
 			&corev1.PersistentVolumeList{},
 			&corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{PersistentVolumeSource: corev1.PersistentVolumeSource{

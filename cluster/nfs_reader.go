@@ -11,6 +11,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
@@ -89,8 +90,8 @@ type NFSUse struct {
 	Attachments []NFSAttachment
 }
 
-// Use returns the use of every NFSService that a PersistentVolume names. It
-// reads all PersistentVolumes, then all VolumeAttachments.
+// Use returns the use of every NFSService that a PersistentVolume names, or that
+// the attacher has attached a volume of. It reads all PersistentVolumes, then all VolumeAttachments.
 func (r *NFSReader) Use(ctx context.Context) (map[types.NamespacedName]NFSUse, error) {
 	use, serviceOf := map[types.NamespacedName]NFSUse{}, map[string]types.NamespacedName{}
 	err := forEach(ctx, r.objects, &corev1.PersistentVolumeList{}, func(pv *corev1.PersistentVolume) {
@@ -105,13 +106,18 @@ func (r *NFSReader) Use(ctx context.Context) (map[types.NamespacedName]NFSUse, e
 		return nil, fmt.Errorf("listing PersistentVolumes: %w", err)
 	}
 	err = forEach(ctx, r.objects, &storagev1.VolumeAttachmentList{}, func(a *storagev1.VolumeAttachment) {
-		if a.Spec.Source.PersistentVolumeName == nil {
+		driver := a.Spec.Attacher
+		if _, served := r.drivers[driver]; !served {
 			return
 		}
-		name, driver := *a.Spec.Source.PersistentVolumeName, a.Spec.Attacher
-		key, ok := serviceOf[name]
-		if _, served := r.drivers[driver]; !ok || !served {
-			return
+		name := ptr.Deref(a.Spec.Source.PersistentVolumeName, "")
+		// What the attacher recorded holds, also when the PersistentVolume is gone.
+		key, err := nfsvolume.ParseService(a.Annotations[nfsvolume.AttachedServiceAnnotation])
+		if err != nil {
+			var ok bool
+			if key, ok = serviceOf[name]; !ok {
+				return
+			}
 		}
 		u := use[key]
 		u.Attachments = append(u.Attachments, NFSAttachment{

@@ -30,7 +30,7 @@ func (o *clientOptions) configuration(ctx context.Context, objects client.Reader
 	err = objects.Get(ctx, client.ObjectKey{Namespace: webhook.Namespace, Name: configurationMap}, &m)
 	switch {
 	case apierrors.IsForbidden(err):
-		unread = "you may not get " + where + ", which ClusterRoles fairlead-planner, fairlead-settings-viewer and fairlead-fence-viewer allow there"
+		unread = "you may not get " + where + ", which ClusterRoles fairlead-planner, fairlead-settings-viewer, fairlead-fence-viewer and fairlead-nfs-viewer allow there"
 	case apierrors.IsNotFound(err):
 		unread = "there is no " + where
 	case err != nil:

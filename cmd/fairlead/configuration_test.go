@@ -42,7 +42,7 @@ func TestConfigurationOfTheCluster(t *testing.T) {
 		"given as a file":       {file: file, kept: kept(head + byNode), gate: settings.GateCluster},
 		"not allowed to be read": {
 			kept: kept(head + byNode), forbidden: true, gate: settings.GateCluster,
-			unread: "you may not get ConfigMap fairlead-system/fairlead, which ClusterRoles fairlead-planner, fairlead-settings-viewer and fairlead-fence-viewer allow there",
+			unread: "you may not get ConfigMap fairlead-system/fairlead, which ClusterRoles fairlead-planner, fairlead-settings-viewer, fairlead-fence-viewer and fairlead-nfs-viewer allow there",
 		},
 		"not there":   {gate: settings.GateCluster, unread: "there is no ConfigMap fairlead-system/fairlead"},
 		"not correct": {kept: kept(head + "gate: node"), gate: settings.GateCluster, unread: "configuration.yaml of ConfigMap fairlead-system/fairlead: "},

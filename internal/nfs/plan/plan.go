@@ -47,6 +47,8 @@ type Move struct {
 	// Remount: the node keeps its mount of From until its volumes are detached.
 	// Without, its address is pointed to To, and the mount goes on.
 	Remount bool
+	// Pending: the node has to leave From with or without the change.
+	Pending bool
 }
 
 // Waits says whether the move waits for somebody: for the node to unmount, or for
@@ -64,11 +66,13 @@ const (
 )
 
 // Outcome says whether nothing moves, all moves are done at once, or some wait.
+// Moves that are pending without the change do not count.
 func (p Plan) Outcome() Outcome {
+	own := slices.DeleteFunc(slices.Clone(p.Moves), func(m Move) bool { return m.Pending })
 	switch {
-	case slices.ContainsFunc(p.Moves, Move.Waits):
+	case slices.ContainsFunc(own, Move.Waits):
 		return Waits
-	case len(p.Moves)+len(p.Slots) > 0:
+	case len(own)+len(p.Slots) > 0:
 		return Now
 	}
 	return Nothing
@@ -77,12 +81,29 @@ func (p Plan) Outcome() Outcome {
 // Change plans a change of the service's backends. New backends count as healthy.
 // It reports all problems of the change: those of nfs.Change.Apply, and those that
 // admission would find in the spec with the new backends.
+// An empty change plans what the controller and the nodes still have to do.
 func (s *State) Change(c nfs.Change) (Plan, nfs.Problems) {
 	after, problems := c.Apply(s.members, s.Service.Port)
 	problems = append(problems, s.admission(c)...)
 	if len(problems) > 0 {
 		return Plan{}, problems
 	}
+	plan := s.to(after)
+	plan.Notes = s.notes(c)
+	if len(c.Add)+len(c.Drain)+len(c.Remove)+len(c.Weights) > 0 {
+		pending := map[string]bool{}
+		for _, m := range s.to(s.members).Moves {
+			pending[m.Node] = m.Waits()
+		}
+		for i, m := range plan.Moves {
+			plan.Moves[i].Pending = pending[m.Node] && m.Waits()
+		}
+	}
+	return plan, nil
+}
+
+// to plans the way to other members.
+func (s *State) to(after []nfs.Member) Plan {
 	plan := Plan{}
 	before := s.placements()
 	slots, stable := slices.Clone(s.slots), s.object.Status.Backend
@@ -104,8 +125,8 @@ func (s *State) Change(c nfs.Change) (Plan, nfs.Problems) {
 		plan.Moves = append(plan.Moves, Move{Node: m.Node, Reason: m.Reason, From: before[m.Node].Backend, To: m.To, Remount: !s.repoints(m.FromAddress)})
 	}
 	slices.SortFunc(plan.Moves, func(a, b Move) int { return strings.Compare(a.Node, b.Node) })
-	plan.Backends, plan.Notes = s.backends(after, rest.After), s.notes(c)
-	return plan, nil
+	plan.Backends = s.backends(after, rest.After)
+	return plan
 }
 
 // repoints says whether an address is Fairlead's to point elsewhere.

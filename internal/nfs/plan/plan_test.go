@@ -120,6 +120,22 @@ func TestChanges(t *testing.T) {
 	}
 }
 
+// What waits already must not make a change look as if it had to wait.
+func TestMovesThatArePendingDoNotCount(t *testing.T) {
+	s := service(nfs.PerNode, 3, 0)
+	s.Status.Backends[0].Drain = true
+	attachments := attached(3, addressesOf(s)...)
+	if plan := change(t, s, attachments, nfs.Change{}); plan.Outcome() != Waits || plan.Moves[0].Pending {
+		t.Errorf("without a change: %s, %+v", plan.Outcome(), plan.Moves)
+	}
+	if plan := change(t, s, attachments, nfs.Change{Weights: map[string]int32{"10.0.0.2": 2}}); plan.Outcome() != Nothing || !plan.Moves[0].Pending {
+		t.Errorf("another weight: %s, %+v", plan.Outcome(), plan.Moves)
+	}
+	if plan := change(t, s, attachments, nfs.Change{Drain: []string{"10.0.0.2"}}); plan.Outcome() != Waits || !plan.Moves[0].Pending || plan.Moves[1].Pending {
+		t.Errorf("another drain: %s, %+v", plan.Outcome(), plan.Moves)
+	}
+}
+
 func TestChangesThatAdmissionWouldRefuse(t *testing.T) {
 	s := service(nfs.PerNodeStable, 2, 4)
 	_, problems := Read(s, nil).Change(nfs.Change{

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"net/netip"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+)
+
+// nfsViews is what `fairlead nfs -o json` prints. Fields are added, never renamed
+// or taken away; lists are whole, and never null.
+type nfsViews struct {
+	Data []nfsView `json:"data"`
+}
+
+// nfsView is one NFSService.
+type nfsView struct {
+	// Service is <namespace>/<name>.
+	Service  string `json:"service"`
+	Exposure string `json:"exposure"`
+	// Address of exposure Stable, and the backend that it points to.
+	Address string `json:"address,omitempty"`
+	Backend string `json:"backend,omitempty"`
+	// Ready is the condition's status: True, False or Unknown.
+	Ready      string         `json:"ready"`
+	Message    string         `json:"message"`
+	Conditions []nfsCondition `json:"conditions"`
+	// Problems of the spec, as admission reports them.
+	Problems []string `json:"problems"`
+	// Volumes are the PersistentVolumes of the service.
+	Volumes  []string     `json:"volumes"`
+	Backends []nfsBackend `json:"backends"`
+	Slots    []nfsSlot    `json:"slots"`
+	Nodes    []nfsNode    `json:"nodes"`
+	// Waiting are attachments without an address yet.
+	Waiting []nfsWaiting `json:"waiting"`
+}
+
+type nfsCondition struct {
+	Type    string `json:"type"`
+	Status  string `json:"status"`
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+}
+
+// nfsBackend is one server. Health, Since and LastError are as the controller
+// recorded them; Nodes are counted over VolumeAttachments.
+type nfsBackend struct {
+	Address   string     `json:"address"`
+	Source    string     `json:"source"`
+	Zone      string     `json:"zone"`
+	Weight    int32      `json:"weight"`
+	Drain     bool       `json:"drain"`
+	Health    string     `json:"health"`
+	Since     *time.Time `json:"since,omitempty"`
+	Nodes     int        `json:"nodes"`
+	Slots     int        `json:"slots"`
+	LastError string     `json:"lastError"`
+}
+
+type nfsSlot struct {
+	Slot    int    `json:"slot"`
+	Address string `json:"address"`
+	Backend string `json:"backend"`
+	Nodes   int    `json:"nodes"`
+}
+
+// nfsNode is a node with an attached volume of the service.
+type nfsNode struct {
+	Node string `json:"node"`
+	Zone string `json:"zone"`
+	// Address that the node has mounted, and its slot.
+	Address string `json:"address"`
+	Slot    *int   `json:"slot,omitempty"`
+	// Backend that the address leads to; empty: none.
+	Backend string `json:"backend"`
+	Volumes int    `json:"volumes"`
+	// Leaves says why the node should leave the backend: Gone, Down or Draining.
+	Leaves string `json:"leaves"`
+	// Split: volumes of the node have different addresses.
+	Split bool   `json:"split"`
+	Why   string `json:"why"`
+}
+
+type nfsWaiting struct {
+	Node   string `json:"node"`
+	Volume string `json:"volume"`
+}
+
+func viewOfNFS(s *v1alpha1.NFSService, state nfsState) nfsView {
+	v := nfsView{
+		Service: s.Namespace + "/" + s.Name, Exposure: string(state.Service.Exposure), Address: s.Status.Address, Backend: s.Status.Backend, Ready: "Unknown",
+		Conditions: []nfsCondition{}, Problems: []string{}, Volumes: append([]string{}, state.use.Volumes...),
+		Backends: []nfsBackend{}, Slots: []nfsSlot{}, Nodes: []nfsNode{}, Waiting: []nfsWaiting{},
+	}
+	if ready := meta.FindStatusCondition(s.Status.Conditions, v1alpha1.NFSReady); ready != nil {
+		v.Ready, v.Message = string(ready.Status), ready.Message
+	}
+	for _, c := range s.Status.Conditions {
+		v.Conditions = append(v.Conditions, nfsCondition{c.Type, string(c.Status), c.Reason, c.Message})
+	}
+	for _, p := range state.Problems() {
+		v.Problems = append(v.Problems, p.Error())
+	}
+	slots := map[string]int{}
+	for i, slot := range state.Slots() {
+		backend := addrText(slot.Backend)
+		slots[backend]++
+		v.Slots = append(v.Slots, nfsSlot{i, s.Status.Slots[i].Address, backend, slot.Nodes})
+	}
+	nodes := map[string]int{}
+	for _, l := range state.Loads() {
+		nodes[l.Addr.String()] = l.Nodes
+	}
+	for _, b := range s.Status.Backends {
+		v.Backends = append(v.Backends, nfsBackend{b.Address, b.Source, b.Zone, b.Weight, b.Drain, b.Health, timeOf(b.Since), nodes[b.Address], slots[b.Address], b.LastError})
+	}
+	for _, n := range state.Explain() {
+		node := nfsNode{Node: n.Name, Zone: n.Zone, Address: n.Address, Backend: addrText(n.Backend), Volumes: n.Volumes, Leaves: string(n.Leaves), Split: n.Split, Why: n.Why}
+		if n.Slot >= 0 {
+			node.Slot = &n.Slot
+		}
+		v.Nodes = append(v.Nodes, node)
+	}
+	for _, a := range state.use.Attachments {
+		if a.Address == "" && !a.Detaching {
+			v.Waiting = append(v.Waiting, nfsWaiting{a.Node, a.PersistentVolume})
+		}
+	}
+	return v
+}
+
+func addrText(a netip.AddrPort) string {
+	if !a.IsValid() {
+		return ""
+	}
+	return a.String()
+}
