@@ -17,7 +17,7 @@ import (
 
 // ServiceAnnotation of a VolumeAttachment is the NFSService that it was attached to,
 // as <namespace>/<name>: it is known even when the PersistentVolume is gone.
-const ServiceAnnotation = "fairlead.io/nfs-attached-service"
+const ServiceAnnotation = volume.AttachedServiceAnnotation
 
 // Drivers are the CSI drivers served, with the service of PersistentVolumes that name none.
 type Drivers map[string]types.NamespacedName

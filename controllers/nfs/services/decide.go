@@ -44,7 +44,7 @@ func (p *pass) decideSlots(status *v1alpha1.NFSServiceStatus) {
 	for i, nodes := range p.slotNodes(status) {
 		slots[i].Nodes = nodes
 	}
-	for _, m := range assign.Repoint(slots, p.reachable(status), p.spec.Slack, p.spec.Excess) {
+	for _, m := range assign.Repoint(slots, spec.Reachable(status, p.members), p.spec.Slack, p.spec.Excess) {
 		status.Slots[m.Slot].Backend = text(m.To)
 		if m.Reason != assign.New {
 			p.addMove(fmt.Sprintf("slot %d", m.Slot), m.Reason, m.From, m.To, m.Nodes)
@@ -59,23 +59,6 @@ func (p *pass) slotNodes(status *v1alpha1.NFSServiceStatus) []int {
 		addresses[i] = spec.Published(s.Address, p.spec.Port)
 	}
 	return p.Pools.AddressNodes(p.key, addresses)
-}
-
-// reachable are the members of the family that the slots' ClusterIPs have.
-func (p *pass) reachable(status *v1alpha1.NFSServiceStatus) []nfs.Member {
-	family := publish.Family("")
-	for _, s := range status.Slots {
-		if family == "" {
-			family = familyOf(s.Address)
-		}
-	}
-	var members []nfs.Member
-	for _, m := range p.members {
-		if family == "" || publish.FamilyOf(m.Addr.Addr()) == family {
-			members = append(members, m)
-		}
-	}
-	return members
 }
 
 // why a stable address leaves its backend.

@@ -109,7 +109,7 @@ func (s *State) to(after []nfs.Member) Plan {
 	slots, stable := slices.Clone(s.slots), s.object.Status.Backend
 	switch s.Service.Exposure {
 	case nfs.PerNodeStable:
-		plan.Slots = assign.Repoint(slots, after, s.Service.Slack, s.Service.Excess)
+		plan.Slots = assign.Repoint(slots, spec.Reachable(&s.object.Status, after), s.Service.Slack, s.Service.Excess)
 		for _, m := range plan.Slots {
 			slots[m.Slot].Backend = m.To
 		}

@@ -198,3 +198,19 @@ func TestTargetsOfStatus(t *testing.T) {
 		}
 	}
 }
+
+func TestOnlyBackendsOfTheFamilyAreReachable(t *testing.T) {
+	status := v1alpha1.NFSServiceStatus{Backends: []v1alpha1.NFSBackendStatus{{Address: "10.0.0.1:2049"}, {Address: "[fd00::1]:2049"}}}
+	members := Members(&status)
+	if got := Reachable(&status, members); len(got) != 2 {
+		t.Errorf("without addresses: %v", got)
+	}
+	status.Slots = []v1alpha1.NFSSlotStatus{{}, {Address: "fd00:96::1"}}
+	if got := Reachable(&status, members); len(got) != 1 || !got[0].Addr.Addr().Is6() {
+		t.Errorf("IPv6 slots: %v", got)
+	}
+	status.Address = "10.96.0.1"
+	if got := Reachable(&status, members); len(got) != 1 || !got[0].Addr.Addr().Is4() {
+		t.Errorf("an IPv4 address: %v", got)
+	}
+}

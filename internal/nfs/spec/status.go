@@ -6,6 +6,7 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/nfs"
 	"github.com/fairlead-io/fairlead/internal/nfs/assign"
+	"github.com/fairlead-io/fairlead/internal/nfs/publish"
 )
 
 // Members are the backends that the status records, with their health. Records
@@ -32,6 +33,30 @@ func Slots(status *v1alpha1.NFSServiceStatus) []assign.Slot {
 		slots[i] = assign.Slot{Backend: addrPort(s.Backend), Nodes: int(s.Nodes)}
 	}
 	return slots
+}
+
+// Reachable are the members of the address family that the service's ClusterIPs
+// have; all of them, while there is none.
+func Reachable(status *v1alpha1.NFSServiceStatus, members []nfs.Member) []nfs.Member {
+	family := familyOf(status.Address)
+	for i := 0; i < len(status.Slots) && family == ""; i++ {
+		family = familyOf(status.Slots[i].Address)
+	}
+	var reachable []nfs.Member
+	for _, m := range members {
+		if family == "" || publish.FamilyOf(m.Addr.Addr()) == family {
+			reachable = append(reachable, m)
+		}
+	}
+	return reachable
+}
+
+func familyOf(clusterIP string) publish.Family {
+	a, err := netip.ParseAddr(clusterIP)
+	if err != nil {
+		return ""
+	}
+	return publish.FamilyOf(a)
 }
 
 // Targets are the backends with the addresses that nodes mount, as
