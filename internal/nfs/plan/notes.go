@@ -19,7 +19,7 @@ func (s *State) notes(c nfs.Change) []string {
 	discovered := func(text string) (nfs.Member, bool) {
 		addr, err := nfs.ParseEndpoint(text, s.Service.Port)
 		i := slices.IndexFunc(s.members, func(m nfs.Member) bool { return m.Addr == addr })
-		if err != nil || i < 0 || listed[addr] {
+		if err != nil || i < 0 || listed[addr] || s.members[i].Source == nfs.Static {
 			return nfs.Member{}, false
 		}
 		return s.members[i], true

@@ -169,6 +169,16 @@ func TestDiscoveredBackendsAreChangedOtherwise(t *testing.T) {
 	}
 }
 
+// A Service of server pods may have addresses of both families; a slot's ClusterIP has one.
+func TestSlotsStayWithinTheirFamily(t *testing.T) {
+	s := service(nfs.PerNodeStable, 2, 2)
+	s.Status.Backends = append(s.Status.Backends, v1alpha1.NFSBackendStatus{Address: "[fd00::1]:2049", Source: "service", Health: "Healthy", Weight: 1000})
+	plan := change(t, s, attached(2, addressesOf(s)...), nfs.Change{Drain: []string{"10.0.0.1"}})
+	if len(plan.Slots) != 1 || plan.Slots[0].To.String() != "10.0.0.2:2049" {
+		t.Errorf("got %s", plan.text())
+	}
+}
+
 func TestExplain(t *testing.T) {
 	s := service(nfs.PerNodeStable, 2, 4)
 	s.Status.Backends[1].Drain = true
