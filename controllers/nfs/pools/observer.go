@@ -82,7 +82,7 @@ func (o *Observer) Start(ctx context.Context) error {
 		return nil
 	}
 	// The kinds were not read in one order: now all are there.
-	if err := o.Pools.Rebuild(func() ([]Attachment, error) { return o.attachments(ctx) }); err != nil {
+	if err := o.Pools.Rebuild(func() ([]Attachment, error) { return o.Attachments(ctx) }); err != nil {
 		return fmt.Errorf("reading VolumeAttachments: %w", err)
 	}
 	o.Synced()
@@ -189,8 +189,8 @@ func (o *Observer) volume(ctx context.Context, pv string) {
 	}
 }
 
-// attachments are all that are cached.
-func (o *Observer) attachments(ctx context.Context) ([]Attachment, error) {
+// Attachments are all that are cached and have an address.
+func (o *Observer) Attachments(ctx context.Context) ([]Attachment, error) {
 	var list storagev1.VolumeAttachmentList
 	if err := o.Cache.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, err

@@ -2,10 +2,10 @@ package pools
 
 import (
 	"errors"
-	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/utils/ptr"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
@@ -25,12 +25,15 @@ type Pools struct {
 	pools map[types.NamespacedName]*pool
 	held  map[Key]holding
 	// changed are called when nodes of a service came, moved or went.
-	changed []func(types.NamespacedName)
+	changed []func(service types.NamespacedName, node string)
 }
 
 type pool struct {
 	*assign.Pool
 	known bool // its NFSService was read
+	// uid and version of the NFSService that was read last.
+	uid     types.UID
+	version string
 }
 
 // holding is one attachment.
@@ -45,15 +48,16 @@ func New() *Pools {
 	return &Pools{pools: map[types.NamespacedName]*pool{}, held: map[Key]holding{}}
 }
 
-// OnChange registers a function that is called when nodes of a service come, move
-// or go. It is called without locks, and must not block. Register before first use.
-func (p *Pools) OnChange(f func(types.NamespacedName)) { p.changed = append(p.changed, f) }
+// OnChange registers a function that is called when a node of a service comes,
+// moves or goes; node is empty after Rebuild. It is called without locks, and must
+// not block. Register before first use.
+func (p *Pools) OnChange(f func(service types.NamespacedName, node string)) {
+	p.changed = append(p.changed, f)
+}
 
-func (p *Pools) notify(services ...types.NamespacedName) {
-	for _, service := range services {
-		for _, f := range p.changed {
-			f(service)
-		}
+func (p *Pools) notify(service types.NamespacedName, node string) {
+	for _, f := range p.changed {
+		f(service, node)
 	}
 }
 
@@ -67,12 +71,18 @@ func (p *Pools) of(service types.NamespacedName) *pool {
 	return have
 }
 
-// SetService takes over the servers and slots that a service's status names.
+// SetService takes over the servers and slots that a service's status names. A
+// version that is older than the last one is ignored.
 func (p *Pools) SetService(service *v1alpha1.NFSService) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	have := p.of(types.NamespacedName{Namespace: service.Namespace, Name: service.Name})
-	have.known = true
+	if have.known && have.uid == service.UID {
+		if order, err := resourceversion.CompareResourceVersion(service.ResourceVersion, have.version); err == nil && order <= 0 {
+			return
+		}
+	}
+	have.known, have.uid, have.version = true, service.UID, service.ResourceVersion
 	have.SetSlack(int(ptr.Deref(service.Spec.SlackPercent, assign.DefaultSlack)))
 	have.SetTargets(Targets(service))
 }
@@ -111,7 +121,7 @@ func (p *Pools) Attach(service types.NamespacedName, node assign.Node, key Key) 
 	}
 	p.mu.Unlock()
 	if err == nil {
-		p.notify(service)
+		p.notify(service, node.Name)
 	}
 	return address, err
 }
@@ -128,36 +138,38 @@ func (p *Pools) Record(service types.NamespacedName, node assign.Node, key Key, 
 		p.mu.Unlock()
 		return
 	}
-	touched := []types.NamespacedName{service}
-	if ok && before.service != service {
+	left := ok && before.service != service
+	if left {
 		p.detach(key)
-		touched = append(touched, before.service)
 	}
 	p.held[key] = now
 	p.of(service).Record(assign.Attachment{Node: node, Volume: key, Address: address})
 	p.mu.Unlock()
-	p.notify(touched...)
+	if left {
+		p.notify(before.service, before.node)
+	}
+	p.notify(service, node.Name)
 }
 
 // Detach forgets an attachment. Its node leaves the service with the last one.
 func (p *Pools) Detach(key Key) {
 	p.mu.Lock()
-	service, ok := p.detach(key)
+	h, ok := p.detach(key)
 	p.mu.Unlock()
 	if ok {
-		p.notify(service)
+		p.notify(h.service, h.node)
 	}
 }
 
-func (p *Pools) detach(key Key) (types.NamespacedName, bool) {
+func (p *Pools) detach(key Key) (holding, bool) {
 	h, ok := p.held[key]
 	if !ok {
-		return types.NamespacedName{}, false
+		return h, false
 	}
 	delete(p.held, key)
 	p.of(h.service).Detach(h.node, key)
 	p.drop(h.service)
-	return h.service, true
+	return h, true
 }
 
 // Held returns what the pools know of an attachment.
@@ -198,6 +210,8 @@ func (p *Pools) Rebuild(list func() ([]Attachment, error)) error {
 		services = append(services, service)
 	}
 	p.mu.Unlock()
-	p.notify(slices.Clip(services)...)
+	for _, service := range services {
+		p.notify(service, "")
+	}
 	return nil
 }

@@ -77,7 +77,7 @@ func TestUnknownServiceTakesNoNodes(t *testing.T) {
 func TestChangesAreReported(t *testing.T) {
 	p := New()
 	changes := 0
-	p.OnChange(func(types.NamespacedName) { changes++ })
+	p.OnChange(func(types.NamespacedName, string) { changes++ })
 	p.SetService(service("PerNode", 2))
 	address, _ := p.Attach(svcKey, node("n"), "k")
 	p.Record(svcKey, node("n"), "k", address) // the attacher's own write comes back

@@ -75,7 +75,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 func (r *Reconciler) prepare(registry prometheus.Registerer) error {
 	var err error
 	r.Probing.report = r.observe
-	r.Pools.OnChange(func(key types.NamespacedName) { r.ask(key, counting/4) })
+	r.Pools.OnChange(func(key types.NamespacedName, _ string) { r.ask(key, counting/4) })
 	r.metrics, err = newMetrics(r, registry)
 	return err
 }

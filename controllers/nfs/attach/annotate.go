@@ -1,0 +1,76 @@
+package attach
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/controllers/nfs/pools"
+	"github.com/fairlead-io/fairlead/internal/csi"
+)
+
+// Annotator keeps the node annotation <driver>/assigned-ip as the GKE driver does:
+// the address while the node has a volume attached, none after. It is for readers
+// of the annotation; assignments are derived from VolumeAttachments.
+//
+// Unlike the GKE driver (lbcontroller.go: RemoveIPFromNode), it writes just the
+// annotation, and removes it with the last volume of the node.
+type Annotator struct {
+	Client  client.Client
+	Pools   *pools.Pools
+	Drivers map[string]Driver
+	// Wait returns once the pools are complete. nil: they are.
+	Wait func(context.Context) error
+	Log  *slog.Logger
+
+	// queue of the controller; nil before it runs.
+	queue atomic.Pointer[workqueue.TypedRateLimitingInterface[ctrl.Request]]
+}
+
+// Reconcile brings the annotations of one node in line.
+func (a *Annotator) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	if a.Wait != nil {
+		if err := a.Wait(ctx); err != nil {
+			return ctrl.Result{}, nil // the manager stops
+		}
+	}
+	var node corev1.Node
+	if err := a.Client.Get(ctx, request.NamespacedName, &node); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	changes := map[string]any{}
+	for name, driver := range a.Drivers {
+		if driver.Annotations != AnnotationsWrite {
+			continue
+		}
+		key := csi.AddressKey(name)
+		have, annotated := node.Annotations[key]
+		at, attached := a.Pools.Node(driver.Service, node.Name)
+		switch {
+		case attached && have != at.Address:
+			changes[key] = at.Address
+		case !attached && annotated:
+			changes[key] = nil
+		}
+	}
+	if len(changes) == 0 {
+		return ctrl.Result{}, nil
+	}
+	data, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": changes}})
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("annotating node %s: %w", node.Name, err)
+	}
+	if err := a.Client.Patch(ctx, &node, client.RawPatch(types.MergePatchType, data)); client.IgnoreNotFound(err) != nil {
+		return ctrl.Result{}, fmt.Errorf("annotating node %s: %w", node.Name, err)
+	}
+	a.Log.Info("annotated", "node", node.Name, "annotations", changes)
+	return ctrl.Result{}, nil
+}

@@ -1,0 +1,138 @@
+package attach
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/controllers/nfs/pools"
+	"github.com/fairlead-io/fairlead/internal/csi"
+	"github.com/fairlead-io/fairlead/internal/nfs"
+	"github.com/fairlead-io/fairlead/internal/nfs/assign"
+)
+
+// Annotations says what is done with the node annotation <driver>/assigned-ip of the GKE driver.
+type Annotations string
+
+const (
+	// AnnotationsOff: it is ignored.
+	AnnotationsOff Annotations = "off"
+	// AnnotationsRead: a node that has it keeps that server while it is alive.
+	AnnotationsRead Annotations = "read"
+	// AnnotationsWrite: it is kept as the GKE driver does, for the driver's default service.
+	AnnotationsWrite Annotations = "write"
+)
+
+// Driver that is served.
+type Driver struct {
+	// Service of PersistentVolumes that name none.
+	Service types.NamespacedName
+	// Annotations of nodes. Empty: AnnotationsOff.
+	Annotations Annotations
+	// External: the external attacher writes VolumeAttachments, and calls the CSI RPCs.
+	External bool
+}
+
+// Assigner gives nodes an address of an NFSService.
+type Assigner struct {
+	// Cached holds NFSServices, PersistentVolumes, Nodes and VolumeAttachments.
+	Cached client.Reader
+	// Live reads from the API server what is not cached yet.
+	Live    client.Reader
+	Pools   *pools.Pools
+	Drivers map[string]Driver
+}
+
+// services are the drivers as pools know them.
+func (a *Assigner) services() pools.Drivers {
+	drivers := pools.Drivers{}
+	for name, d := range a.Drivers {
+		drivers[name] = d.Service
+	}
+	return drivers
+}
+
+// Services of the drivers by name, for those who read VolumeAttachments.
+func Services(drivers map[string]Driver) pools.Drivers {
+	return (&Assigner{Drivers: drivers}).services()
+}
+
+// missing is an error about an object that does not exist, and may be created.
+type missing struct {
+	kind string // of waiting
+	name string
+	error
+}
+
+func (m missing) Unwrap() error { return m.error }
+
+// get reads from the cache, then from the API server: what is new may not be cached yet.
+func (a *Assigner) get(ctx context.Context, key client.ObjectKey, o client.Object) error {
+	err := a.Cached.Get(ctx, key, o)
+	if apierrors.IsNotFound(err) {
+		return a.Live.Get(ctx, key, o)
+	}
+	return err
+}
+
+// node reads a node, with the server that it prefers.
+func (a *Assigner) node(ctx context.Context, driver, name string) (assign.Node, error) {
+	var node corev1.Node
+	if err := a.get(ctx, client.ObjectKey{Name: name}, &node); apierrors.IsNotFound(err) {
+		return assign.Node{}, missing{waitNode, name, fmt.Errorf("node %s does not exist: %w", name, csi.ErrNotFound)}
+	} else if err != nil {
+		return assign.Node{}, fmt.Errorf("reading node %s: %w", name, err)
+	}
+	n := assign.Node{Name: name, Zone: node.Labels[corev1.LabelTopologyZone]}
+	if mode := a.Drivers[driver].Annotations; mode == AnnotationsRead || mode == AnnotationsWrite {
+		n.Prefers = preferred(node.Annotations[csi.AddressKey(driver)])
+	}
+	return n, nil
+}
+
+// preferred is an annotation in the form that attachments carry; empty if it is no address.
+func preferred(annotation string) string {
+	endpoint, err := nfs.ParseEndpoint(annotation, nfs.DefaultPort)
+	if err != nil {
+		return ""
+	}
+	return nfs.Backend{Addr: endpoint}.Address()
+}
+
+// service reads an NFSService, and refuses one that is being deleted.
+func (a *Assigner) service(ctx context.Context, key types.NamespacedName) (*v1alpha1.NFSService, error) {
+	var service v1alpha1.NFSService
+	if err := a.Cached.Get(ctx, key, &service); apierrors.IsNotFound(err) {
+		return nil, missing{waitService, key.String(), fmt.Errorf(
+			"NFSService %s does not exist: create it, or correct the name in the PersistentVolume: %w", key, csi.ErrInvalid)}
+	} else if err != nil {
+		return nil, fmt.Errorf("reading NFSService %s: %w", key, err)
+	}
+	if service.DeletionTimestamp != nil {
+		return nil, missing{waitService, key.String(), fmt.Errorf("NFSService %s is being deleted, and takes no new nodes: %w", key, csi.ErrUnavailable)}
+	}
+	return &service, nil
+}
+
+// assign returns the address for a node and an attachment, and records it in the pools.
+func (a *Assigner) assign(ctx context.Context, key types.NamespacedName, node assign.Node, attachment pools.Key) (string, error) {
+	service, err := a.service(ctx, key)
+	if err != nil {
+		return "", err
+	}
+	address, err := a.Pools.Attach(key, node, attachment)
+	if errors.Is(err, assign.ErrNoBackend) || errors.Is(err, pools.ErrUnknownService) {
+		a.Pools.SetService(service) // news of the service may not have come to the pools yet
+		address, err = a.Pools.Attach(key, node, attachment)
+	}
+	if err != nil {
+		return "", missing{waitService, key.String(), fmt.Errorf("NFSService %s has no server for node %s: %w: %w", key, node.Name, err, csi.ErrUnavailable)}
+	}
+	return address, nil
+}

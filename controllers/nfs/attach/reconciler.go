@@ -1,0 +1,163 @@
+package attach
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/controllers/nfs/pools"
+	"github.com/fairlead-io/fairlead/internal/csi"
+	"github.com/fairlead-io/fairlead/internal/nfs/volume"
+)
+
+const (
+	// settle is how soon is tried again what met a cache that was behind.
+	settle = 50 * time.Millisecond
+	// retry is how often is tried again what waits for an event.
+	retry = 5 * time.Second
+)
+
+// Reconciler attaches and detaches: a request names a VolumeAttachment.
+type Reconciler struct {
+	*Assigner
+	Client client.Client
+	// Wait returns once the pools are complete. nil: they are.
+	Wait  func(context.Context) error
+	Clock clock.PassiveClock
+	Log   *slog.Logger
+
+	waiting waiting
+}
+
+// Reconcile brings one VolumeAttachment in line.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	if r.Wait != nil {
+		if err := r.Wait(ctx); err != nil {
+			return ctrl.Result{}, nil // the manager stops
+		}
+	}
+	var va storagev1.VolumeAttachment
+	if err := r.Cached.Get(ctx, request.NamespacedName, &va); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if d, ours := r.Drivers[va.Spec.Attacher]; !ours || d.External {
+		return ctrl.Result{}, nil
+	}
+	err := r.settle(ctx, &va)
+	var waits missing
+	switch {
+	case apierrors.IsConflict(err):
+		return ctrl.Result{RequeueAfter: settle}, r.catchUp(ctx, &va)
+	case apierrors.IsNotFound(err):
+		r.Pools.Detach(string(va.UID))
+		return ctrl.Result{}, nil
+	case errors.As(err, &waits):
+		r.waiting.add(waits.kind, waits.name, va.Name)
+		return ctrl.Result{RequeueAfter: retry}, r.refuse(ctx, &va, waits)
+	case errors.Is(err, pools.ErrNoService):
+		return ctrl.Result{}, r.refuse(ctx, &va, err)
+	}
+	return ctrl.Result{}, err
+}
+
+func (r *Reconciler) settle(ctx context.Context, va *storagev1.VolumeAttachment) error {
+	if va.DeletionTimestamp != nil {
+		return r.detach(ctx, va)
+	}
+	if va.Status.Attached && pools.AddressOf(va) != "" && slices.Contains(va.Finalizers, pools.Finalizer(va.Spec.Attacher)) {
+		return nil // the pools have it from its event
+	}
+	return r.attach(ctx, va)
+}
+
+// attach gives the VolumeAttachment an address, unless it has one.
+func (r *Reconciler) attach(ctx context.Context, va *storagev1.VolumeAttachment) error {
+	service, err := r.serviceOf(ctx, va)
+	if err != nil {
+		return err
+	}
+	node, err := r.node(ctx, va.Spec.Attacher, va.Spec.NodeName)
+	if err != nil && pools.AddressOf(va) == "" {
+		return err
+	}
+	if err := r.hold(ctx, va, service); err != nil {
+		return err
+	}
+	address := pools.AddressOf(va)
+	if address == "" {
+		if address, err = r.assign(ctx, service, node, string(va.UID)); err != nil {
+			return err
+		}
+	}
+	began := r.Clock.Now()
+	if err := r.patchStatus(ctx, va, map[string]any{
+		"attached": true, "attachmentMetadata": map[string]string{csi.AddressKey(va.Spec.Attacher): address}, "attachError": nil,
+	}); err != nil {
+		return err
+	}
+	r.Pools.Record(service, node, string(va.UID), address)
+	r.Log.Info("attached", "volumeattachment", va.Name, "node", va.Spec.NodeName, "service", service.String(), "address", address, "took", r.Clock.Since(began))
+	return nil
+}
+
+// serviceOf is the NFSService that a VolumeAttachment was attached to, or its volume names.
+func (r *Reconciler) serviceOf(ctx context.Context, va *storagev1.VolumeAttachment) (types.NamespacedName, error) {
+	if service, err := volume.ParseService(va.Annotations[pools.ServiceAnnotation]); err == nil && pools.AddressOf(va) != "" {
+		return service, nil
+	}
+	source, name, err := pools.Source(ctx, r.Cached, va)
+	if apierrors.IsNotFound(err) {
+		source, name, err = pools.Source(ctx, r.Live, va)
+	}
+	if apierrors.IsNotFound(err) {
+		return types.NamespacedName{}, missing{waitVolume, name, fmt.Errorf("PersistentVolume %s does not exist: %w", name, csi.ErrNotFound)}
+	}
+	if err != nil {
+		return types.NamespacedName{}, err
+	}
+	return r.services().ServiceOf(source, name)
+}
+
+// detach releases the VolumeAttachment: the node has no mount any more, and nothing is to be undone.
+func (r *Reconciler) detach(ctx context.Context, va *storagev1.VolumeAttachment) error {
+	if slices.Contains(va.Finalizers, pools.Finalizer(va.Spec.Attacher)) {
+		if err := r.release(ctx, va); err != nil {
+			return err
+		}
+		r.Log.Info("detached", "volumeattachment", va.Name, "node", va.Spec.NodeName)
+	}
+	r.Pools.Detach(string(va.UID))
+	return nil
+}
+
+// catchUp takes over what somebody else has written: it holds, whatever was to be written.
+func (r *Reconciler) catchUp(ctx context.Context, va *storagev1.VolumeAttachment) error {
+	var live storagev1.VolumeAttachment
+	err := r.Live.Get(ctx, client.ObjectKeyFromObject(va), &live)
+	if apierrors.IsNotFound(err) || err == nil && live.UID != va.UID {
+		r.Pools.Detach(string(va.UID))
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading VolumeAttachment %s: %w", va.Name, err)
+	}
+	address := pools.AddressOf(&live)
+	if address == "" {
+		return nil
+	}
+	service, err := r.serviceOf(ctx, &live)
+	if err == nil {
+		r.Pools.Record(service, pools.NodeOf(ctx, r.Cached, va.Spec.NodeName), string(va.UID), address)
+	}
+	return nil
+}

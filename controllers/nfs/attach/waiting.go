@@ -1,0 +1,48 @@
+package attach
+
+import (
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// What an attachment may wait for.
+const (
+	waitService = "service"
+	waitVolume  = "volume"
+	waitNode    = "node"
+)
+
+// waiting are attachments that can't be made yet, by what they wait for.
+type waiting struct {
+	mu    sync.Mutex
+	names map[string]map[string]bool // VolumeAttachments, by kind and name
+}
+
+// add remembers that a VolumeAttachment waits.
+func (w *waiting) add(kind, name, attachment string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	key := kind + " " + name
+	if w.names == nil {
+		w.names = map[string]map[string]bool{}
+	}
+	if w.names[key] == nil {
+		w.names[key] = map[string]bool{}
+	}
+	w.names[key][attachment] = true
+}
+
+// take returns who waits for an object: it has changed.
+func (w *waiting) take(kind, name string) []reconcile.Request {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	key := kind + " " + name
+	var requests []reconcile.Request
+	for attachment := range w.names[key] {
+		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: attachment}})
+	}
+	delete(w.names, key)
+	return requests
+}
