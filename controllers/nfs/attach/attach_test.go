@@ -328,3 +328,27 @@ func TestForeignAttachmentsAreLeftAlone(t *testing.T) {
 		t.Errorf("the external attacher's attachment was changed: %+v", va)
 	}
 }
+
+func TestFinalizersOfOthersAreKept(t *testing.T) {
+	w := newWorld(t, serviceOf(1), 1)
+	w.volume("pv", "h")
+	l := w.leader()
+	name := w.request("pv", "n0")
+	l.client.Before = func(fakeapi.Write) error { // meanwhile
+		l.client.Before = nil
+		va := w.attachment(name)
+		va.Finalizers = append(va.Finalizers, "example.org/gate")
+		w.must(w.Update(context.Background(), va))
+		return nil
+	}
+	l.settle(name)
+	want := []string{"example.org/gate", "external-attacher/" + driver}
+	if got := w.attachment(name).Finalizers; !slices.Equal(got, want) {
+		t.Errorf("finalizers %v, want %v", got, want)
+	}
+	w.must(w.Delete(t.Context(), w.attachment(name)))
+	l.settle(name)
+	if got := w.attachment(name).Finalizers; !slices.Equal(got, want[:1]) || !slices.Equal(l.loads(), []int{0}) {
+		t.Errorf("finalizers %v after the detach, loads %v", got, l.loads())
+	}
+}

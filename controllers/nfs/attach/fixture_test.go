@@ -26,7 +26,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/testkit/fixedruns"
 )
 
-func TestMain(m *testing.M) { fixedruns.Main(m, 150, 80) }
+func TestMain(m *testing.M) { fixedruns.Main(m, 60, 60) }
 
 const driver = csi.DefaultDriver
 

@@ -11,6 +11,7 @@ import (
 	"github.com/fairlead-io/fairlead/controllers/nfs/frontend"
 	"github.com/fairlead-io/fairlead/internal/nfs"
 	"github.com/fairlead-io/fairlead/internal/nfs/assign"
+	"github.com/fairlead-io/fairlead/internal/nfs/spec"
 )
 
 // Reasons of conditions.
@@ -21,6 +22,7 @@ const (
 	reasonNoBackends  = "NoBackends"
 	reasonAllDown     = "NoBackendForNewNodes"
 	reasonProbing     = "Probing"
+	reasonUnreachable = "UnreachableBackends"
 	reasonManyFail    = "TooManyFail"
 	reasonFewFail     = "ProbesTrusted"
 	reasonBalanced    = "Balanced"
@@ -54,8 +56,12 @@ func (p *pass) ready(status *v1alpha1.NFSServiceStatus) metav1.Condition {
 	case len(p.members) == 0:
 		return not(reasonNoBackends, "the service has no backend: add one to spec.backends, or start pods of spec.serverService")
 	}
+	reached := spec.Reachable(status, p.members)
+	if len(reached) == 0 {
+		return not(reasonUnreachable, "the service's ClusterIPs have one address family, and all backends the other: add backends of the first, or create another NFSService")
+	}
 	open, known := 0, 0
-	for _, m := range p.members {
+	for _, m := range reached {
 		if m.Open() {
 			open++
 			if m.Health != nfs.Unknown {
@@ -145,7 +151,7 @@ func clipCondition(text string) string {
 // warns tells whether a reason is worth a warning.
 func warns(reason string) bool {
 	switch reason {
-	case reasonInvalidSpec, reasonAllDown, reasonManyFail, reasonDeleted,
+	case reasonInvalidSpec, reasonAllDown, reasonUnreachable, reasonManyFail, reasonDeleted,
 		string(frontend.Foreign), string(frontend.WrongAddress), string(frontend.Taken):
 		return true
 	}

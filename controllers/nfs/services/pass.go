@@ -80,15 +80,9 @@ func (p *pass) backends() ([]nfs.Backend, bool) {
 		merged = nfs.Merge(p.spec.Backends, discovered(slices, p.family(slices), p.spec.PortName))
 	}
 	if len(problems) == 0 {
-		p.problems = nfs.CheckExposure("spec", p.spec.Exposure, nfs.Service, 0, 0, merged)
-		if len(p.problems) > 0 && p.good == nil {
-			return p.recorded(parsed), true
-		}
-		if len(p.problems) > 0 {
-			p.spec = *p.good
-			return p.recorded(p.spec), true
-		}
 		p.good = &parsed
+		// Servers that the ClusterIPs can't reach are left out, and said.
+		p.problems = nfs.CheckExposure("spec", p.spec.Exposure, nfs.Service, 0, 0, merged)
 	}
 	return merged, true
 }

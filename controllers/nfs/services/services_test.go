@@ -368,3 +368,35 @@ func TestProbersArePooledByPace(t *testing.T) {
 		t.Errorf("a service that is gone is still probed: %v", f.r.Probing.paces)
 	}
 }
+
+func TestBackendsOfAnotherFamilyAreSaid(t *testing.T) {
+	for _, exposure := range []string{"Stable", "PerNodeStable"} {
+		f := newFixture(t, specOf(exposure, "10.0.0.1"))
+		f.healthy("10.0.0.1")
+		f.change(func(s *v1alpha1.NFSService) { s.Spec.Backends = []v1alpha1.NFSBackend{{Address: "fd00::1"}} })
+		f.reconcile()
+		if c := f.condition(v1alpha1.NFSReady); c.Status != metav1.ConditionFalse || c.Reason != reasonUnreachable {
+			t.Errorf("%s: Ready %+v", exposure, c)
+		}
+	}
+}
+
+func TestDiscoveredBackendsOfTwoFamiliesAreSaid(t *testing.T) {
+	spec := specOf("Stable", "10.0.0.1")
+	f := newFixture(t, spec)
+	f.healthy("10.0.0.1")
+	f.slices["servers"] = []discoveryv1.EndpointSlice{{
+		AddressType: discoveryv1.AddressTypeIPv4, Ports: []discoveryv1.EndpointPort{{Name: ptr.To("nfs"), Port: ptr.To[int32](2049)}},
+		Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"10.1.0.1"}}},
+	}}
+	f.change(func(s *v1alpha1.NFSService) {
+		s.Spec.Backends, s.Spec.ServerService = []v1alpha1.NFSBackend{{Address: "fd00::1"}}, &v1alpha1.NFSServerService{Name: "servers"}
+	})
+	f.healthy("10.1.0.1")
+	if c := f.condition(v1alpha1.NFSReady); c.Reason != reasonInvalidSpec || !strings.Contains(c.Message, "fd00::1") {
+		t.Errorf("Ready %+v", c)
+	}
+	if got := f.published("pool"); !slices.Equal(got, []string{"10.1.0.1"}) {
+		t.Errorf("published %v", got)
+	}
+}
