@@ -163,6 +163,7 @@ bench: ## Ratios against controller-runtime's own handlers, side by side
 	go test ./webhook -run '^$$' -bench '^BenchmarkLargeReviews$$'
 	go test ./cluster -run '^$$' -bench '^Benchmark(Gather|FenceLook)$$'
 	go test ./internal/nfs/assign -run '^$$' -bench .
+	go test ./controllers/ondat -run '^$$' -bench . -benchtime 3x
 
 .PHONY: bench-scale
 bench-scale: control-plane $(BIN)/fairlead $(BIN)/scale ## 500 nodes, 5,000 workloads, and a tenth of it; SCALE="-nodes 5,50"; what fencing costs: SCALE=-fencing

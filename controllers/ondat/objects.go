@@ -61,7 +61,7 @@ func (r *Reconciler) ownService(ctx context.Context, f ondat.Finding, claim *cor
 	if claim == nil {
 		return nil, "", "", nil
 	}
-	services, err := r.services(ctx, f, client.HasLabels{ondat.VolumeIDLabel})
+	services, err := r.services(ctx, f, client.HasLabels{ondat.VolumeIDLabel}, client.UnsafeDisableDeepCopy) // read only
 	if err != nil {
 		return nil, "", "", err
 	}
@@ -89,9 +89,9 @@ func (r *Reconciler) ownService(ctx context.Context, f ondat.Finding, claim *cor
 // services with a volume's label in the namespace of its PVC. Services of the released
 // manager are not in the cache: where a volume is published and none is found, the
 // API server is asked.
-func (r *Reconciler) services(ctx context.Context, f ondat.Finding, label client.ListOption) ([]corev1.Service, error) {
+func (r *Reconciler) services(ctx context.Context, f ondat.Finding, options ...client.ListOption) ([]corev1.Service, error) {
 	var list corev1.ServiceList
-	if err := r.Client.List(ctx, &list, client.InNamespace(f.Namespace), label); err != nil {
+	if err := r.Client.List(ctx, &list, append(options, client.InNamespace(f.Namespace))...); err != nil {
 		return nil, fmt.Errorf("listing Services: %w", err)
 	}
 	known := slices.ContainsFunc(list.Items, func(s corev1.Service) bool { return s.Labels[ondat.VolumeIDLabel] == f.ID })

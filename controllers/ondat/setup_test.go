@@ -1,0 +1,92 @@
+package ondat
+
+import (
+	"context"
+	"net/http"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache/informertest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
+)
+
+// The whole controller, in a manager: it polls by itself, and a Service that is
+// deleted comes back on its event, long before the cache of volumes expires.
+func TestControllerInAManager(t *testing.T) {
+	w := newWorld(t)
+	informers := &informertest.FakeInformers{Scheme: w.kube.Scheme()}
+	mgr, err := ctrl.NewManager(&rest.Config{Host: "http://127.0.0.1:1"}, manager.Options{
+		Scheme: w.kube.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"},
+		NewCache:  func(*rest.Config, cache.Options) (cache.Cache, error) { return informers, nil },
+		NewClient: func(*rest.Config, client.Options) (client.Client, error) { return w.client, nil },
+	})
+	w.must(err)
+	w.r.Clock, w.r.Options.Interval = clock.RealClock{}, 10*time.Millisecond
+	w.must(w.r.SetupWithManager(mgr))
+	w.share("10.0.0.1:32001")
+	set, created := make(chan struct{}, 10), make(chan *corev1.Service, 10)
+	w.Before(func(r *http.Request) {
+		if r.Method == http.MethodPut {
+			set <- struct{}{}
+		}
+	})
+	w.client.After = func(write fakeapi.Write) error {
+		if s, ok := write.Object.(*corev1.Service); ok && write.Verb == "create" {
+			created <- s.DeepCopy()
+		}
+		return nil
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- mgr.Start(ctx) }()
+	wait(t, set)
+	s := wait(t, created)
+	services, err := informers.FakeInformerFor(ctx, &corev1.Service{})
+	w.must(err)
+	w.must(w.kube.Delete(ctx, s))
+	services.Delete(s)
+	if again := wait(t, created); again.Spec.ClusterIP != s.Spec.ClusterIP || again.UID == s.UID {
+		t.Errorf("was %s, is %s", s.Spec.ClusterIP, again.Spec.ClusterIP)
+	}
+	cancel()
+	w.must(<-ended)
+}
+
+func wait[T any](t *testing.T, c <-chan T) T {
+	t.Helper()
+	select {
+	case v := <-c:
+		return v
+	case <-time.After(30 * time.Second):
+		t.Fatal("nothing within 30 s")
+		panic("unreachable")
+	}
+}
+
+func TestCacheOfClaimsKeepsWhatIsRead(t *testing.T) {
+	var options cache.Options
+	Caches(&options)
+	for o, by := range options.ByObject {
+		if _, ok := o.(*corev1.PersistentVolumeClaim); !ok {
+			t.Fatalf("%T", o)
+		}
+		claim := &corev1.PersistentVolumeClaim{ObjectMeta: meta("data")}
+		claim.UID, claim.Labels = "1", map[string]string{"team": "x"}
+		claim.Annotations = map[string]string{ReplaceAnnotation: "10.96.0.1", "note": "x"}
+		claim.Spec.VolumeName, claim.Status.Phase = "pv-1", corev1.ClaimBound
+		slim, err := by.Transform(claim)
+		got, ok := slim.(*corev1.PersistentVolumeClaim)
+		if err != nil || !ok || got.UID != "1" || got.Spec.VolumeName != "pv-1" || got.Status.Phase != corev1.ClaimBound || len(got.Annotations) != 1 || got.Labels != nil {
+			t.Errorf("got %+v, %v", slim, err)
+		}
+	}
+}
