@@ -3,6 +3,7 @@ package ondat
 import (
 	"context"
 	"net/http"
+	"sync"
 	"testing"
 	"time"
 
@@ -23,7 +24,7 @@ import (
 // deleted comes back on its event, long before the cache of volumes expires.
 func TestControllerInAManager(t *testing.T) {
 	w := newWorld(t)
-	informers := &informertest.FakeInformers{Scheme: w.kube.Scheme()}
+	informers := &informers{FakeInformers: informertest.FakeInformers{Scheme: w.kube.Scheme()}}
 	mgr, err := ctrl.NewManager(&rest.Config{Host: "http://127.0.0.1:1"}, manager.Options{
 		Scheme: w.kube.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"},
 		NewCache:  func(*rest.Config, cache.Options) (cache.Cache, error) { return informers, nil },
@@ -59,6 +60,18 @@ func TestControllerInAManager(t *testing.T) {
 	}
 	cancel()
 	w.must(<-ended)
+}
+
+// informers may be asked for by several goroutines.
+type informers struct {
+	informertest.FakeInformers
+	mu sync.Mutex
+}
+
+func (i *informers) GetInformer(ctx context.Context, o client.Object, options ...cache.InformerGetOption) (cache.Informer, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.FakeInformers.GetInformer(ctx, o, options...)
 }
 
 func wait[T any](t *testing.T, c <-chan T) T {

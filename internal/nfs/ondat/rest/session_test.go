@@ -100,7 +100,7 @@ func TestFailedRefreshKeepsTheOldToken(t *testing.T) {
 
 // The released manager's loop hands each call to the goroutine that logs in (Start).
 func TestSlowRefreshStopsNoRequest(t *testing.T) {
-	w := newWorld(t)
+	w := newWorld(t, func(o *Options) { o.LoginTimeout = time.Minute })
 	w.list(t)
 	release, refreshing := make(chan struct{}), make(chan struct{})
 	w.Before(func(r *http.Request) {
@@ -113,7 +113,11 @@ func TestSlowRefreshStopsNoRequest(t *testing.T) {
 	var group sync.WaitGroup
 	group.Go(func() { w.list(t) })
 	<-refreshing
-	w.list(t) // with the old token
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	if _, err := w.Volumes(ctx); err != nil { // with the old token
+		t.Error(err)
+	}
 	close(release)
 	group.Wait()
 }

@@ -2,10 +2,15 @@ package rest
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
 	"encoding/pem"
 	"errors"
 	"fmt"
 	"maps"
+	"math/big"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -246,12 +251,17 @@ func TestTLSWithACertificateAuthority(t *testing.T) {
 	if _, err := c.Volumes(t.Context()); err != nil {
 		t.Errorf("got %v", err)
 	}
-	o.CAFile = ""
-	if c, err = New(o); err != nil {
+	other := filepath.Join(t.TempDir(), "other.crt")
+	if err := os.WriteFile(other, authority(t), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Volumes(t.Context()); err == nil {
-		t.Error("a certificate of an unknown authority is accepted")
+	for _, o.CAFile = range []string{"", other} {
+		if c, err = New(o); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Volumes(t.Context()); err == nil {
+			t.Errorf("CA file %q: a certificate of an unknown authority is accepted", o.CAFile)
+		}
 	}
 	for _, file := range []string{filepath.Join(t.TempDir(), "none"), filepath.Join(o.SecretPath, "username")} {
 		o.CAFile = file
@@ -259,6 +269,21 @@ func TestTLSWithACertificateAuthority(t *testing.T) {
 			t.Errorf("%s: no error", file)
 		}
 	}
+}
+
+// authority is a certificate that has signed nothing.
+func authority(t *testing.T) []byte {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), IsCA: true, BasicConstraintsValid: true, NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
 // The labels of the released manager's metrics hold the text of errors, so that
