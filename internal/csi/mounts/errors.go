@@ -4,13 +4,12 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"syscall"
 )
 
 // ErrTimeout: the operation did not end in time; it may still take effect.
 var ErrTimeout = errors.New("no answer in time")
 
-// Kinds of failures of mount(8), by what it writes.
+// Kinds of failures of commands, by what they write.
 var (
 	ErrDenied      = errors.New("denied by the server")
 	ErrInvalid     = errors.New("refused as invalid")
@@ -20,9 +19,11 @@ var (
 	ErrNoLocks = errors.New("no rpc.statd for the locks of NFSv3: mount with nolock, or with vers=4.1")
 	// ErrNotMounted: umount(8) found nothing to unmount.
 	ErrNotMounted = errors.New("not mounted")
+	// ErrDead: the mount will never work again, and mounting anew is the only way.
+	ErrDead = errors.New("the mount is dead")
 )
 
-// texts of mount.nfs and umount (nfs-utils 2.6.2, error.c; util-linux 2.38), in small letters.
+// texts of mount.nfs (nfs-utils 2.6.2, error.c), umount (util-linux 2.38) and stat, in small letters.
 var texts = []struct {
 	kind error
 	text []string
@@ -32,10 +33,13 @@ var texts = []struct {
 	{ErrDenied, []string{"access denied", "operation not permitted", "permission denied"}},
 	{ErrInvalid, []string{"incorrect mount option", "bad option", "invalid argument", "not supported", "unknown filesystem type"}},
 	{ErrUnreachable, []string{"connection refused", "timed out", "no route to host", "network is unreachable", "host is down", "unable to receive"}},
-	{ErrNoExport, []string{"reason given by server: no such file or directory", "stale file handle", "no such file or directory"}},
+	// ESTALE, ENOTCONN, ESHUTDOWN and ECONNABORTED, as glibc and musl write them. k8s.io/mount-utils
+	// (IsCorruptedMnt) counts more: EIO is a soft mount whose server is away, EACCES a directory that root may not read.
+	{ErrDead, []string{"stale file handle", "transport endpoint is not connected", "socket not connected", "cannot send after", "caused connection abort", "connection aborted"}},
+	{ErrNoExport, []string{"no such file or directory"}},
 }
 
-// kindOf is the kind of what mount(8) wrote; nil if it is none of the known.
+// kindOf is the kind of what a command wrote; nil if it is none of the known.
 func kindOf(output string) error {
 	output = strings.ToLower(output)
 	for _, t := range texts {
@@ -44,16 +48,4 @@ func kindOf(output string) error {
 		}
 	}
 	return nil
-}
-
-// IsDead says whether the error means that the mount will never work again, so that
-// mounting anew is the only way. k8s.io/mount-utils (IsCorruptedMnt) counts more:
-// EIO is a soft mount whose server is away, EACCES a directory that root may not read.
-func IsDead(err error) bool {
-	for _, dead := range []syscall.Errno{syscall.ESTALE, syscall.ENOTCONN, syscall.ENODEV, syscall.ESHUTDOWN, syscall.ECONNABORTED} {
-		if errors.Is(err, dead) {
-			return true
-		}
-	}
-	return false
 }

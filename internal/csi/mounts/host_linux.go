@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	"golang.org/x/sys/unix"
 	mount "k8s.io/mount-utils"
 )
 
@@ -29,42 +28,38 @@ func (h *Host) Mounts() ([]Mount, error) {
 
 // Mount runs mount(8). Options that it does not know are for mount.nfs to refuse.
 func (h *Host) Mount(ctx context.Context, source, target string, options []string) error {
-	return run(ctx, "mount", mount.MakeMountArgs(source, target, FsType, options)...)
+	_, err := run(ctx, "mount", mount.MakeMountArgs(source, target, FsType, options)...)
+	return err
 }
 
 // Unmount runs umount(8) so that it asks nothing of the server itself: no
 // canonicalized path (-c), no umount.nfs, which would call the server's mount daemon (-i).
 func (h *Host) Unmount(ctx context.Context, target string, force bool) error {
-	args := []string{"-c", "-i", target}
+	args, key := []string{"-c", "-i", target}, "umount "+target
 	if force {
-		args = append([]string{"-f"}, args...)
+		args, key = append([]string{"-f"}, args...), "umount -f "+target
 	}
-	return run(ctx, "umount", args...)
+	_, err := h.calls.do(ctx, key, func() (any, error) { return run(ctx, "umount", args...) })
+	return err
 }
 
-// Statfs asks the server how full the share is.
+// statFormat are the block size, blocks, free blocks, those for others than root, inodes, free inodes.
+const statFormat = "%S %b %f %a %c %d"
+
+// Statfs asks the server how full the share is. stat(1) does it, since a process can be
+// killed: a thread in the kernel would keep the mount busy until the server answers.
 func (h *Host) Statfs(ctx context.Context, path string) (Usage, error) {
-	got, err := h.calls.do(ctx, "statfs "+path, func() (any, error) {
-		var s unix.Statfs_t
-		if err := unix.Statfs(path, &s); err != nil {
-			return nil, &os.PathError{Op: "statfs", Path: path, Err: err}
-		}
-		return usage(s), nil
-	})
+	text, err := h.calls.do(ctx, "stat -f "+path, func() (any, error) { return run(ctx, "stat", "-f", "-c", statFormat, "--", path) })
 	if err != nil {
 		return Usage{}, err
 	}
-	return got.(Usage), nil
+	return parseUsage(text.(string))
 }
 
 // Chmod sets the mode of the directory.
 func (h *Host) Chmod(ctx context.Context, path string, mode uint32) error {
-	_, err := h.calls.do(ctx, fmt.Sprintf("chmod %o %s", mode, path), func() (any, error) {
-		if err := unix.Chmod(path, mode); err != nil {
-			return nil, &os.PathError{Op: "chmod", Path: path, Err: err}
-		}
-		return nil, nil
-	})
+	text := strconv.FormatUint(uint64(mode), 8)
+	_, err := h.calls.do(ctx, "chmod "+text+" "+path, func() (any, error) { return run(ctx, "chmod", text, "--", path) })
 	return err
 }
 
@@ -98,10 +93,13 @@ func (h *Host) bdi(m Mount) string {
 	return filepath.Join(cmp.Or(h.BDI, "/sys/class/bdi"), fmt.Sprintf("%d:%d", m.Major, m.Minor), "read_ahead_kb")
 }
 
-func usage(s unix.Statfs_t) Usage {
-	size := int64(s.Bsize)
-	return Usage{
-		Bytes: int64(s.Blocks) * size, BytesFree: int64(s.Bfree) * size, BytesAvailable: int64(s.Bavail) * size,
-		Inodes: int64(s.Files), InodesFree: int64(s.Ffree),
+// parseUsage reads statFormat.
+func parseUsage(text string) (Usage, error) {
+	var size int64
+	var u Usage
+	if _, err := fmt.Sscan(text, &size, &u.Bytes, &u.BytesFree, &u.BytesAvailable, &u.Inodes, &u.InodesFree); err != nil {
+		return Usage{}, fmt.Errorf("reading %q of stat(1): %w", text, err)
 	}
+	u.Bytes, u.BytesFree, u.BytesAvailable = u.Bytes*size, u.BytesFree*size, u.BytesAvailable*size
+	return u, nil
 }

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // command puts a script in place of mount and umount.
@@ -92,13 +94,22 @@ func TestFailureOfMountIsRecognized(t *testing.T) {
 }
 
 func TestStatfsTellsUsage(t *testing.T) {
-	h := &Host{}
-	u, err := h.Statfs(context.Background(), t.TempDir())
-	if err != nil || u.Bytes == 0 || u.BytesFree > u.Bytes || u.BytesAvailable > u.BytesFree {
+	h, dir := &Host{}, t.TempDir()
+	u, err := h.Statfs(context.Background(), dir)
+	var s unix.Statfs_t
+	if err := unix.Statfs(dir, &s); err != nil {
+		t.Fatal(err)
+	}
+	if err != nil || u.Bytes != int64(s.Blocks)*s.Frsize || u.Inodes != int64(s.Files) || u.BytesFree > u.Bytes || u.BytesAvailable > u.BytesFree || u.InodesFree > u.Inodes {
 		t.Errorf("%+v, %v", u, err)
 	}
-	if _, err := h.Statfs(context.Background(), "/none"); !errors.Is(err, os.ErrNotExist) || IsDead(err) {
+	if _, err := h.Statfs(context.Background(), "/none"); err == nil || errors.Is(err, ErrDead) {
 		t.Error(err)
+	}
+	for _, text := range []string{"", "1 2", "a b c d e f"} {
+		if _, err := parseUsage(text); err == nil {
+			t.Errorf("%q is no usage", text)
+		}
 	}
 }
 
@@ -112,7 +123,7 @@ func TestChmodSetsTheMode(t *testing.T) {
 	}
 }
 
-func TestHungCallsShareOneThread(t *testing.T) {
+func TestHungCallsAreShared(t *testing.T) {
 	var c calls
 	var started atomic.Int32
 	release := make(chan struct{})
@@ -131,9 +142,14 @@ func TestHungCallsShareOneThread(t *testing.T) {
 	if _, err := c.do(context.Background(), "b", func() (any, error) { return nil, nil }); err != nil {
 		t.Error(err)
 	}
+	result := make(chan any)
+	go func() {
+		v, _ := c.do(context.Background(), "a", hang)
+		result <- v
+	}()
 	close(release)
-	if v, err := c.do(context.Background(), "a", hang); v != 7 || err != nil {
-		t.Error(v, err)
+	if v := <-result; v != 7 {
+		t.Error(v)
 	}
 	if n := started.Load(); n > 2 {
 		t.Errorf("%d calls", n)
@@ -141,11 +157,26 @@ func TestHungCallsShareOneThread(t *testing.T) {
 }
 
 func TestDeadIsWhatNeverComesBack(t *testing.T) {
-	for err, want := range map[error]bool{
-		syscall.ESTALE: true, syscall.ENOTCONN: true, syscall.ECONNABORTED: true, syscall.EIO: false, syscall.EACCES: false, ErrTimeout: false, nil: false,
+	for text, want := range map[string]bool{
+		"stat: cannot read file system information for '/t': Stale file handle":                   true,
+		"stat: cannot read file system information for '/t': Transport endpoint is not connected": true,
+		"stat: can't read file system information for '/t': Socket not connected":                 true,
+		"stat: cannot read file system information for '/t': Software caused connection abort":    true,
+		"stat: cannot read file system information for '/t': Input/output error":                  false,
+		"stat: cannot read file system information for '/t': Permission denied":                   false,
 	} {
-		if IsDead(fmt.Errorf("statfs: %w", &os.PathError{Err: err})) != want && err != nil {
-			t.Errorf("%v: want %t", err, want)
+		if got := errors.Is(kindOf(text), ErrDead); got != want {
+			t.Errorf("%s: %t", text, got)
 		}
+	}
+}
+
+func TestSharedSuperblockIsSeen(t *testing.T) {
+	list := []Mount{{Target: "/a", Minor: 1}, {Target: "/b", Minor: 2}, {Target: "/c", Minor: 1}}
+	if other, ok := Shares(list, list[0]); !ok || other.Target != "/c" {
+		t.Error(other, ok)
+	}
+	if other, ok := Shares(list, list[1]); ok {
+		t.Error(other)
 	}
 }

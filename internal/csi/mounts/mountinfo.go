@@ -21,7 +21,7 @@ func readMountInfo(path string) ([]Mount, error) {
 			target = strings.TrimSuffix(target, suffix)
 		}
 		list = append(list, Mount{
-			Source: unescape(i.Source), Target: target, FsType: i.FsType, Major: i.Major, Minor: i.Minor,
+			ID: i.ID, Source: unescape(i.Source), Target: target, FsType: i.FsType, Major: i.Major, Minor: i.Minor,
 			Options: i.MountOptions, SuperOptions: i.SuperOptions,
 		})
 	}

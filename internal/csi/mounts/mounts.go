@@ -10,6 +10,8 @@ const FsType = "nfs"
 
 // Mount is one line of mountinfo (proc(5)).
 type Mount struct {
+	// ID tells mounts apart while they exist.
+	ID                     int
 	Source, Target, FsType string
 	// Major and Minor number the device: the BDI is /sys/class/bdi/MAJOR:MINOR.
 	Major, Minor int
@@ -37,7 +39,8 @@ type System interface {
 	Mount(ctx context.Context, source, target string, options []string) error
 	// Unmount unmounts what is on top of the target; with force, requests to the server are aborted.
 	Unmount(ctx context.Context, target string, force bool) error
-	// Statfs asks the server. ErrTimeout: it has not answered within the context's deadline.
+	// Statfs asks the server. ErrTimeout: it has not answered within the context's
+	// deadline; ErrDead: the mount has no server any more.
 	Statfs(ctx context.Context, path string) (Usage, error)
 	// Chmod sets the mode of the mounted directory. ErrTimeout as with Statfs.
 	Chmod(ctx context.Context, path string, mode uint32) error
@@ -45,6 +48,17 @@ type System interface {
 	ReadAhead(m Mount) (int, error)
 	// SetReadAhead writes it. The kernel keeps whole pages.
 	SetReadAhead(m Mount, kb int) error
+}
+
+// Shares says whether another mount has the same superblock, and so the same
+// connections: forcing one of them off fails the requests of all.
+func Shares(list []Mount, m Mount) (Mount, bool) {
+	for _, other := range list {
+		if other.Major == m.Major && other.Minor == m.Minor && other.Target != m.Target {
+			return other, true
+		}
+	}
+	return Mount{}, false
 }
 
 // At returns what is mounted on top of the target, and whether anything is.

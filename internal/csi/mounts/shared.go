@@ -6,8 +6,7 @@ import (
 	"sync"
 )
 
-// calls are system calls that may hang. One key has at most one thread: later callers
-// wait for the same call.
+// calls may hang. One key has at most one call: later callers wait for the same.
 type calls struct {
 	mu      sync.Mutex
 	running map[string]*call

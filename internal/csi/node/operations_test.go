@@ -4,15 +4,12 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-
-	"github.com/fairlead-io/fairlead/internal/csi/mounts"
 )
 
 // The GKE driver keeps its lock while a server hangs, and every retry is Aborted.
@@ -80,28 +77,4 @@ func TestOneOperationRunsPerTarget(t *testing.T) {
 	if most.Load() != 1 {
 		t.Errorf("%d at a time", most.Load())
 	}
-}
-
-// The GKE driver begins with a stat that has no deadline (CleanupMountWithForce).
-func TestHungUnmountIsForced(t *testing.T) {
-	b := newBed(t)
-	b.must(b.publish())
-	b.system.OnUnmount = func(_ context.Context, _ string, force bool) error {
-		if !force {
-			return mounts.ErrTimeout
-		}
-		return nil
-	}
-	b.must(b.unpublish())
-	b.did("mount 10.0.0.1:/exports [vers=3 hard]", "umount force=false", "umount force=true")
-	b.mounted(false)
-}
-
-func TestBusyMountIsNeverUnmountedLazily(t *testing.T) {
-	b := newBed(t)
-	b.must(b.publish())
-	b.system.OnUnmount = func(context.Context, string, bool) error { return syscall.EBUSY }
-	b.fails(b.unpublish(), codes.Internal, "by hand with umount -l")
-	b.did("mount 10.0.0.1:/exports [vers=3 hard]", "umount force=false", "umount force=true", "umount force=true")
-	b.mounted(true)
 }

@@ -63,7 +63,7 @@ func (s *Server) republish(ctx context.Context, r *request, real string, have mo
 	probe, cancel := context.WithTimeout(ctx, s.Timeouts.Probe)
 	defer cancel()
 	// A server that does not answer may come back: its mounts wait for it, and are kept.
-	if _, err := s.System.Statfs(probe, real); mounts.IsDead(err) {
+	if _, err := s.System.Statfs(probe, real); errors.Is(err, mounts.ErrDead) {
 		s.Log.Warn("The mount is dead and is replaced", "target", r.target, "source", have.Source, "error", err)
 		if err := s.unmountAll(ctx, real); err != nil {
 			return false, status.Errorf(codes.Internal, "unmounting a dead mount: %s", err)
@@ -95,7 +95,7 @@ func (s *Server) mount(ctx context.Context, r *request, real string) error {
 	}
 	if undo := s.unmountAll(context.WithoutCancel(ctx), real); undo != nil {
 		// The code tells the kubelet that the share may be mounted: it unpublishes later.
-		return status.Errorf(codes.Unavailable, "%s; unmounting again: %s", err, undo)
+		return status.Errorf(codes.Unavailable, "%s; unmounting again: %s", status.Convert(err).Message(), undo)
 	}
 	return err
 }

@@ -53,8 +53,8 @@ func (s *Server) abnormal(have mounts.Mount, err error) string {
 	switch {
 	case errors.Is(err, mounts.ErrTimeout):
 		return fmt.Sprintf("%s has not answered for %s: look at the NFS server", have.Source, s.Timeouts.Stat)
-	case mounts.IsDead(err):
-		return fmt.Sprintf("the mount of %s is dead: %s: delete the pod, so that the share is mounted anew", have.Source, err)
+	case errors.Is(err, mounts.ErrDead):
+		return fmt.Sprintf("the mount of %s does not work any more: %s: delete the pod, so that the share is mounted anew", have.Source, err)
 	}
 	return fmt.Sprintf("%s: %s", have.Source, err)
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"syscall"
+	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
@@ -56,28 +57,69 @@ func (s *Server) unmountAll(ctx context.Context, target string) error {
 		if !have.IsNFS() {
 			return foreign(target, have)
 		}
-		if err := s.unmount(ctx, target); err != nil && !errors.Is(err, mounts.ErrNotMounted) {
-			return err
+		if err := s.unmount(ctx, target, have); err != nil {
+			// umount(8) may have taken the mount off before it began to wait for the server.
+			if now, mounted, again := mounts.At(s.System, target); again != nil || mounted && now.ID == have.ID {
+				return errors.Join(err, again)
+			}
 		}
 	}
 	return fmt.Errorf("%s is still mounted after %d times umount: see what mounts it with: grep %s /proc/self/mountinfo", target, maxStacked, target)
 }
 
-// unmount tries the plain way, then twice with force: the first aborts the requests
-// that keep the mount busy. Never lazily: a mount that is out of sight may still write
-// after the volume counts as detached.
-func (s *Server) unmount(ctx context.Context, target string) error {
-	var errs []error
-	for _, force := range []bool{false, true, true} {
+// pauses are how long to wait before each run of umount(8). Processes that were killed,
+// and requests that were aborted, take a moment to let the mount go.
+var (
+	pauses       = []time.Duration{0, 200 * time.Millisecond}
+	forcedPauses = []time.Duration{0, 200 * time.Millisecond, time.Second}
+)
+
+// unmount tries the plain way, then with force if only a silent server is in the way.
+// Never lazily: a mount that is out of sight may still write after the volume counts
+// as detached.
+func (s *Server) unmount(ctx context.Context, target string, have mounts.Mount) error {
+	err := s.umount(ctx, target, false, pauses)
+	if err == nil || errors.Is(err, mounts.ErrNotMounted) {
+		return nil
+	}
+	byHand := fmt.Sprintf("find what uses it with: fuser -vm %s", target)
+	if !errors.Is(err, mounts.ErrTimeout) {
+		probe, cancel := context.WithTimeout(ctx, s.Timeouts.Probe)
+		defer cancel()
+		if _, answer := s.System.Statfs(probe, target); answer == nil {
+			return fmt.Errorf("%w; the server answers, so something uses the mount: %s", err, byHand)
+		}
+	}
+	list, unread := s.System.Mounts()
+	if unread != nil {
+		return errors.Join(err, unread)
+	}
+	if other, shares := mounts.Shares(list, have); shares {
+		return fmt.Errorf("%w; the server does not answer, and forcing would fail the requests of %s, which shares the connection: %s", err, other.Target, byHand)
+	}
+	s.Log.Warn("The server does not answer, and the mount is forced off", "target", target, "source", have.Source, "error", err)
+	if err := s.umount(ctx, target, true, forcedPauses); err != nil && !errors.Is(err, mounts.ErrNotMounted) {
+		return fmt.Errorf("%w; %s; as the last way, unmount it by hand with: umount -l %s", err, byHand, target)
+	}
+	return nil
+}
+
+// umount runs umount(8) until it succeeds, once after each pause.
+func (s *Server) umount(ctx context.Context, target string, force bool, pauses []time.Duration) (err error) {
+	for _, pause := range pauses {
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return errors.Join(err, mounts.ErrTimeout, ctx.Err())
+		}
 		limited, cancel := context.WithTimeout(ctx, s.Timeouts.Unmount)
-		err := s.System.Unmount(limited, target, force)
+		err = s.System.Unmount(limited, target, force)
 		cancel()
-		if err == nil || errors.Is(err, mounts.ErrNotMounted) {
+		if err == nil || errors.Is(err, mounts.ErrNotMounted) || errors.Is(err, mounts.ErrTimeout) {
 			return err
 		}
-		errs = append(errs, err)
 	}
-	return fmt.Errorf("%w; a process may still use it: find it with fuser -m, or unmount lazily by hand with umount -l %s", errors.Join(errs...), target)
+	return err
 }
 
 // removeTarget removes the directory, never what is in it.
@@ -116,7 +158,7 @@ func mountError(r *request, err error) error {
 		code = codes.FailedPrecondition
 	case errors.Is(err, mounts.ErrInvalid):
 		code, advice = codes.InvalidArgument, fmt.Sprintf("; check the mount options %q", r.options)
-	case errors.Is(err, mounts.ErrNoExport):
+	case errors.Is(err, mounts.ErrNoExport), errors.Is(err, mounts.ErrDead):
 		code, advice = codes.NotFound, "; does the server export it, and does the sub-directory exist?"
 	}
 	return status.Errorf(code, "mounting %s: %s%s", r.source, err, advice)

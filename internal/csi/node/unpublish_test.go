@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 	mount "k8s.io/mount-utils"
 
+	"github.com/fairlead-io/fairlead/internal/csi/mounts"
 	"github.com/fairlead-io/fairlead/internal/csi/mounts/fakemounts"
 )
 
@@ -67,7 +68,7 @@ func TestStatsTellUsageAndCondition(t *testing.T) {
 	}
 	for text, fault := range map[string]func(context.Context, string) error{
 		"has not answered": func(ctx context.Context, _ string) error { return fakemounts.Hang(ctx) },
-		"delete the pod":   func(context.Context, string) error { return syscall.ESTALE },
+		"delete the pod":   func(context.Context, string) error { return mounts.ErrDead },
 		"input/output":     func(context.Context, string) error { return syscall.EIO },
 	} {
 		b.system.OnStatfs = fault

@@ -21,6 +21,8 @@ type System struct {
 	OnUnmount func(ctx context.Context, target string, force bool) error
 	OnStatfs  func(ctx context.Context, path string) error
 	OnChmod   func(ctx context.Context, path string, mode uint32) error
+	// OneSuperblock gives all mounts the same device.
+	OneSuperblock bool
 	// OnReadAhead changes or refuses the read-ahead that is written.
 	OnReadAhead func(kb int) (int, error)
 
@@ -53,9 +55,16 @@ func (s *System) Mounts() ([]mounts.Mount, error) {
 	points, err := s.mounter.List()
 	list := make([]mounts.Mount, len(points))
 	for i, p := range points {
-		list[i] = mounts.Mount{Source: p.Device, Target: p.Path, FsType: p.Type, Minor: i + 1, Options: p.Opts}
+		list[i] = mounts.Mount{ID: i + 1, Source: p.Device, Target: p.Path, FsType: p.Type, Minor: s.minor(i), Options: p.Opts}
 	}
 	return list, err
+}
+
+func (s *System) minor(i int) int {
+	if s.OneSuperblock {
+		return 1
+	}
+	return i + 1
 }
 
 // Mount notes the mount.
