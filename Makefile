@@ -82,13 +82,20 @@ test: test-unit test-controlplane test-longhorn-core test-e2e ## Pass all tests;
 .PHONY: test-unit
 test-unit: ## Tests that need no cluster
 	@$(if $(RACE),,echo "no C compiler: running without the race detector")
-	$(WITH_RACE) go test $(RACE) -timeout 20m $$(go list ./... | grep -v -e /e2e$$ -e /e2e/beside$$ -e /e2e/nfs$$)
+	$(WITH_RACE) go test $(RACE) -timeout 20m $$(go list ./... | grep -v -e /e2e$$ -e /e2e/beside$$ -e /e2e/nfs$$ -e /e2e/csinode$$)
 	cd e2e/csiaddons && go test -trimpath ./endpoint
 
 .PHONY: test-csi-sanity
 test-csi-sanity: ## csi-sanity, the conformance tests of the CSI spec, against the CSI driver
 	@echo "testing the CSI driver for conformance (seconds; a minute the first time)"
 	cd e2e/csisanity && go test -trimpath -count=1 . # the driver is built by the test, unseen by the cache
+
+# Run as a program, since go test would hide why it cannot run.
+.PHONY: test-csi-node
+test-csi-node: $(BIN)/fairlead $(BIN)/nfsserver $(BIN)/nfsmount ## The CSI node plugin with real mounts of servers that hang and die (half a minute); root and Linux
+	go test -c -o $(BIN)/csinode.test ./e2e/csinode
+	@echo "mounting NFS shares, in namespaces of their own"
+	cd e2e/csinode && $(BIN)/csinode.test -test.timeout 5m $(CSINODE)
 
 .PHONY: test-controlplane
 test-controlplane: control-plane ## Tests of the control plane itself
