@@ -89,8 +89,27 @@ func TestStaleEntriesAreDeletedUntilKubeProxyFollows(t *testing.T) {
 		if len(entries.log) != 5 {
 			t.Errorf("without a server %q", entries.log)
 		}
+		entries.mu.Lock()
+		entries.entries, entries.log, entries.began = []Entry{{address, next}, {second, first}}, nil, time.Now()
+		entries.mu.Unlock()
+		now = Frontends{address: {first}, second: {first}}
+		changes <- struct{}{}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		now = Frontends{address: {first}, second: {next}} // another address, while the first is not done with
+		changes <- struct{}{}
+		time.Sleep(time.Millisecond)
+		synctest.Wait()
+		entries.mu.Lock()
+		entries.entries = append(entries.entries, Entry{address, next})
+		entries.mu.Unlock()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if want := []string{"0s 1", "1s 0", "2s 1", "3s 1", "5s 0", "12s 0", "32s 0"}; !slices.Equal(entries.log, want) {
+			t.Errorf("after two changes %q", entries.log)
+		}
 		var m dto.Metric
-		if err := counter.Write(&m); err != nil || m.GetCounter().GetValue() != 3 {
+		if err := counter.Write(&m); err != nil || m.GetCounter().GetValue() != 6 {
 			t.Errorf("%v, %v", m.GetCounter(), err)
 		}
 		stop()

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -124,36 +125,39 @@ func TestChmodSetsTheMode(t *testing.T) {
 }
 
 func TestHungCallsAreShared(t *testing.T) {
-	var c calls
-	var started atomic.Int32
-	release := make(chan struct{})
-	hang := func() (any, error) {
-		started.Add(1)
-		<-release
-		return 7, nil
-	}
-	ended, cancel := context.WithCancel(context.Background())
-	cancel()
-	for range 10 {
-		if _, err := c.do(ended, "a", hang); !errors.Is(err, ErrTimeout) {
+	synctest.Test(t, func(t *testing.T) {
+		var c calls
+		var started atomic.Int32
+		release := make(chan struct{})
+		hang := func() (any, error) {
+			started.Add(1)
+			<-release
+			return 7, nil
+		}
+		for range 10 {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			if _, err := c.do(ctx, "a", hang); !errors.Is(err, ErrTimeout) {
+				t.Error(err)
+			}
+			cancel()
+		}
+		if _, err := c.do(t.Context(), "b", func() (any, error) { return nil, nil }); err != nil {
 			t.Error(err)
 		}
-	}
-	if _, err := c.do(context.Background(), "b", func() (any, error) { return nil, nil }); err != nil {
-		t.Error(err)
-	}
-	result := make(chan any)
-	go func() {
-		v, _ := c.do(context.Background(), "a", hang)
-		result <- v
-	}()
-	close(release)
-	if v := <-result; v != 7 {
-		t.Error(v)
-	}
-	if n := started.Load(); n > 2 {
-		t.Errorf("%d calls", n)
-	}
+		result := make(chan any)
+		go func() {
+			v, _ := c.do(t.Context(), "a", hang)
+			result <- v
+		}()
+		synctest.Wait()
+		close(release)
+		if v := <-result; v != 7 || started.Load() != 1 {
+			t.Errorf("%v after %d calls", v, started.Load())
+		}
+		if v, err := c.do(t.Context(), "a", hang); v != 7 || err != nil || started.Load() != 2 {
+			t.Errorf("%v, %v after %d calls: a call that has ended is repeated", v, err, started.Load())
+		}
+	})
 }
 
 func TestDeadIsWhatNeverComesBack(t *testing.T) {

@@ -83,12 +83,10 @@ func (s *Server) unmount(ctx context.Context, target string, have mounts.Mount) 
 		return nil
 	}
 	byHand := fmt.Sprintf("find what uses it with: fuser -vm %s", target)
-	if !errors.Is(err, mounts.ErrTimeout) {
-		probe, cancel := context.WithTimeout(ctx, s.Timeouts.Probe)
-		defer cancel()
-		if _, answer := s.System.Statfs(probe, target); answer == nil {
-			return fmt.Errorf("%w; the server answers, so something uses the mount: %s", err, byHand)
-		}
+	probe, cancel := context.WithTimeout(ctx, s.Timeouts.Probe)
+	defer cancel()
+	if _, silent := s.System.Statfs(probe, target); silent == nil {
+		return fmt.Errorf("%w; the server answers, so something uses the mount or is still written to it: %s", err, byHand)
 	}
 	list, unread := s.System.Mounts()
 	if unread != nil {
