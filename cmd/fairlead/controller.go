@@ -8,12 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	config "github.com/fairlead-io/fairlead/api/config/v1alpha1"
 	"github.com/fairlead-io/fairlead/cluster"
@@ -45,11 +42,8 @@ const (
 
 type controllerOptions struct {
 	commonOptions
-	metricsListen, healthListen string
-	leaderElect                 bool
-	leaderElectionNamespace     string
-	injectCAFrom                string
-	pprofListen                 string
+	managerOptions
+	injectCAFrom string
 }
 
 func controllerCommand() *cobra.Command {
@@ -60,13 +54,8 @@ func controllerCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 	}
 	o.setup(cmd, o.run)
-	flags := cmd.Flags()
-	flags.StringVar(&o.metricsListen, "metrics-listen", ":8080", "address to serve /metrics on; 0 serves none")
-	flags.StringVar(&o.healthListen, "health-listen", ":8081", "address to serve /healthz and /readyz on; 0 serves none")
-	flags.BoolVar(&o.leaderElect, "leader-elect", true, "work only as the leader of all replicas")
-	flags.StringVar(&o.leaderElectionNamespace, "leader-election-namespace", webhook.Namespace, "namespace of the leader's Lease")
-	flags.StringVar(&o.injectCAFrom, "inject-ca-from", "", "<namespace>/<name> of the Secret whose CA is written into the webhook configurations")
-	flags.StringVar(&o.pprofListen, "pprof-listen", "", "address to serve /debug/pprof on; none by default")
+	o.flags(cmd)
+	cmd.Flags().StringVar(&o.injectCAFrom, "inject-ca-from", "", "<namespace>/<name> of the Secret whose CA is written into the webhook configurations")
 	return cmd
 }
 
@@ -96,26 +85,9 @@ func (o *controllerOptions) run(ctx context.Context, log *slog.Logger) error {
 	if secret.Name != "" {
 		ca.Caches(&caches)
 	}
-	mgr, err := ctrl.NewManager(restConfig, manager.Options{
-		Scheme: scheme, Cache: caches, NewCache: cluster.NewCache,
-		Metrics:                 metricsserver.Options{BindAddress: o.metricsListen},
-		HealthProbeBindAddress:  o.healthListen,
-		PprofBindAddress:        o.pprofListen,
-		LeaderElection:          o.leaderElect,
-		LeaderElectionID:        "fairlead-controller",
-		LeaderElectionNamespace: o.leaderElectionNamespace,
-		// The manager stops all controllers before it releases the lease, and the process ends then.
-		LeaderElectionReleaseOnCancel: true,
-		GracefulShutdownTimeout:       ptr.To(shutdownTimeout),
-		LeaseDuration:                 ptr.To(leaseDuration), RenewDeadline: ptr.To(renewDeadline), RetryPeriod: ptr.To(leaseRetry),
-	})
+	mgr, err := o.manager(restConfig, scheme, caches, cluster.NewCache, "fairlead-controller")
 	if err != nil {
-		return fmt.Errorf("building the manager: %w", err)
-	}
-	for _, add := range []func(string, healthz.Checker) error{mgr.AddHealthzCheck, mgr.AddReadyzCheck} {
-		if err := add("ping", healthz.Ping); err != nil {
-			return fmt.Errorf("adding a health check: %w", err)
-		}
+		return err
 	}
 	profiles := len(configuration.Profiles) > 0
 	if profiles {

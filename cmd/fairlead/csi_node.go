@@ -27,9 +27,6 @@ import (
 	"github.com/fairlead-io/fairlead/internal/csi/server"
 )
 
-// driverVariable stands for the driver's name in --csi-endpoint.
-const driverVariable = "{driver}"
-
 type csiNodeOptions struct {
 	commonOptions
 	drivers                     []string

@@ -18,7 +18,7 @@ func main() {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(webhookCommand(), controllerCommand(), planCommand(), settingsCommand(), fencesCommand(), nfsCommand(), cephClientsCommand(), csiNodeCommand(), versionCommand())
+	root.AddCommand(webhookCommand(), controllerCommand(), csiControllerCommand(), planCommand(), settingsCommand(), fencesCommand(), nfsCommand(), cephClientsCommand(), csiNodeCommand(), versionCommand())
 	err := root.ExecuteContext(ctrl.SetupSignalHandler())
 	var code exitCode
 	if errors.As(err, &code) {

@@ -58,6 +58,7 @@ func (c *Configuration) setDefaults() {
 		c.Workloads.MaxPercent = DefaultMaxPercent
 	}
 	c.Fencing.setDefaults()
+	c.NFS.setDefaults()
 	c.Ondat.setDefaults()
 	if len(c.Profiles) == 0 && len(c.Fencing.Profiles) == 0 {
 		c.Profiles = []Profile{{Name: storage.Longhorn().Name}}
@@ -124,6 +125,7 @@ func (c *Configuration) validate() field.ErrorList {
 		problems = append(problems, found...)
 	}
 	problems = append(problems, c.Fencing.validate(field.NewPath("fencing"))...)
+	problems = append(problems, c.NFS.validate(field.NewPath("nfs"))...)
 	problems = append(problems, c.Ondat.validate(field.NewPath("ondat"))...)
 	seen := map[string]bool{}
 	for i, p := range c.Profiles {

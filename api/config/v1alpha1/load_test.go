@@ -29,6 +29,7 @@ func defaults() *Configuration {
 		Networks:      Networks{Missing: Warn, InUse: Warn, Settle: settle, Gate: settings.GateCluster},
 		Workloads:     Workloads{MaxPercent: 100},
 		Fencing:       noFencing(),
+		NFS:           NFS{Endpoints: On, Drivers: []NFSDriver{{Name: "nfs.fairlead.io", NodeAnnotations: NodeAnnotationsOff, Attacher: AttacherFairlead}}},
 		Profiles:      []Profile{{Name: "longhorn", Namespace: "longhorn-system", Duties: Duties{Settings: Apply, Pods: On, Services: On, Networks: On, VolumeNetworks: On, Endpoints: On, Workloads: On, Remount: Off}}},
 	}
 }
@@ -258,6 +259,7 @@ func TestParse(t *testing.T) {
 				}
 				return
 			}
+			test.want.NFS.setDefaults() // has tests of its own
 			if err != nil || !reflect.DeepEqual(got, test.want) {
 				t.Fatalf("got  %+v, %v\nwant %+v", got, err, test.want)
 			}

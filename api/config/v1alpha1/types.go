@@ -35,6 +35,8 @@ type Configuration struct {
 	Profiles []Profile `json:"profiles,omitempty"`
 	// Fencing of lost nodes. See docs/fencing.md.
 	Fencing Fencing `json:"fencing,omitempty"`
+	// NFS says how volumes of NFS services are served. See docs/nfs.md.
+	NFS NFS `json:"nfs,omitempty"`
 	// Ondat (StorageOS), whose shared volumes are published; ondat: {} takes all defaults. Default: none.
 	Ondat *Ondat `json:"ondat,omitempty"`
 }

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/nfs"
@@ -40,7 +41,8 @@ func (p *pass) write(ctx context.Context, status *v1alpha1.NFSServiceStatus) err
 	}
 	updated := p.service.DeepCopy()
 	updated.Status = *status.DeepCopy()
-	if err := p.Client.Status().Update(ctx, updated); err != nil {
+	patch := client.MergeFromWithOptions(p.service, client.MergeFromWithOptimisticLock{})
+	if err := p.Client.Status().Patch(ctx, updated, patch); err != nil {
 		return fmt.Errorf("writing the status of NFSService %s: %w", p.key, err)
 	}
 	p.service, p.wrote = updated, updated.ResourceVersion

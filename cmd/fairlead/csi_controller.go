@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/spf13/cobra"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	config "github.com/fairlead-io/fairlead/api/config/v1alpha1"
+	"github.com/fairlead-io/fairlead/cluster"
+	"github.com/fairlead-io/fairlead/controllers/nfs"
+	"github.com/fairlead-io/fairlead/controllers/nfs/attach"
+	"github.com/fairlead-io/fairlead/controllers/nfs/frontend"
+	"github.com/fairlead-io/fairlead/controllers/nfs/pools"
+	"github.com/fairlead-io/fairlead/controllers/nfs/services"
+	"github.com/fairlead-io/fairlead/controllers/ondat"
+)
+
+// Limits of requests to the API server. An attachment takes two; the API server
+// shares itself out by priority and fairness.
+const csiQPS, csiBurst = 500, 1000
+
+type csiControllerOptions struct {
+	commonOptions
+	managerOptions
+	endpoint string
+}
+
+func csiControllerCommand() *cobra.Command {
+	o := &csiControllerOptions{}
+	cmd := &cobra.Command{
+		Use:   "csi-controller",
+		Short: "Publish NFS services, and attach their volumes to nodes",
+		Args:  cobra.NoArgs,
+	}
+	o.setup(cmd, o.run)
+	o.flags(cmd)
+	cmd.Flags().StringVar(&o.endpoint, "csi-endpoint", "",
+		"socket to answer the Controller RPCs of CSI on, unix:///path/csi.sock, for the sidecar external-attacher; "+driverVariable+" stands for the driver's name; none by default")
+	return cmd
+}
+
+// run is the composition root of the controller of NFS services.
+func (o *csiControllerOptions) run(ctx context.Context, log *slog.Logger) error {
+	configuration, err := config.Load(o.configFile)
+	if err != nil {
+		return err
+	}
+	sockets, err := csiSockets(o.endpoint, configuration.NFS.Drivers)
+	if err != nil {
+		return err
+	}
+	restConfig, err := o.restConfig("csi-controller")
+	if err != nil {
+		return err
+	}
+	restConfig.QPS, restConfig.Burst = csiQPS, csiBurst
+	scheme, err := cluster.NewScheme()
+	if err != nil {
+		return err
+	}
+	drivers := attachDrivers(configuration.NFS)
+	caches, err := nfs.Caches(driverNames(configuration.NFS.Drivers))
+	if err != nil {
+		return err
+	}
+	if configuration.Ondat != nil {
+		ondat.Caches(&caches)
+	}
+	mgr, err := o.manager(restConfig, scheme, caches, nil, "fairlead-csi-controller")
+	if err != nil {
+		return err
+	}
+	writer := &frontend.Writer{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Classic: configuration.NFS.Endpoints == config.On, Log: log}
+	publisher, err := setupNFS(ctx, mgr, drivers, writer, log)
+	if err != nil {
+		return err
+	}
+	if configuration.Ondat != nil {
+		if err := setupOndat(mgr, configuration.Ondat, writer, log); err != nil {
+			return err
+		}
+	}
+	for driver, socket := range sockets {
+		if err := mgr.Add(&csiServer{driver: driver, socket: socket, publisher: publisher, log: log}); err != nil {
+			return fmt.Errorf("adding the CSI socket: %w", err)
+		}
+	}
+	if err := mgr.Start(ctx); err != nil {
+		return fmt.Errorf("running the controllers: %w", err)
+	}
+	return nil
+}
+
+// setupNFS registers the controllers of NFS services, and returns what answers CSI RPCs.
+func setupNFS(ctx context.Context, mgr manager.Manager, drivers map[string]attach.Driver, writer *frontend.Writer, log *slog.Logger) (*attach.Publisher, error) {
+	if err := attach.Index(ctx, mgr.GetFieldIndexer()); err != nil {
+		return nil, err
+	}
+	watching, err := client.NewWithWatch(mgr.GetConfig(), client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
+	if err != nil {
+		return nil, fmt.Errorf("building the client of watches: %w", err)
+	}
+	assignments := pools.New()
+	observer := &pools.Observer{Pools: assignments, Drivers: attach.Services(drivers), Cache: mgr.GetCache(), Log: log}
+	assigner := &attach.Assigner{Cached: mgr.GetClient(), Live: mgr.GetAPIReader(), Pools: assignments, Drivers: drivers}
+	for _, controller := range []interface{ SetupWithManager(ctrl.Manager) error }{
+		&services.Reconciler{
+			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Writer: writer, Pools: assignments, Drivers: observer.Drivers, Wait: observer.Wait,
+			Probing: &services.Probing{Clock: clock.RealClock{}}, Servers: &services.Watches{Client: watching},
+			Events: mgr.GetEventRecorder("fairlead"), Clock: clock.RealClock{}, Log: log,
+		},
+		&attach.Reconciler{Assigner: assigner, Client: mgr.GetClient(), Wait: observer.Wait, Clock: clock.RealClock{}, Log: log},
+		&attach.Annotator{Client: mgr.GetClient(), Pools: assignments, Drivers: drivers, Wait: observer.Wait, Log: log},
+	} {
+		if err := controller.SetupWithManager(mgr); err != nil {
+			return nil, err
+		}
+	}
+	// After the controllers, which listen to what it observes.
+	if err := mgr.Add(observer); err != nil {
+		return nil, fmt.Errorf("adding the observer of attachments: %w", err)
+	}
+	return &attach.Publisher{Assigner: assigner, Wait: observer.Wait}, nil
+}
+
+func attachDrivers(c config.NFS) map[string]attach.Driver {
+	drivers := map[string]attach.Driver{}
+	for _, d := range c.Drivers {
+		drivers[d.Name] = attach.Driver{Service: d.Service(), Annotations: attach.Annotations(d.NodeAnnotations), External: d.Attacher == config.AttacherExternal}
+	}
+	return drivers
+}
+
+func driverNames(drivers []config.NFSDriver) []string {
+	var list []string
+	for _, d := range drivers {
+		list = append(list, d.Name)
+	}
+	return list
+}

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/fairlead-io/fairlead/webhook"
+)
+
+// managerOptions are the flags of commands that run controllers.
+type managerOptions struct {
+	metricsListen, healthListen string
+	leaderElect                 bool
+	leaderElectionNamespace     string
+	pprofListen                 string
+}
+
+func (o *managerOptions) flags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&o.metricsListen, "metrics-listen", ":8080", "address to serve /metrics on; 0 serves none")
+	flags.StringVar(&o.healthListen, "health-listen", ":8081", "address to serve /healthz and /readyz on; 0 serves none")
+	flags.BoolVar(&o.leaderElect, "leader-elect", true, "work only as the leader of all replicas")
+	flags.StringVar(&o.leaderElectionNamespace, "leader-election-namespace", webhook.Namespace, "namespace of the leader's Lease")
+	flags.StringVar(&o.pprofListen, "pprof-listen", "", "address to serve /debug/pprof on; none by default")
+}
+
+// manager builds the manager of controllers. lease names the leader's Lease.
+func (o *managerOptions) manager(c *rest.Config, scheme *runtime.Scheme, caches cache.Options, newCache cache.NewCacheFunc, lease string) (manager.Manager, error) {
+	mgr, err := ctrl.NewManager(c, manager.Options{
+		Scheme: scheme, Cache: caches, NewCache: newCache,
+		Metrics:                 metricsserver.Options{BindAddress: o.metricsListen},
+		HealthProbeBindAddress:  o.healthListen,
+		PprofBindAddress:        o.pprofListen,
+		LeaderElection:          o.leaderElect,
+		LeaderElectionID:        lease,
+		LeaderElectionNamespace: o.leaderElectionNamespace,
+		// The manager stops all controllers before it releases the lease, and the process ends then.
+		LeaderElectionReleaseOnCancel: true,
+		GracefulShutdownTimeout:       ptr.To(shutdownTimeout),
+		LeaseDuration:                 ptr.To(leaseDuration), RenewDeadline: ptr.To(renewDeadline), RetryPeriod: ptr.To(leaseRetry),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("building the manager: %w", err)
+	}
+	for _, add := range []func(string, healthz.Checker) error{mgr.AddHealthzCheck, mgr.AddReadyzCheck} {
+		if err := add("ping", healthz.Ping); err != nil {
+			return nil, fmt.Errorf("adding a health check: %w", err)
+		}
+	}
+	return mgr, nil
+}
