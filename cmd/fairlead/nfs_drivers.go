@@ -4,6 +4,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	config "github.com/fairlead-io/fairlead/api/config/v1alpha1"
+	"github.com/fairlead-io/fairlead/cluster"
+	"github.com/fairlead-io/fairlead/webhook"
 )
 
 // nfsDrivers are the NFS CSI drivers that Fairlead serves, with the NFSService of
@@ -14,4 +16,9 @@ func nfsDrivers(c *config.Configuration) map[string]types.NamespacedName {
 		drivers[d.Name] = d.Service()
 	}
 	return drivers
+}
+
+// webhookNFS is what the rules of NFS services need.
+func webhookNFS(c *config.Configuration, lists *cluster.Live) *webhook.NFS {
+	return &webhook.NFS{Live: cluster.NewNFSReader(lists, nfsDrivers(c))}
 }

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	config "github.com/fairlead-io/fairlead/api/config/v1alpha1"
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/csi"
 	"github.com/fairlead-io/fairlead/internal/nfs/volume"
@@ -189,5 +190,18 @@ func noControlCharacters(t *testing.T, text string) {
 	t.Helper()
 	if i := strings.IndexFunc(text, func(r rune) bool { return r != '\n' && r != ' ' && printable(string(r)) != string(r) }); i >= 0 {
 		t.Errorf("%q", text[i:])
+	}
+}
+
+func TestDriversComeFromTheConfiguration(t *testing.T) {
+	c, err := config.Parse([]byte("apiVersion: config.fairlead.io/v1alpha1\nkind: Configuration\nnfs: {drivers: [{name: nfs.fairlead.io}, {name: nfs.lb.csi.storage.gke.io, defaultService: archive/vault}]}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(nfsDrivers(c)); got != "map[nfs.fairlead.io:/ nfs.lb.csi.storage.gke.io:archive/vault]" {
+		t.Errorf("got %s", got)
+	}
+	if fallback, served := webhookNFS(c, nil).Live.Default(volume.GKEDriver); !served || fallback.Name != "vault" {
+		t.Errorf("got %v, %v", fallback, served)
 	}
 }

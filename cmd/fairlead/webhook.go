@@ -149,7 +149,7 @@ func (o *webhookOptions) run(ctx context.Context, log *slog.Logger) error {
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	server := &webhook.Server{Listener: tls.NewListener(listener, tlsConfig), DrainDelay: o.drainDelay, Log: log}
 	fencing := webhookFencing(configuration, live, lists, server)
-	server.Handler = webhook.NewRouter(configuration, webhookProfiles(configuration, records, live, lists), fencing, nil, webhook.NewMetrics(registry), log)
+	server.Handler = webhook.NewRouter(configuration, webhookProfiles(configuration, records, live, lists), fencing, webhookNFS(configuration, lists), webhook.NewMetrics(registry), log)
 	readiness := &webhook.Readiness{
 		Address: dialAddress(listener.Addr()), ServingName: o.servingName, Now: time.Now,
 		Synced:   func() bool { return records.Synced() && (fencing == nil || fencing.Live.Synced()) },
