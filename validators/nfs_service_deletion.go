@@ -40,7 +40,7 @@ func ValidateNFSServiceDeletion(s NFSService, use NFSServiceUse) Verdict {
 			"volumes of NFSService %s are attached to %s: %s. Their mounts would hang without its addresses. Delete the pods that use these volumes, wait until the VolumeAttachments are gone, and delete the NFSService then; fairlead nfs %s lists the nodes",
 			name, plural(len(nodes), "node"), firstMounts(use.Mounts), name)))
 	case len(use.Volumes) > 0:
-		v.warn("%s of NFSService %s remain: pods that use them wait until an NFSService of this name exists again (%s)", plural(len(use.Volumes), "PersistentVolume"), name, firstNames(use.Volumes))
+		v.warn("NFSService %s still has %s: %s. Pods that use them wait until an NFSService of this name exists again", name, plural(len(use.Volumes), "PersistentVolume"), firstNames(use.Volumes))
 	}
 	return v
 }

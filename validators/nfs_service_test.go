@@ -102,7 +102,7 @@ func TestDeletionOfMountedServiceNamesNodes(t *testing.T) {
 		}
 	}
 	v = ValidateNFSServiceDeletion(nfsService(same), NFSServiceUse{Volumes: []string{"pv-a"}})
-	if len(v.Problems) > 0 || len(v.Warnings) != 1 || !strings.Contains(v.Warnings[0], "1 PersistentVolume of NFSService") {
+	if len(v.Problems) > 0 || len(v.Warnings) != 1 || !strings.Contains(v.Warnings[0], "storage/files still has 1 PersistentVolume: pv-a.") {
 		t.Errorf("got %+v", v)
 	}
 	if v = ValidateNFSServiceDeletion(nfsService(same), NFSServiceUse{}); len(v.Problems)+len(v.Warnings) > 0 {
