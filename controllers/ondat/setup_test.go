@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	config "github.com/fairlead-io/fairlead/api/config/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
 )
 
@@ -82,6 +83,19 @@ func wait[T any](t *testing.T, c <-chan T) T {
 	case <-time.After(30 * time.Second):
 		t.Fatal("nothing within 30 s")
 		panic("unreachable")
+	}
+}
+
+func TestConfigurationReachesTheController(t *testing.T) {
+	c, err := config.Parse([]byte("apiVersion: config.fairlead.io/v1alpha1\nkind: Configuration\nondat: {serviceName: PV}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Options{
+		Interval: 5 * time.Second, Expiry: time.Minute, Retry: 5 * time.Second, CreatePoll: time.Second, CreateWait: 20 * time.Second, Naming: "PV", Concurrency: 16,
+	}
+	if got := OptionsOf(*c.Ondat); got != want {
+		t.Errorf("got %+v", got)
 	}
 }
 
