@@ -82,7 +82,7 @@ func (o *csiControllerOptions) run(ctx context.Context, log *slog.Logger) error 
 		return err
 	}
 	if configuration.Ondat != nil {
-		if err := setupOndat(mgr, configuration.Ondat, writer, log); err != nil {
+		if err := ondat.Setup(mgr, *configuration.Ondat, log); err != nil {
 			return err
 		}
 	}
