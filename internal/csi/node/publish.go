@@ -40,7 +40,7 @@ func (s *Server) publish(ctx context.Context, r *request) error {
 	}
 	have, mounted, err := mounts.At(s.System, real)
 	if err != nil {
-		return status.Error(codes.Internal, err.Error())
+		return uncertain(err)
 	}
 	if mounted {
 		again, err := s.republish(ctx, r, real, have)
@@ -66,14 +66,17 @@ func (s *Server) republish(ctx context.Context, r *request, real string, have mo
 	if _, err := s.System.Statfs(probe, real); errors.Is(err, mounts.ErrDead) {
 		s.Log.Warn("The mount is dead and is replaced", "target", r.target, "source", have.Source, "error", err)
 		if err := s.unmountAll(ctx, real); err != nil {
-			return false, status.Errorf(codes.Internal, "unmounting a dead mount: %s", err)
+			return false, uncertain(fmt.Errorf("unmounting a dead mount: %w", err))
 		}
 		return true, nil
 	}
 	if text := difference(have, r); text != "" {
 		return false, status.Errorf(codes.AlreadyExists, "%s is mounted already, but %s: delete the pod, so that the share is mounted anew", r.target, text)
 	}
-	return false, s.finish(ctx, r, real, have)
+	if err := s.finish(ctx, r, real, have); err != nil {
+		return false, uncertain(err) // it may be in use, and is not unmounted
+	}
+	return false, nil
 }
 
 // mount mounts, and undoes the mount if the rest of the request cannot be fulfilled.
@@ -85,17 +88,17 @@ func (s *Server) mount(ctx context.Context, r *request, real string) error {
 	}
 	have, mounted, err := mounts.At(s.System, real)
 	if err == nil && !mounted {
-		err = errors.New("mount(8) reports success, and mountinfo does not show the mount")
+		err = status.Error(codes.Internal, "mount(8) reports success, and mountinfo does not show the mount")
 	}
 	if err == nil {
 		err = s.finish(ctx, r, real, have)
 	}
 	if err == nil {
+		s.Log.Info("Mounted a share", "source", r.source, "target", r.target, "options", r.options)
 		return nil
 	}
 	if undo := s.unmountAll(context.WithoutCancel(ctx), real); undo != nil {
-		// The code tells the kubelet that the share may be mounted: it unpublishes later.
-		return status.Errorf(codes.Unavailable, "%s; unmounting again: %s", status.Convert(err).Message(), undo)
+		return uncertain(fmt.Errorf("%s; unmounting again: %w", status.Convert(err).Message(), undo))
 	}
 	return err
 }
@@ -131,6 +134,13 @@ func (s *Server) setReadAhead(m mounts.Mount, kb int) error {
 		err = fmt.Errorf("%d was written and the kernel has %d", kb, have)
 	}
 	return err
+}
+
+// uncertain tells the kubelet that the share may be mounted: it unpublishes the share
+// if the pod goes. Codes that the kubelet takes as final would leak the mount
+// (isFinalError in pkg/volume/csi/csi_client.go of Kubernetes 1.36).
+func uncertain(err error) error {
+	return status.Error(codes.Unavailable, status.Convert(err).Message())
 }
 
 func foreign(target string, have mounts.Mount) error {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"syscall"
 	"testing"
+	"testing/synctest"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
@@ -93,11 +94,21 @@ func TestFailedModeUndoesTheMount(t *testing.T) {
 	b.must(b.publish(attribute("mountPermissions", "777"), readOnly)) // nothing can be changed there
 }
 
-func TestMountThatCannotBeUndoneIsUncertain(t *testing.T) {
-	b := newBed(t)
-	b.system.OnReadAhead = func(int) (int, error) { return 0, syscall.EROFS }
-	b.system.OnUnmount = func(context.Context, string, bool) error { return syscall.EBUSY }
-	b.fails(b.publish(flags("read_ahead_kb=8")), codes.Unavailable, "fuser -vm")
+// After a code that it takes as final, the kubelet would never unmount the share.
+func TestMountThatRemainsIsUncertain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		b.system.OnReadAhead = func(int) (int, error) { return 0, syscall.EROFS }
+		b.system.OnUnmount = func(context.Context, string, bool) error { return syscall.EBUSY }
+		b.fails(b.publish(flags("read_ahead_kb=8")), codes.Unavailable, "fuser -vm")
+		b.fails(b.publish(flags("read_ahead_kb=8")), codes.Unavailable, "read_ahead_kb")
+		b.system.OnStatfs = func(context.Context, string) error { return mounts.ErrDead }
+		b.fails(b.publish(), codes.Unavailable, "unmounting a dead mount")
+		b.mounted(true)
+		b.system.OnUnmount, b.system.OnStatfs = nil, nil
+		b.must(b.unpublish())
+		b.mounted(false)
+	})
 }
 
 // A process that was killed between mount and read-ahead left this.

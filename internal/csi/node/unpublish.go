@@ -57,6 +57,7 @@ func (s *Server) unmountAll(ctx context.Context, target string) error {
 		if !have.IsNFS() {
 			return foreign(target, have)
 		}
+		s.Log.Info("Unmounting a share", "source", have.Source, "target", target)
 		if err := s.unmount(ctx, target, have); err != nil {
 			// umount(8) may have taken the mount off before it began to wait for the server.
 			if now, mounted, again := mounts.At(s.System, target); again != nil || mounted && now.ID == have.ID {
