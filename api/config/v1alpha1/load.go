@@ -57,10 +57,11 @@ func (c *Configuration) setDefaults() {
 	if c.Workloads.MaxPercent == 0 {
 		c.Workloads.MaxPercent = DefaultMaxPercent
 	}
+	other := len(c.Fencing.Profiles) > 0 || len(c.NFS.Drivers) > 0 || c.Ondat != nil
 	c.Fencing.setDefaults()
 	c.NFS.setDefaults()
 	c.Ondat.setDefaults()
-	if len(c.Profiles) == 0 && len(c.Fencing.Profiles) == 0 {
+	if len(c.Profiles) == 0 && !other {
 		c.Profiles = []Profile{{Name: storage.Longhorn().Name}}
 	}
 	for i := range c.Profiles {

@@ -306,3 +306,15 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+func TestLonghornIsDefaultOnlyAlone(t *testing.T) {
+	for text, want := range map[string]int{
+		"": 1, "nfs: {endpoints: slices}": 1, "nfs: {drivers: [{name: nfs.fairlead.io}]}": 0, "fencing: {profiles: [{name: rook-ceph}]}": 0,
+		"nfs: {drivers: [{name: nfs.fairlead.io}]}\nprofiles: [{name: longhorn}]": 1,
+	} {
+		c, err := Parse([]byte("apiVersion: " + APIVersion + "\nkind: " + Kind + "\n" + text))
+		if err != nil || len(c.Profiles) != want {
+			t.Errorf("%q: %v, %v; want %d profiles", text, c, err, want)
+		}
+	}
+}

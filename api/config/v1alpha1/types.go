@@ -31,7 +31,7 @@ type Configuration struct {
 	MaintenanceWindows []MaintenanceWindow `json:"maintenanceWindows,omitempty"`
 	// Workloads says how many workloads may be restarted.
 	Workloads Workloads `json:"workloads,omitempty"`
-	// Profiles to work for. Default: longhorn, unless there is fencing to do.
+	// Profiles to work for. Default: longhorn, unless fencing, nfs.drivers or ondat is set.
 	Profiles []Profile `json:"profiles,omitempty"`
 	// Fencing of lost nodes. See docs/fencing.md.
 	Fencing Fencing `json:"fencing,omitempty"`
