@@ -238,7 +238,7 @@ func (s *Sandbox) RunFairlead(ctx context.Context, webhooks, controllers int) er
 		}
 	}
 	if s.overlay == NFS {
-		return s.waitTrusted(ctx, "spec.backends", `{"apiVersion":"fairlead.io/v1alpha1","kind":"NFSService","metadata":{"name":"none","namespace":"default"},"spec":{}}`)
+		return s.waitTrusted(ctx, "no source of servers", `{"apiVersion":"fairlead.io/v1alpha1","kind":"NFSService","metadata":{"name":"none","namespace":"default"},"spec":{}}`)
 	}
 	if s.fences() {
 		return s.waitTrusted(ctx, "must be", `{"apiVersion":"fairlead.io/v1alpha1","kind":"NodeFence","metadata":{"name":"not-a-node","annotations":{"fairlead.io/override-gate":"x"}}}`)
