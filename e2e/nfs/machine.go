@@ -24,6 +24,7 @@ func Machine() machine.Spec {
 	return machine.Spec{
 		Addresses: []netip.Prefix{serverNetwork, podNetwork},
 		Routed:    []netip.Prefix{serviceNetwork},
+		Source:    podNetwork.Addr().Next(),
 		// The kubelet's folders, for the node plugin.
 		Folders: []string{"/var/lib"},
 		// mount(8) looks for helpers there only.
