@@ -152,7 +152,7 @@ func clipCondition(text string) string {
 func warns(reason string) bool {
 	switch reason {
 	case reasonInvalidSpec, reasonAllDown, reasonUnreachable, reasonManyFail, reasonDeleted,
-		string(frontend.Foreign), string(frontend.WrongAddress), string(frontend.Taken):
+		string(frontend.Foreign), string(frontend.WrongAddress), string(frontend.Taken), string(notWritten):
 		return true
 	}
 	return false

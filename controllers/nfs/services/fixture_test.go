@@ -81,6 +81,7 @@ func (f *fixture) restart() {
 	f.r = &Reconciler{
 		Client: f.client, Live: f.API, Writer: &frontend.Writer{Client: f.client, Live: f.API, Classic: true, Log: log}, Pools: pools.New(),
 		Drivers: pools.Drivers{csi.DefaultDriver: {}}, Probing: &Probing{Clock: f.clock}, Servers: (*servers)(f), Events: recorder{f}, Clock: f.clock, Log: log,
+		parallel: 1, // so that runs repeat
 	}
 	f.must(f.r.prepare(prometheus.NewRegistry()))
 	f.r.trigger = func(_ types.NamespacedName, after time.Duration) { f.asked = append(f.asked, after) }

@@ -2,6 +2,7 @@ package services
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"time"
@@ -31,6 +32,8 @@ type pass struct {
 	moves []move
 	// faults say which Services cannot be published.
 	faults []fault
+	// failed are errors of writing Services.
+	failed []error
 }
 
 // move of an address from one backend to another.
@@ -57,7 +60,8 @@ func (p *pass) run(ctx context.Context) (time.Duration, error) {
 	if err := p.publish(ctx, next); err != nil {
 		return 0, err
 	}
-	return p.report(ctx, next)
+	after, err := p.report(ctx, next)
+	return after, errors.Join(append(p.failed, err)...)
 }
 
 // backends are those of all sources; false while the Service of server pods is not read.

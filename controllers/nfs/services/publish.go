@@ -1,6 +1,7 @@
 package services
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,8 +19,8 @@ import (
 	"github.com/fairlead-io/fairlead/internal/nfs/publish"
 )
 
-// parallel is how many Services of a service are written at once.
-const parallel = 8
+// defaultParallel is how many Services of a service are written at once.
+const defaultParallel = 8
 
 // fault is a Service that cannot be published.
 type fault struct {
@@ -28,7 +29,11 @@ type fault struct {
 	message string
 }
 
-// publish records moves, then writes Services and slices. New ClusterIPs are written into next.
+// notWritten is the state of a Service that the API server refused, or that it did not answer for.
+const notWritten frontend.State = "ServiceNotWritten"
+
+// publish records moves, then writes Services and slices. New ClusterIPs are written
+// into next. A Service that can't be written is a fault, and tried again after the report.
 func (p *pass) publish(ctx context.Context, next *v1alpha1.NFSServiceStatus) error {
 	if moved(&p.service.Status, next) {
 		if err := p.write(ctx, p.outline(next)); err != nil {
@@ -39,18 +44,20 @@ func (p *pass) publish(ctx context.Context, next *v1alpha1.NFSServiceStatus) err
 	if err := p.confirm(ctx, fronts); err != nil {
 		return err
 	}
-	results, err := p.sync(ctx, fronts)
+	results, failed := p.sync(ctx, fronts)
 	for i, result := range results {
 		if result.ClusterIP.IsValid() {
 			p.recordAddress(next, fronts[i].Slot, result.ClusterIP)
 		}
-		if result.State != "" && result.State != frontend.Published {
+		switch err := failed[i]; {
+		case err != nil:
+			p.failed = append(p.failed, err)
+			if !apierrors.IsConflict(err) {
+				p.faults = append(p.faults, fault{fronts[i].Name, notWritten, err.Error()})
+			}
+		case result.State != frontend.Published:
 			p.faults = append(p.faults, fault{fronts[i].Name, result.State, result.Message})
 		}
-	}
-	if err != nil {
-		// What was created is recorded all the same.
-		return errors.Join(err, p.write(ctx, p.outline(next)))
 	}
 	return nil
 }
@@ -91,12 +98,12 @@ func owner(service *v1alpha1.NFSService) metav1.OwnerReference {
 	}
 }
 
-// sync writes frontends side by side. It returns the results of all, also where some failed.
-func (p *pass) sync(ctx context.Context, fronts []frontend.Frontend) ([]frontend.Result, error) {
+// sync writes frontends side by side. One that fails does not stop the others.
+func (p *pass) sync(ctx context.Context, fronts []frontend.Frontend) ([]frontend.Result, []error) {
 	results := make([]frontend.Result, len(fronts))
 	failed := make([]error, len(fronts))
 	var group errgroup.Group
-	group.SetLimit(parallel)
+	group.SetLimit(cmp.Or(p.parallel, defaultParallel))
 	for i, f := range fronts {
 		group.Go(func() error {
 			results[i], failed[i] = p.Writer.Sync(ctx, f)
@@ -104,20 +111,7 @@ func (p *pass) sync(ctx context.Context, fronts []frontend.Frontend) ([]frontend
 		})
 	}
 	_ = group.Wait()
-	var conflict error
-	var others []error
-	for _, err := range failed {
-		switch {
-		case apierrors.IsConflict(err):
-			conflict = err
-		case err != nil:
-			others = append(others, err)
-		}
-	}
-	if len(others) == 0 {
-		return results, conflict
-	}
-	return results, errors.Join(others...)
+	return results, failed
 }
 
 // confirm reads live before a Service is created without an address: a stale cache

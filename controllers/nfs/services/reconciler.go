@@ -38,7 +38,9 @@ type Reconciler struct {
 	Clock   clock.WithDelayedExecution
 	Log     *slog.Logger
 
-	metrics *metrics
+	// parallel is how many Services of a service are written at once; 0: defaultParallel.
+	parallel int
+	metrics  *metrics
 	// trigger asks for a pass after a while.
 	trigger func(types.NamespacedName, time.Duration)
 

@@ -400,3 +400,33 @@ func TestDiscoveredBackendsOfTwoFamiliesAreSaid(t *testing.T) {
 		t.Errorf("published %v", got)
 	}
 }
+
+func TestOneServiceThatFailsStopsNoOther(t *testing.T) {
+	f := newFixture(t, specOf("PerNodeStable", "10.0.0.1", "10.0.0.2"))
+	f.client.Before = func(w fakeapi.Write) error {
+		if w.Object.GetName() == "pool-slot-0" {
+			return errCrash // such as a quota
+		}
+		return nil
+	}
+	_, err := f.r.Reconcile(t.Context(), requestOf())
+	if err == nil {
+		t.Error("the pass is not tried again")
+	}
+	for range 2 {
+		f.probe(map[string]string{"10.0.0.1": "", "10.0.0.2": ""})
+	}
+	if _, err := f.r.Reconcile(t.Context(), requestOf()); err == nil {
+		t.Error("the pass is not tried again")
+	}
+	s := f.get().Status
+	if c := f.condition(v1alpha1.NFSReady); c.Reason != string(notWritten) || !strings.Contains(c.Message, "pool-slot-0") {
+		t.Errorf("Ready %+v", c)
+	}
+	if s.HealthyBackends != 2 || s.Slots[0].Address != "" || s.Slots[1].Address == "" || len(f.published("pool-slot-1")) != 1 {
+		t.Errorf("status %+v", s)
+	}
+	if address := f.attach("n0", "v"); address == "" {
+		t.Error("no node can be attached")
+	}
+}

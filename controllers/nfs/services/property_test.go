@@ -1,0 +1,183 @@
+package services
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/internal/nfs"
+	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
+	"github.com/fairlead-io/fairlead/internal/testkit/fixedruns"
+)
+
+func TestMain(m *testing.M) { fixedruns.Main(m, 60, 40) }
+
+// publishing is a service whose servers fail and return, while Services are deleted
+// and the controller crashes between any two of its writes.
+//
+//   - an address that was recorded never changes
+//   - a slice names a server of the service; two servers are never named at once
+//   - at rest no address leads to a dead server while another takes nodes
+type publishing struct {
+	*fixture
+	t         *rapid.T
+	lives     int // writes until the controller crashes; -1: none
+	addresses map[string]string
+	servers   []string
+}
+
+func newPublishing(t *rapid.T, outer *testing.T) *publishing {
+	servers := []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}
+	spec := specOf(rapid.SampledFrom([]string{"Stable", "PerNodeStable"}).Draw(t, "exposure"), servers...)
+	p := &publishing{fixture: newFixture(outer, spec), t: t, lives: -1, addresses: map[string]string{}, servers: servers}
+	p.client.Before = func(fakeapi.Write) error {
+		if p.lives == 0 {
+			return errCrash
+		}
+		return nil
+	}
+	p.client.After = func(fakeapi.Write) error {
+		p.inspect()
+		if p.lives--; p.lives == 0 {
+			return errCrash // done, and nobody knows
+		}
+		return nil
+	}
+	p.healthy(servers...)
+	return p
+}
+
+// inspect checks what must hold after each write.
+func (p *publishing) inspect() {
+	status := p.get().Status
+	check := func(name, address string) {
+		if before := p.addresses[name]; before != "" && before != address {
+			p.t.Fatalf("%s had address %s recorded and has %s", name, before, address)
+		}
+		p.addresses[name] = address
+	}
+	check("pool", status.Address)
+	for i, s := range status.Slots {
+		check(fmt.Sprintf("slot %d", i), s.Address)
+	}
+	var list discoveryv1.EndpointSliceList
+	p.must(p.List(context.Background(), &list))
+	named := map[string]int{}
+	for _, s := range list.Items {
+		for _, e := range s.Endpoints {
+			named[s.Labels[discoveryv1.LabelServiceName]]++
+			if !slices.Contains(p.servers, e.Addresses[0]) {
+				p.t.Fatalf("slice %s names %s", s.Name, e.Addresses[0])
+			}
+		}
+	}
+	for name, n := range named {
+		if n > 1 {
+			p.t.Fatalf("%d servers are named for Service %s", n, name)
+		}
+	}
+}
+
+// pass is one pass of the controller; one that dies starts anew.
+func (p *publishing) pass() {
+	_, err := p.r.Reconcile(context.Background(), requestOf())
+	if errors.Is(err, errCrash) {
+		p.lives = -1
+		p.restart()
+		return
+	}
+	p.must(err)
+}
+
+// rest lets everything settle.
+func (p *publishing) rest() {
+	p.lives = -1
+	for range 3 {
+		p.clock.Step(counting)
+		p.reconcile()
+	}
+	s := p.get()
+	down := map[string]bool{}
+	for _, b := range s.Status.Backends {
+		down[b.Address] = b.Health == nfs.Down.String()
+	}
+	leads := map[string]string{"pool": s.Status.Backend}
+	if s.Spec.Exposure == "PerNodeStable" {
+		leads = map[string]string{}
+		for i, slot := range s.Status.Slots {
+			leads[fmt.Sprintf("pool-slot-%d", i)] = slot.Backend
+		}
+	}
+	for name, backend := range leads {
+		if down[backend] { // the guard keeps another in use
+			p.t.Fatalf("%s leads to %s, which is down: %+v", name, backend, s.Status.Backends)
+		}
+		if got := p.published(name); len(got) != 1 || got[0]+":2049" != backend {
+			p.t.Fatalf("Service %s publishes %v, recorded is %s", name, got, backend)
+		}
+	}
+}
+
+func TestAddressesHoldInAnyOrder(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		p := newPublishing(rt, t)
+		rt.Repeat(map[string]func(*rapid.T){
+			"pass":  func(*rapid.T) { p.pass() },
+			"crash": func(rt *rapid.T) { p.lives = rapid.IntRange(1, 6).Draw(rt, "writes") },
+			"restart": func(*rapid.T) {
+				p.lives = -1
+				p.restart()
+				p.pass()
+			},
+			"probe": func(rt *rapid.T) {
+				results := map[string]string{}
+				for _, s := range p.servers {
+					results[s] = rapid.SampledFrom([]string{"", "", "", "dead"}).Draw(rt, s)
+				}
+				for range rapid.IntRange(1, 3).Draw(rt, "times") {
+					p.probe(results)
+				}
+			},
+			"delete": func(rt *rapid.T) {
+				var list corev1.ServiceList
+				p.must(p.List(context.Background(), &list))
+				if len(list.Items) > 0 {
+					p.deleteWithSlices(&list.Items[rapid.IntRange(0, len(list.Items)-1).Draw(rt, "service")])
+				}
+			},
+			"drain": func(rt *rapid.T) {
+				i, drain := rapid.IntRange(0, 2).Draw(rt, "server"), rapid.Bool().Draw(rt, "drain")
+				p.change(func(s *v1alpha1.NFSService) { s.Spec.Backends[i].Drain = drain })
+			},
+		})
+		p.change(func(s *v1alpha1.NFSService) {
+			for i := range s.Spec.Backends {
+				s.Spec.Backends[i].Drain = false
+			}
+		})
+		p.rest()
+	})
+}
+
+// deleteWithSlices does what the garbage collector does after a Service is deleted.
+func (p *publishing) deleteWithSlices(service *corev1.Service) {
+	p.must(p.Delete(context.Background(), service))
+	var list discoveryv1.EndpointSliceList
+	p.must(p.List(context.Background(), &list, client.MatchingLabels{discoveryv1.LabelServiceName: service.Name}))
+	for i := range list.Items {
+		owned := slices.ContainsFunc(list.Items[i].OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == service.UID })
+		if err := p.Delete(context.Background(), &list.Items[i]); owned && err != nil && !apierrors.IsNotFound(err) {
+			p.Fatal(err)
+		}
+	}
+}
