@@ -21,6 +21,7 @@ const (
 	reasonInvalidSpec = "InvalidSpec"
 	reasonNoBackends  = "NoBackends"
 	reasonAllDown     = "NoBackendForNewNodes"
+	reasonNoneHealthy = "NoHealthyBackend"
 	reasonProbing     = "Probing"
 	reasonUnreachable = "UnreachableBackends"
 	reasonManyFail    = "TooManyFail"
@@ -60,12 +61,15 @@ func (p *pass) ready(status *v1alpha1.NFSServiceStatus) metav1.Condition {
 	if len(reached) == 0 {
 		return not(reasonUnreachable, "the service's ClusterIPs have one address family, and all backends the other: add backends of the first, or create another NFSService")
 	}
-	open, known := 0, 0
+	open, known, healthy := 0, 0, 0
 	for _, m := range reached {
 		if m.Open() {
 			open++
 			if m.Health != nfs.Unknown {
 				known++
+			}
+			if m.Health == nfs.Healthy {
+				healthy++
 			}
 		}
 	}
@@ -76,6 +80,8 @@ func (p *pass) ready(status *v1alpha1.NFSServiceStatus) metav1.Condition {
 		c := not(reasonProbing, "the backends are not probed yet")
 		c.Status = metav1.ConditionUnknown
 		return c
+	case healthy == 0 && known == open:
+		return not(reasonNoneHealthy, "no backend answers its probes; those that are not taken out stay in use, and nodes are assigned to them. Check the servers, and the network between them and Fairlead")
 	}
 	return metav1.Condition{Type: v1alpha1.NFSReady, Status: metav1.ConditionTrue, Reason: reasonServing,
 		Message: fmt.Sprintf("%d of %d backends are healthy", status.HealthyBackends, status.BackendCount)}
@@ -151,7 +157,7 @@ func clipCondition(text string) string {
 // warns tells whether a reason is worth a warning.
 func warns(reason string) bool {
 	switch reason {
-	case reasonInvalidSpec, reasonAllDown, reasonUnreachable, reasonManyFail, reasonDeleted,
+	case reasonInvalidSpec, reasonAllDown, reasonNoneHealthy, reasonUnreachable, reasonManyFail, reasonDeleted,
 		string(frontend.Foreign), string(frontend.WrongAddress), string(frontend.Taken), string(notWritten):
 		return true
 	}

@@ -229,6 +229,9 @@ func TestAllDeadIsDoubted(t *testing.T) {
 	if c := f.condition(v1alpha1.NFSProberSuspected); c.Status != metav1.ConditionTrue || c.Message == "" || !f.noted("Warning "+reasonManyFail) {
 		t.Errorf("ProberSuspected %+v, events %v", c, f.notes)
 	}
+	if c := f.condition(v1alpha1.NFSReady); c.Status != metav1.ConditionFalse || c.Reason != reasonNoneHealthy {
+		t.Errorf("Ready %+v", c)
+	}
 	for _, b := range f.get().Status.Backends {
 		if b.Health != "Failing" {
 			t.Errorf("backend %+v", b)

@@ -1,0 +1,73 @@
+package services
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/cluster"
+	"github.com/fairlead-io/fairlead/internal/nfs/publish"
+	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
+)
+
+// listing is a client without streaming lists: the fake API server has none.
+type listing struct{ client.WithWatch }
+
+func (listing) IsWatchListSemanticsUnSupported() bool { return true }
+
+func TestOnlySlicesOfTheNamedServiceAreWatched(t *testing.T) {
+	scheme, err := cluster.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	api := fakeapi.New(scheme, nil)
+	changed := make(chan types.NamespacedName, 100)
+	w := &Watches{Client: listing{api}, changed: func(key types.NamespacedName) { changed <- key }}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = w.Start(ctx)
+	}()
+	defer func() { stop(); <-ended }()
+	slice := func(name, service string, labels ...string) {
+		s := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: name, Labels: map[string]string{discoveryv1.LabelServiceName: service}}, AddressType: discoveryv1.AddressTypeIPv4}
+		for _, l := range labels {
+			s.Labels[l] = "x"
+		}
+		if err := api.Create(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wait := func(want int) {
+		t.Helper()
+		deadline := time.After(10 * time.Second)
+		for {
+			if list, ready := w.Slices(key); ready && len(list) == want {
+				return
+			}
+			select {
+			case <-changed:
+			case <-deadline:
+				list, ready := w.Slices(key)
+				t.Fatalf("%d slices, ready %v, want %d", len(list), ready, want)
+			}
+		}
+	}
+	slice("a", "servers")
+	slice("b", "others")
+	slice("c", "servers", publish.ServiceLabel) // one that Fairlead publishes
+	w.Use(key, "servers")
+	wait(1)
+	slice("d", "servers")
+	wait(2)
+	w.Use(key, "others")
+	wait(1)
+	w.Use(key, "")
+	wait(0)
+}
