@@ -6,13 +6,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/semaphore"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -59,14 +56,28 @@ const (
 
 // Holders are the machines that have or had a volume, each as it is now.
 func (r *HolderReader) Holders(ctx context.Context, v fence.Volume) ([]fence.Holder, error) {
-	names, err := r.holderNames(ctx, v)
+	candidates, err := r.candidates.holders(ctx, v)
 	if err != nil {
 		return nil, err
 	}
-	if len(names) > each && r.watchesMany() && v.HasManyWriters() {
-		if err := r.leaveOutQuiet(ctx, names); err != nil {
-			return nil, err
-		}
+	var names map[string]map[string]bool
+	asked, both := errgroup.WithContext(ctx)
+	asked.Go(func() (err error) {
+		names, err = r.holderNames(both, v, candidates)
+		return err
+	})
+	caughtUp := false
+	if len(candidates) > each && r.watchesMany() && v.HasManyWriters() {
+		asked.Go(func() (err error) {
+			caughtUp, err = NodesVersion(r.holdings.nodesVersion).caughtUp(both, r.live)
+			return err
+		})
+	}
+	if err := asked.Wait(); err != nil {
+		return nil, err
+	}
+	if caughtUp {
+		r.leaveOutQuiet(names)
 	}
 	if len(names) > each {
 		known, err := r.candidates.nodes(ctx)
@@ -101,7 +112,7 @@ func sortedHolders(holders []fence.Holder) []fence.Holder {
 }
 
 // holderNames are the names of nodes that may have or had a volume, and of the records of each that are in an incident.
-func (r *HolderReader) holderNames(ctx context.Context, v fence.Volume) (map[string]map[string]bool, error) {
+func (r *HolderReader) holderNames(ctx context.Context, v fence.Volume, candidates []string) (map[string]map[string]bool, error) {
 	names := map[string]map[string]bool{}
 	add := func(node string, records ...string) {
 		if names[node] == nil {
@@ -111,11 +122,7 @@ func (r *HolderReader) holderNames(ctx context.Context, v fence.Volume) (map[str
 			names[node][record] = true
 		}
 	}
-	known, err := r.candidates.holders(ctx, v)
-	if err != nil {
-		return nil, err
-	}
-	for _, name := range known {
+	for _, name := range candidates {
 		add(name)
 	}
 	// What was written a moment ago may not be in the caches; those in an incident are few.
@@ -132,13 +139,9 @@ func (r *HolderReader) holderNames(ctx context.Context, v fence.Volume) (map[str
 	return names, nil
 }
 
-const (
-	// mostBehind is how long a review waits for the watch of Nodes to catch up.
-	mostBehind = time.Second
-	// manyNodes, of which each kubelet writes the status every five minutes, change so often that
-	// waiting for a change takes no longer than reading all of them.
-	manyNodes = 1000
-)
+// manyNodes, of which each kubelet writes the status every five minutes, change so often that
+// waiting for a change takes no longer than reading all of them.
+const manyNodes = 1000
 
 // watchesMany tells whether the reader has a watch of Nodes with a change every few hundred milliseconds.
 func (r *HolderReader) watchesMany() bool {
@@ -150,26 +153,11 @@ func (r *HolderReader) watchesMany() bool {
 }
 
 // leaveOutQuiet takes away the names of nodes that keep nobody from a volume with many writers: nodes that are there,
-// without taint, and whose records are Healthy. The watch of Nodes is as good as a live read once it has come as far as the
-// API server was when asked. If that takes too long, nobody is left out.
-func (r *HolderReader) leaveOutQuiet(ctx context.Context, names map[string]map[string]bool) error {
-	var now metav1.PartialObjectMetadataList
-	now.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
-	if err := r.live.List(ctx, &now, client.Limit(1)); err != nil {
-		return fmt.Errorf("asking for the version of Nodes: %w", err)
-	}
-	version, err := strconv.ParseUint(now.ResourceVersion, 10, 64)
-	if err != nil {
-		return nil // not a number: the versions can't be compared
-	}
-	waiting, cancel := context.WithTimeout(ctx, mostBehind)
-	defer cancel()
-	if r.holdings.versions.wait(waiting, version) {
-		maps.DeleteFunc(names, func(name string, incidents map[string]bool) bool {
-			return len(incidents) == 0 && r.holdings.isQuiet(name)
-		})
-	}
-	return nil
+// without taint, and whose records are Healthy.
+func (r *HolderReader) leaveOutQuiet(names map[string]map[string]bool) {
+	maps.DeleteFunc(names, func(name string, incidents map[string]bool) bool {
+		return len(incidents) == 0 && r.holdings.isQuiet(name)
+	})
 }
 
 // unhealthy NodeFences, live.

@@ -5,7 +5,10 @@ import (
 	"hash/maphash"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"unique"
+
+	"k8s.io/utils/ptr"
 
 	"github.com/fairlead-io/fairlead/fence"
 )
@@ -14,8 +17,8 @@ import (
 // may be 100,000 volumes. Volumes are kept as hashes: two volumes with one hash would only name a node too many.
 type holdings struct {
 	seed maphash.Seed
-	// versions of the Nodes that have been seen.
-	versions versions
+	// version that the watch of Nodes has reached.
+	version atomic.Pointer[string]
 
 	mu      sync.RWMutex
 	volumes map[uint64][]trace
@@ -27,7 +30,7 @@ type holdings struct {
 
 func newHoldings() *holdings {
 	return &holdings{
-		seed: maphash.MakeSeed(), versions: versions{changed: make(chan struct{})}, volumes: map[uint64][]trace{},
+		seed: maphash.MakeSeed(), volumes: map[uint64][]trace{},
 		shown: map[kind]map[string]*shown{ofNodes: {}, ofRecords: {}}, records: map[string][]string{},
 	}
 }
@@ -56,6 +59,9 @@ type trace struct {
 	object uint64 // hash of its name
 	kind   kind
 }
+
+// nodesVersion is a NodesVersion.
+func (h *holdings) nodesVersion(context.Context) string { return ptr.Deref(h.version.Load(), "") }
 
 func (h *holdings) hash(name string) uint64 { return maphash.String(h.seed, name) }
 

@@ -1,15 +1,12 @@
 package cluster
 
 import (
-	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -116,21 +113,7 @@ func TestHoldingsFollowChanges(t *testing.T) {
 	})
 }
 
-// atVersion answers lists with a version.
-type atVersion struct {
-	client.Client
-	version string
-}
-
-func (c atVersion) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	if _, metadata := list.(*metav1.PartialObjectMetadataList); metadata {
-		list.SetResourceVersion(c.version)
-		return nil
-	}
-	return c.Client.List(ctx, list, opts...)
-}
-
-// Only nodes that keep nobody from a shared file system are not read live, and only on a watch that has caught up.
+// Only nodes that keep nobody from a shared file system are not read live.
 func TestQuietNodesAreLeftOut(t *testing.T) {
 	node, record := using("n", inUse("a")), remembering("n", "Healthy", "pv-a")
 	node.Status.NodeInfo.SystemUUID, record.Status.Node.SystemUUID = "machine", "machine"
@@ -143,48 +126,25 @@ func TestQuietNodesAreLeftOut(t *testing.T) {
 	second.Name, second.Status.NodeName, unwritten.Status.Node.SystemUUID = "n-2", "n", ""
 	for name, test := range map[string]struct {
 		objects []client.Object
-		version string
 		left    bool
-		gaveUp  bool
 	}{
-		"quiet":                {[]client.Object{node, record}, "7", true, false},
-		"tainted":              {[]client.Object{tainted, record}, "7", false, false},
-		"gone":                 {[]client.Object{record}, "7", false, false},
-		"without record":       {[]client.Object{node}, "7", false, false},
-		"of another machine":   {[]client.Object{replaced, record}, "7", false, false},
-		"without machine":      {[]client.Object{unnamed, unwritten}, "7", false, false},
-		"of two machines":      {[]client.Object{node, record, second}, "7", false, false},
-		"in an incident":       {[]client.Object{node, fenced}, "7", false, false},
-		"without label":        {[]client.Object{node, hidden}, "7", false, false},
-		"watch is behind":      {[]client.Object{node, record}, "8", false, true},
-		"version is no number": {[]client.Object{node, record}, "x", false, false},
+		"quiet":              {[]client.Object{node, record}, true},
+		"tainted":            {[]client.Object{tainted, record}, false},
+		"gone":               {[]client.Object{record}, false},
+		"without record":     {[]client.Object{node}, false},
+		"of another machine": {[]client.Object{replaced, record}, false},
+		"without machine":    {[]client.Object{unnamed, unwritten}, false},
+		"of two machines":    {[]client.Object{node, record, second}, false},
+		"in an incident":     {[]client.Object{node, fenced}, false},
+		"without label":      {[]client.Object{node, hidden}, false},
 	} {
 		c := withHolders(t, test.objects...)
-		r := waysToFindHolders(t)["watches"](atVersion{c, test.version}, c)
-		r.holdings.versions.reached("7")
+		r := waysToFindHolders(t)["watches"](c, c)
 		names, incident := map[string]map[string]bool{"n": nil}, map[string]map[string]bool{"n": {"n": true}}
-		ctx, cancel := context.WithCancel(t.Context())
-		if test.gaveUp {
-			cancel() // nobody waits
-		}
 		for of, kept := range map[*map[string]map[string]bool]bool{&names: !test.left, &incident: true} {
-			if err := r.leaveOutQuiet(ctx, *of); err != nil || (len(*of) == 1) != kept {
-				t.Errorf("%s: got %v, %v", name, *of, err)
+			if r.leaveOutQuiet(*of); (len(*of) == 1) != kept {
+				t.Errorf("%s: got %v", name, *of)
 			}
 		}
-		cancel()
-	}
-}
-
-// A watch that has come as far as asked wakes those who wait for it.
-func TestWaitingEndsWhenTheWatchHasCaughtUp(t *testing.T) {
-	h := newHoldings()
-	done := make(chan bool)
-	go func() { done <- h.versions.wait(t.Context(), 3) }()
-	for i := range 4 {
-		h.versions.reached(fmt.Sprint(i))
-	}
-	if !<-done {
-		t.Error("gave up")
 	}
 }

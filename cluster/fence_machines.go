@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
@@ -19,16 +20,32 @@ import (
 	"github.com/fairlead-io/fairlead/fence"
 )
 
-// NodesVersion is the resource version that the cache of Nodes has reached; "" is not known.
+// NodesVersion is the resource version that a cache of Nodes has reached; "" is not known.
 type NodesVersion func(context.Context) string
 
 const (
-	// catchUp is how long the cache of Nodes is waited for. In a large cluster some kubelet writes its
+	// catchUp is how long a cache of Nodes is waited for. In a large cluster some kubelet writes its
 	// Node at any moment (each does every 5 minutes at least), so the cache is there in much less.
 	catchUp = time.Second
 	// lookAtCache is how often the cache is looked at meanwhile.
-	lookAtCache = 5 * time.Millisecond
+	lookAtCache = time.Millisecond
 )
+
+// caughtUp tells whether a cache of Nodes is as good as a live read: it has reached the version that Nodes had when the API
+// server was asked for that. The API server sends a watch all changes in the order of their versions
+// (https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-versions).
+func (cached NodesVersion) caughtUp(ctx context.Context, live client.Reader) (bool, error) {
+	var now metav1.PartialObjectMetadataList
+	now.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
+	if err := live.List(ctx, &now, client.Limit(1)); err != nil {
+		return false, fmt.Errorf("asking for the version of Nodes: %w", err)
+	}
+	failed := wait.PollUntilContextTimeout(ctx, lookAtCache, catchUp, true, func(ctx context.Context) (bool, error) {
+		order, err := resourceversion.CompareResourceVersion(cached(ctx), now.ResourceVersion)
+		return order >= 0, err
+	})
+	return failed == nil, nil
+}
 
 // otherNodes are all nodes.
 func (r *FenceReader) otherNodes(ctx context.Context) ([]fence.Node, error) {
@@ -48,31 +65,23 @@ func (r *FenceReader) otherNodes(ctx context.Context) ([]fence.Node, error) {
 	return nodes, nil
 }
 
-// nodesNow are all nodes as new as the API server has them now. A page of them is read. Of a large cluster it is a small
-// page, of which only the resource version counts: the API server sends a watch all changes in that order, so a cache
-// that has reached the version has all changes that a list would show. A cache that does not get there is not waited for.
+// nodesNow are all nodes as new as the API server has them now: those of a small cluster are listed, and of a large one the
+// cache has them once it has caught up. A cache that does not is not waited for.
 func (r *FenceReader) nodesNow(ctx context.Context, cached *corev1.NodeList) error {
-	first := client.Limit(largePage)
-	if len(cached.Items) > largePage {
-		first = 1
+	if len(cached.Items) <= largePage {
+		var all corev1.NodeList
+		if err := r.live.List(ctx, &all, client.Limit(largePage)); err != nil || all.Continue == "" {
+			*cached = all
+			return err
+		}
 	}
-	var list corev1.NodeList
-	if err := r.live.List(ctx, &list, first); err != nil {
+	if there, err := r.nodesVersion.caughtUp(ctx, r.live); err != nil {
 		return err
+	} else if there {
+		return r.objects.List(ctx, cached, client.UnsafeDisableDeepCopy)
 	}
-	if list.Continue == "" {
-		*cached = list
-		return nil
-	}
-	reached := func(ctx context.Context) (bool, error) {
-		order, err := resourceversion.CompareResourceVersion(r.nodesVersion(ctx), list.ResourceVersion)
-		return err == nil && order >= 0, nil
-	}
-	if err := wait.PollUntilContextTimeout(ctx, lookAtCache, catchUp, true, reached); err != nil {
-		*cached = corev1.NodeList{}
-		return NewLive(r.live).List(ctx, cached)
-	}
-	return r.objects.List(ctx, cached, client.UnsafeDisableDeepCopy)
+	*cached = corev1.NodeList{}
+	return NewLive(r.live).List(ctx, cached)
 }
 
 // unsettled are the records of all machines in an incident, as they are now: by them an address stays blocked. A record is

@@ -30,7 +30,11 @@ func (p *nodePages) List(_ context.Context, list client.ObjectList, options ...c
 	var o client.ListOptions
 	o.ApplyOptions(options)
 	p.requests = append(p.requests, o.Limit)
-	nodes := list.(*corev1.NodeList)
+	nodes, whole := list.(*corev1.NodeList)
+	if !whole {
+		list.SetResourceVersion("1000")
+		return nil
+	}
 	from, _ := strconv.Atoi(o.Continue)
 	to := p.count
 	if o.Limit > 0 {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
-	"sync"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
@@ -155,44 +153,7 @@ func (w *watched) Resync() error { return nil }
 // UpdateResourceVersion implements cache.ResourceVersionUpdater: all changes up to this version have come.
 func (w *watched) UpdateResourceVersion(version string) {
 	if w.kind == ofNodes {
-		w.versions.reached(version)
-	}
-}
-
-// versions tell how far a watch has come. Versions of one kind are numbers that grow, and events come in their order
-// (https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-versions).
-type versions struct {
-	mu      sync.Mutex
-	seen    uint64
-	changed chan struct{}
-}
-
-func (v *versions) reached(version string) {
-	n, err := strconv.ParseUint(version, 10, 64)
-	if err != nil {
-		return
-	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.seen = n
-	close(v.changed)
-	v.changed = make(chan struct{})
-}
-
-// wait until all changes up to a version have been seen.
-func (v *versions) wait(ctx context.Context, version uint64) bool {
-	for {
-		v.mu.Lock()
-		seen, changed := v.seen, v.changed
-		v.mu.Unlock()
-		if seen >= version {
-			return true
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return false
-		}
+		w.version.Store(&version)
 	}
 }
 

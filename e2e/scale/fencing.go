@@ -57,11 +57,11 @@ type fencingResult struct {
 
 // runFencing measures fencing's cost with all sizes, against a stand-in of the API server: there are no pods of
 // workloads, no admission, and NetworkFences are confirmed at once.
-func runFencing(ctx context.Context, out io.Writer, binary string, sizes []int) error {
+func runFencing(ctx context.Context, out io.Writer, binary string, sizes []int, args []string) error {
 	var results []fencingResult
 	for _, nodes := range sizes {
 		fmt.Fprintf(out, "%d nodes: starting\n", nodes)
-		r, err := fencingAt(ctx, binary, nodes)
+		r, err := fencingAt(ctx, binary, nodes, args)
 		if err != nil {
 			return fmt.Errorf("at %d nodes: %w", nodes, err)
 		}
@@ -80,7 +80,7 @@ type fencedCluster struct {
 	address             string // of the webhook
 }
 
-func fencingAt(ctx context.Context, binary string, nodes int) (r fencingResult, err error) {
+func fencingAt(ctx context.Context, binary string, nodes int, args []string) (r fencingResult, err error) {
 	scheme, err := cluster.NewScheme()
 	if err != nil {
 		return r, err
@@ -95,7 +95,7 @@ func fencingAt(ctx context.Context, binary string, nodes int) (r fencingResult, 
 		return r, err
 	}
 	c := &fencedCluster{Changing: api}
-	stop, err := c.start(ctx, binary)
+	stop, err := c.start(ctx, binary, args)
 	defer func() { err = errors.Join(err, stop()) }()
 	if err != nil {
 		return r, err

@@ -65,7 +65,7 @@ func (p *process) cost() (c processCost, err error) {
 }
 
 // start serves the cluster and starts Fairlead beside it. Stop ends all of it, also after an error.
-func (c *fencedCluster) start(ctx context.Context, binary string) (stop func() error, err error) {
+func (c *fencedCluster) start(ctx context.Context, binary string, added []string) (stop func() error, err error) {
 	var ends []func() error
 	stop = func() error {
 		var problems []error
@@ -104,7 +104,7 @@ func (c *fencedCluster) start(ctx context.Context, binary string) (stop func() e
 		// As in manifests/base/webhook.yaml and controller.yaml.
 		{&c.webhook, []string{"webhook", "--listen", ports[0], "--api-listen", "0", "--ops-listen", ports[1], "--serving-name", servedName, "--drain-delay", "0s",
 			"--tls-cert-file", filepath.Join(dir, "tls.crt"), "--tls-key-file", filepath.Join(dir, "tls.key")}, []string{"GOMEMLIMIT=96MiB", "GOGC=50"}, ports[1], "webhook"},
-		{&c.controller, []string{"controller", "--metrics-listen", ports[2], "--health-listen", ports[3]}, nil, ports[3], "controller"},
+		{&c.controller, append([]string{"controller", "--metrics-listen", ports[2], "--health-listen", ports[3]}, added...), nil, ports[3], "controller"},
 	} {
 		started, err := startProcess(binary, filepath.Join(os.TempDir(), "fairlead-scale-"+p.name+".log"), append(p.args, common...), p.env)
 		if err != nil {

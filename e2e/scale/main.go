@@ -55,7 +55,7 @@ func run(ctx context.Context, sizes string, fencing bool, args []string) error {
 		all = append(all, nodes)
 	}
 	if fencing {
-		return runFencing(ctx, os.Stdout, binary, all)
+		return runFencing(ctx, os.Stdout, binary, all, args)
 	}
 	var results []result
 	var problems []error
