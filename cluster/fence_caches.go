@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	config "github.com/fairlead-io/fairlead/api/config/v1alpha1"
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/cluster/csiaddons"
 	"github.com/fairlead-io/fairlead/fence"
 	"github.com/fairlead-io/fairlead/fence/taint"
@@ -38,7 +39,8 @@ func cacheFencing(kinds map[client.Object]cache.ByObject, pods map[string]cache.
 	}
 	pods[metav1.NamespaceAll] = cache.Config{LabelSelector: labels.SelectorFromSet(labels.Set{fence.GatedLabel: "true"}), Transform: gatedPod}
 	kinds[&csiaddons.CSIAddonsNode{}] = cache.ByObject{Namespaces: addons}
-	kinds[&storagev1.CSINode{}] = cache.ByObject{}
+	kinds[&storagev1.CSINode{}] = cache.ByObject{Transform: fencedCSINode}
+	kinds[&v1alpha1.NodeFence{}] = cache.ByObject{Transform: commonRecord}
 	kinds[&storagev1.CSIDriver{}] = cache.ByObject{}
 }
 
@@ -103,7 +105,13 @@ func fencedNode(object any) (any, error) {
 		s.Status.NodeInfo = corev1.NodeSystemInfo{BootID: node.Status.NodeInfo.BootID, SystemUUID: node.Status.NodeInfo.SystemUUID}
 		s.Status.Addresses = node.Status.Addresses
 		s.Annotations = kept(node.Annotations, taint.NoTaintAnnotation, fence.RecordedLossAnnotation)
-		s.Status.VolumesInUse, s.Status.VolumesAttached = node.Status.VolumesInUse, node.Status.VolumesAttached
+		s.Status.VolumesInUse, s.Status.VolumesAttached = node.Status.VolumesInUse, make([]corev1.AttachedVolume, len(node.Status.VolumesAttached))
+		for i, a := range node.Status.VolumesAttached {
+			if j := slices.Index(s.Status.VolumesInUse, a.Name); j >= 0 {
+				a.Name = s.Status.VolumesInUse[j] // one text, not two
+			}
+			s.Status.VolumesAttached[i].Name = a.Name
+		}
 		for i, c := range s.Status.Conditions {
 			if j := slices.IndexFunc(node.Status.Conditions, func(whole corev1.NodeCondition) bool { return whole.Type == c.Type }); j >= 0 {
 				s.Status.Conditions[i].LastTransitionTime = node.Status.Conditions[j].LastTransitionTime
@@ -111,6 +119,31 @@ func fencedNode(object any) (any, error) {
 		}
 	}
 	return slim, nil
+}
+
+// fencedCSINode keeps how drivers call a node.
+func fencedCSINode(object any) (any, error) {
+	n, ok := object.(*storagev1.CSINode)
+	if !ok {
+		return object, nil
+	}
+	slim := &storagev1.CSINode{ObjectMeta: slimMeta(n)}
+	for _, d := range n.Spec.Drivers {
+		slim.Spec.Drivers = append(slim.Spec.Drivers, storagev1.CSINodeDriver{Name: d.Name, NodeID: d.NodeID})
+	}
+	return slim, nil
+}
+
+// commonRecord keeps a record whole, and what many records have in common once.
+func commonRecord(object any) (any, error) {
+	if n, ok := object.(*v1alpha1.NodeFence); ok {
+		n.ManagedFields = nil
+		for i := range n.Status.Volumes {
+			v := &n.Status.Volumes[i]
+			v.Driver, v.ClusterID = common(v.Driver), common(v.ClusterID)
+		}
+	}
+	return object, nil
 }
 
 // placeAttributes tell where a volume is in its storage cluster: Ceph is asked for its clients by them.

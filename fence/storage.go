@@ -39,20 +39,20 @@ func (s Switch) Off(data map[string]string) bool {
 // Names are those of rook/rook: pkg/operator/ceph/csi/spec.go for the plugins,
 // and the labels that the operator puts on daemons. The operator of ceph-csi
 // names plugin pods after the driver.
-func RookCeph() Storage {
-	return Storage{
-		Name:           "rook-ceph",
-		Namespace:      "rook-ceph",
-		DriverSuffixes: []string{"rbd.csi.ceph.com", "cephfs.csi.ceph.com"},
-		ClientLabels: map[string][]map[string]string{
-			"rbd.csi.ceph.com":    {{"app": "csi-rbdplugin"}},
-			"cephfs.csi.ceph.com": {{"app": "csi-cephfsplugin"}},
-		},
-		ServerLabels: []map[string]string{
-			{"app": "rook-ceph-mon"}, {"app": "rook-ceph-osd"}, {"app": "rook-ceph-mgr"}, {"app": "rook-ceph-mds"},
-		},
-		FormerSwitch: Switch{ConfigMap: "rook-ceph-operator-config", Key: "ROOK_WATCH_FOR_NODE_FAILURE"},
-	}
+func RookCeph() Storage { return rookCeph }
+
+var rookCeph = Storage{
+	Name:           "rook-ceph",
+	Namespace:      "rook-ceph",
+	DriverSuffixes: []string{"rbd.csi.ceph.com", "cephfs.csi.ceph.com"},
+	ClientLabels: map[string][]map[string]string{
+		"rbd.csi.ceph.com":    {{"app": "csi-rbdplugin"}},
+		"cephfs.csi.ceph.com": {{"app": "csi-cephfsplugin"}},
+	},
+	ServerLabels: []map[string]string{
+		{"app": "rook-ceph-mon"}, {"app": "rook-ceph-osd"}, {"app": "rook-ceph-mgr"}, {"app": "rook-ceph-mds"},
+	},
+	FormerSwitch: Switch{ConfigMap: "rook-ceph-operator-config", Key: "ROOK_WATCH_FOR_NODE_FAILURE"},
 }
 
 // Storages lists the built-in profiles by name.

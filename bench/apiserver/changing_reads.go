@@ -99,6 +99,17 @@ func (c *Changing) answer(w http.ResponseWriter, r *http.Request, k *stored, o r
 	_ = info.Serializer.Encode(view(r, o), w)
 }
 
+// labelled are the labels of an object, which GetLabels would copy.
+func labelled(u *unstructured.Unstructured) labels.Set {
+	metadata, _ := u.Object["metadata"].(map[string]any)
+	set := labels.Set{}
+	of, _ := metadata["labels"].(map[string]any)
+	for key, value := range of {
+		set[key], _ = value.(string)
+	}
+	return set
+}
+
 // selects tells whether a request asks for an object.
 func selects(r *http.Request, t target) (func(runtime.Object) bool, error) {
 	byLabel, err := labels.Parse(r.URL.Query().Get("labelSelector"))
@@ -109,7 +120,14 @@ func selects(r *http.Request, t target) (func(runtime.Object) bool, error) {
 	if err != nil {
 		return nil, err
 	}
+	node, byNode := byField.RequiresExactMatch("spec.nodeName")
 	return func(o runtime.Object) bool {
+		if pod, ok := o.(*corev1.Pod); ok && byNode && pod.Spec.NodeName != node {
+			return false // an API server has an index
+		}
+		if u, ok := o.(*unstructured.Unstructured); ok && !byLabel.Matches(labelled(u)) {
+			return false
+		}
 		accessor, err := meta.Accessor(o)
 		if err != nil || t.namespace != "" && t.namespace != accessor.GetNamespace() || !byLabel.Matches(labels.Set(accessor.GetLabels())) {
 			return false

@@ -43,7 +43,7 @@ func newFixture(t *testing.T, objects ...client.Object) *fixture {
 	for _, i := range cluster.HolderIndexes() {
 		builder.WithIndex(i.Object, i.Field, i.Keys)
 	}
-	api := builder.Build()
+	api := builder.WithIndex(&corev1.Pod{}, fence.GatedLabel, func(o client.Object) []string { return []string{o.GetLabels()[fence.GatedLabel]} }).Build()
 	f.Client = api
 	observed := interceptor.NewClient(api, interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {

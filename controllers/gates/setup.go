@@ -21,6 +21,10 @@ import (
 
 // SetupWithManager registers the controller. Changes of a node or its record may release a pod.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	waits := func(o client.Object) []string { return []string{o.GetLabels()[fence.GatedLabel]} }
+	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &corev1.Pod{}, fence.GatedLabel, waits); err != nil {
+		return fmt.Errorf("indexing the pods that wait: %w", err)
+	}
 	all := handler.EnqueueRequestsFromMapFunc(r.all)
 	err := ctrl.NewControllerManagedBy(mgr).Named("fencing-gates").
 		For(&corev1.Pod{}, builder.WithPredicates(gated())).
@@ -51,7 +55,7 @@ func gated() predicate.Predicate {
 // all returns a request for each pod that waits; mostly there is none.
 func (r *Reconciler) all(ctx context.Context, _ client.Object) []reconcile.Request {
 	var list corev1.PodList
-	if err := r.Client.List(ctx, &list, client.MatchingLabels{fence.GatedLabel: "true"}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, &list, client.MatchingFields{fence.GatedLabel: "true"}, client.UnsafeDisableDeepCopy); err != nil {
 		r.Log.Error("could not list the pods that wait", "error", err)
 		return nil
 	}

@@ -29,11 +29,11 @@ type view struct {
 func (r *Reconciler) gather(ctx context.Context, reader client.Reader) (*view, error) {
 	v := &view{nodes: map[string]*corev1.Node{}, records: map[string]*v1alpha1.NodeFence{}}
 	var nodes corev1.NodeList
-	if err := reader.List(ctx, &nodes); err != nil {
+	if err := reader.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing nodes: %w", err)
 	}
 	var records v1alpha1.NodeFenceList
-	if err := reader.List(ctx, &records); err != nil {
+	if err := reader.List(ctx, &records, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing the nodes' fences: %w", err)
 	}
 	byNode := map[string][]fence.Record{}
