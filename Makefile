@@ -77,7 +77,7 @@ longhorn: ## Build longhorn-manager and the CSI attacher into the cache (six min
 	@cd e2e/longhorn && go run -trimpath ./ensure >/dev/null
 
 .PHONY: test
-test: test-unit test-controlplane test-longhorn-core test-e2e ## Pass all tests; make test-longhorn has more beside Longhorn's own manager
+test: test-unit test-controlplane test-csi-sanity test-csi-node e2e-nfs test-longhorn-core test-e2e ## Pass all tests; make test-longhorn has more beside Longhorn's own manager
 
 .PHONY: test-unit
 test-unit: ## Tests that need no cluster

@@ -30,7 +30,7 @@ func outWithin() time.Duration {
 // that its server dies or hangs, but for a pause.
 func TestCopySurvivesServer(t *testing.T) {
 	if why := NoProxy(); why != "" {
-		t.Skip("kube-proxy does not run here: ", why)
+		t.Skip("kube-proxy ", why)
 	}
 	c, ctx := shared(t), t.Context()
 	node := c.State.Nodes[0]

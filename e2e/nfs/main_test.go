@@ -17,6 +17,9 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	os.Exit(machine.Run(Machine(), func() int {
+		if why := NoProxy(); why != "" {
+			fmt.Println("what goes through a ClusterIP is not tested here: kube-proxy", why)
+		}
 		status := m.Run()
 		if one.cluster != nil {
 			if err := one.cluster.Stop(); err != nil {

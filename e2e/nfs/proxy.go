@@ -16,7 +16,7 @@ import (
 func NoProxy() string {
 	for _, program := range []string{"nft", "conntrack"} {
 		if _, err := exec.LookPath(program); err != nil {
-			return fmt.Sprintf("it needs the program %s (Debian: apt install nftables conntrack)", program)
+			return fmt.Sprintf("needs the program %s (Debian: apt install nftables conntrack)", program)
 		}
 	}
 	return ""

@@ -15,7 +15,7 @@ import (
 // what a slice names.
 func TestProxySendsClusterIPToSlice(t *testing.T) {
 	if why := NoProxy(); why != "" {
-		t.Skip("kube-proxy does not run here: ", why)
+		t.Skip("kube-proxy ", why)
 	}
 	c, ctx := shared(t), t.Context()
 	if _, err := c.servers(ctx, 1); err != nil {
