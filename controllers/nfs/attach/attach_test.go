@@ -352,3 +352,23 @@ func TestFinalizersOfOthersAreKept(t *testing.T) {
 		t.Errorf("finalizers %v after the detach, loads %v", got, l.loads())
 	}
 }
+
+// The finalizer may be removed by hand, or not be restored from a backup.
+func TestAttachmentOfGoneNodeIsCountedOnce(t *testing.T) {
+	w := newWorld(t, serviceOf(2), 1)
+	w.volume("pv", "h")
+	l := w.leader()
+	l.attach("pv", "n0")
+	w.must(w.Delete(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n0"}}))
+	va := w.attachment(attachmentName(driver, "pv", "n0"))
+	va.Finalizers = nil
+	w.must(w.Update(t.Context(), va))
+	l.settle(va.Name)
+	if all := l.pools.Placements(pool); len(all) != 1 || all["n0"].Volumes != 1 {
+		t.Errorf("the pools have %v", all)
+	}
+	l.detach("pv", "n0")
+	if all := l.pools.Placements(pool); len(all) != 0 {
+		t.Errorf("after the detach the pools have %v", all)
+	}
+}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/controllers/nfs/pools"
 	"github.com/fairlead-io/fairlead/internal/csi"
+	"github.com/fairlead-io/fairlead/internal/nfs/assign"
 	"github.com/fairlead-io/fairlead/internal/nfs/volume"
 )
 
@@ -87,8 +88,11 @@ func (r *Reconciler) attach(ctx context.Context, va *storagev1.VolumeAttachment)
 		return err
 	}
 	node, err := r.node(ctx, va.Spec.Attacher, va.Spec.NodeName)
-	if err != nil && pools.AddressOf(va) == "" {
-		return err
+	if err != nil {
+		if pools.AddressOf(va) == "" {
+			return err
+		}
+		node = assign.Node{Name: va.Spec.NodeName} // it is gone, and the attachment keeps its address
 	}
 	if err := r.hold(ctx, va, service); err != nil {
 		return err
