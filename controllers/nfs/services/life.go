@@ -2,11 +2,13 @@ package services
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -57,22 +59,41 @@ func (r *Reconciler) nodesOf(ctx context.Context, service types.NamespacedName) 
 	nodes := map[string]bool{}
 	for i := range list.Items {
 		va := &list.Items[i]
-		if _, ours := r.Drivers[va.Spec.Attacher]; !ours || pools.AddressOf(va) == "" || pools.Detached(va) {
+		if pools.AddressOf(va) == "" || pools.Detached(va) {
 			continue
 		}
-		of, err := volume.ParseService(va.Annotations[pools.ServiceAnnotation])
+		of, known, err := r.attachedTo(ctx, va)
 		if err != nil {
-			source, pv, failed := pools.Source(ctx, r.Live, va)
-			if failed != nil {
-				continue // of a PersistentVolume that is gone: nobody knows its service
-			}
-			if of, err = r.Drivers.ServiceOf(source, pv); err != nil {
-				continue
-			}
+			return nil, err
 		}
-		if of == service {
+		if known && of == service {
 			nodes[va.Spec.NodeName] = true
 		}
 	}
 	return slices.Sorted(maps.Keys(nodes)), nil
+}
+
+// attachedTo is the service of an attachment; false: nobody knows it. An attachment of
+// a driver that is no longer served counts until its node releases it: nobody removes
+// its finalizer.
+func (r *Reconciler) attachedTo(ctx context.Context, va *storagev1.VolumeAttachment) (types.NamespacedName, bool, error) {
+	_, served := r.Drivers[va.Spec.Attacher]
+	if of, err := volume.ParseService(va.Annotations[pools.ServiceAnnotation]); err == nil {
+		return of, served || va.DeletionTimestamp == nil, nil
+	}
+	if !served {
+		return types.NamespacedName{}, false, nil
+	}
+	source, pv, err := pools.Source(ctx, r.Client, va)
+	if apierrors.IsNotFound(err) {
+		source, pv, err = pools.Source(ctx, r.Live, va)
+	}
+	if err == nil {
+		of, err := r.Drivers.ServiceOf(source, pv)
+		return of, err == nil, nil
+	}
+	if apierrors.IsNotFound(err) || errors.Is(err, pools.ErrNoService) {
+		err = nil
+	}
+	return types.NamespacedName{}, false, err
 }
