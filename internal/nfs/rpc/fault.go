@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/netip"
 	"os"
 	"slices"
@@ -56,11 +57,11 @@ func (p *probe) dialFault(address netip.AddrPort, err error) *fault {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return say(Refused, "refused the connection: no server listens there")
 	case slices.ContainsFunc(unreachable, func(e syscall.Errno) bool { return errors.Is(err, e) }):
-		return say(Unreachable, "can't be reached: %v", err)
+		return say(Unreachable, "can't be reached: %v", plain(err))
 	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.ECONNABORTED):
 		return say(Closed, "reset the connection while it was opened")
 	}
-	return say(Local, "was not probed, since the prober can't open connections: %v", err)
+	return say(Local, "was not probed, since the prober can't open connections: %v", plain(err))
 }
 
 // callFault is for errors of writing a call or reading its reply. Step names the procedure.
@@ -79,7 +80,17 @@ func (p *probe) callFault(address netip.AddrPort, step string, err error) *fault
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return say(Closed, "closed the connection before its reply to %s was complete", step)
 	}
-	return say(Closed, "broke the connection before its reply to %s was complete: %v", step, err)
+	return say(Closed, "broke the connection before its reply to %s was complete: %v", step, plain(err))
+}
+
+// plain is an error without the ends of the connection: the prober's port differs from
+// probe to probe, and the message is in the status of the service.
+func plain(err error) error {
+	var op *net.OpError
+	if errors.As(err, &op) {
+		return op.Err
+	}
+	return err
 }
 
 func malformed(address netip.AddrPort, step string, err error) *fault {

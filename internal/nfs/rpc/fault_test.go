@@ -207,3 +207,37 @@ func deadlineNow(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	return ctx, func() { cancel(fmt.Errorf("the caller's: %w", context.DeadlineExceeded)) }
 }
+
+// The message is in the service's status: each change is a write.
+func TestMessagesOfOneFaultAreEqual(t *testing.T) {
+	port := 700
+	dial := func(context.Context, netip.AddrPort) (net.Conn, error) {
+		port++
+		return nil, &net.OpError{Op: "dial", Net: "tcp", Source: &net.TCPAddr{Port: port}, Err: os.NewSyscallError("connect", syscall.EHOSTUNREACH)}
+	}
+	for name, c := range map[string]struct {
+		server func(net.Conn)
+		dial   func(context.Context, netip.AddrPort) (net.Conn, error)
+	}{
+		"unreachable": {nil, dial},
+		"resets":      {func(c net.Conn) { _, _ = io.ReadFull(c, make([]byte, 44)); _ = c.(*net.TCPConn).SetLinger(0) }, nil},
+		"answers another call": {func(c net.Conn) {
+			call := make([]byte, 44)
+			_, _ = io.ReadFull(c, call)
+			call[7]++
+			_, _ = c.Write(slices.Concat(be(1<<31|24), call[4:8], be(1, 0, 0, 0, 0)))
+			_, _ = io.Copy(io.Discard, c)
+		}, nil},
+	} {
+		address := netip.MustParseAddrPort("10.0.0.1:2049")
+		if c.server != nil {
+			address = startScript(t, c.server)
+		}
+		client := &Client{Timeout: generous, Dial: c.dial}
+		first := client.Probe(t.Context(), Target{Address: address, Versions: []Version{V3}})
+		second := client.Probe(t.Context(), Target{Address: address, Versions: []Version{V3}})
+		if first.Message != second.Message {
+			t.Errorf("%s: %q, then %q", name, first.Message, second.Message)
+		}
+	}
+}

@@ -1,6 +1,9 @@
 package wire
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // Outcome is what the server's RPC layer did with a call.
 type Outcome uint32
@@ -46,7 +49,7 @@ func ParseReply(record []byte, xid uint32) (Reply, error) {
 	case kind != 1:
 		return Reply{}, fmt.Errorf("message type is %d, a reply has 1", kind)
 	case got != xid:
-		return Reply{}, fmt.Errorf("reply is to call %#x, and %#x was asked", got, xid)
+		return Reply{}, errors.New("reply is to another call")
 	case state == 0:
 		return accepted(d)
 	case state == 1:

@@ -34,7 +34,7 @@ func TestParseReply(t *testing.T) {
 		"unknown accept_stat":          {"00000007 00000001 00000000 00000000 00000000 00000006", Reply{}, "accept_stat is 6"},
 		"unknown reject_stat":          {"00000007 00000001 00000001 00000002", Reply{}, "reject_stat is 2"},
 		"unknown reply_stat":           {"00000007 00000001 00000002", Reply{}, "reply_stat is 2"},
-		"reply to another call":        {"00000006 00000001 00000000 00000000 00000000 00000000", Reply{}, "reply is to call 0x6"},
+		"reply to another call":        {"00000006 00000001 00000000 00000000 00000000 00000000", Reply{}, "reply is to another call"},
 		"a call instead of a reply":    {"00000007 00000000 0 00000002", Reply{}, "message type is 0"},
 		"reply of RPC over some error": {"00000007 00000001 00000001", Reply{}, "cut short"},
 	} {
