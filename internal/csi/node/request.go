@@ -4,7 +4,6 @@ import (
 	"errors"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
@@ -15,6 +14,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/csi/capability"
 	"github.com/fairlead-io/fairlead/internal/nfs"
 	"github.com/fairlead-io/fairlead/internal/nfs/options"
+	"github.com/fairlead-io/fairlead/internal/nfs/volume"
 )
 
 // request is a NodePublishVolume that is valid.
@@ -47,11 +47,11 @@ func parse(driver, kubeletDir string, req *csi.NodePublishVolumeRequest) (*reque
 		return nil, status.Error(codes.FailedPrecondition, err.Error())
 	}
 	r.readOnly = req.GetReadonly() || capability.ReadOnly(req.GetVolumeCapability())
-	attributes, err := parseAttributes(req.GetVolumeContext())
-	if err != nil {
-		return nil, err
+	v, problems := readVolume(req.GetVolumeContext(), req.GetVolumeCapability().GetMount().GetMountFlags())
+	if err := problems.Err(); err != nil {
+		return nil, invalid("%s", err)
 	}
-	r.mode = attributes.mode
+	r.mode = v.Permissions
 	key := fairleadcsi.AddressKey(driver)
 	text, ok := req.GetPublishContext()[key]
 	if !ok {
@@ -61,25 +61,17 @@ func parse(driver, kubeletDir string, req *csi.NodePublishVolumeRequest) (*reque
 	if err != nil {
 		return nil, invalid("publish_context[%s]: %s", key, err)
 	}
-	flags := append(slices.Clone(req.GetVolumeCapability().GetMount().GetMountFlags()), attributes.mountOptions...)
-	parsed, problems := options.Parse("mountOptions", flags)
-	mount, more := parsed.ForServer("mountOptions", server.Port())
-	if err := append(problems, more...).Err(); err != nil {
+	mount, problems := v.Options.ForServer("mountOptions", server.Port())
+	if err := problems.Err(); err != nil {
 		return nil, invalid("%s", err)
 	}
 	if r.readOnly && !slices.Contains(mount, "ro") {
 		mount = append(slices.DeleteFunc(mount, func(o string) bool { return o == "rw" }), "ro")
 	}
 	r.readOnly = slices.Contains(mount, "ro")
-	r.options, r.readAheadKB = mount, parsed.ReadAheadKB
-	r.source = options.Source(server.Addr(), attributes.share, attributes.subDir)
+	r.options, r.readAheadKB = mount, v.Options.ReadAheadKB
+	r.source = options.Source(server.Addr(), v.Share, v.SubDir)
 	return r, nil
-}
-
-type attributes struct {
-	share, subDir string
-	mountOptions  []string
-	mode          uint32
 }
 
 // Keys of the volume's names, as csi-provisioner writes them with --extra-create-metadata.
@@ -88,40 +80,13 @@ var nameKeys = map[string]string{
 	"csi.storage.k8s.io/pv/name": options.VariablePVName,
 }
 
-// parseAttributes reads the volumeAttributes of a PersistentVolume. Their names may be
-// in any case, as the GKE driver takes them.
-func parseAttributes(context map[string]string) (attributes, error) {
-	var a attributes
-	values, seen := map[string]string{}, map[string]string{}
-	for key, value := range context {
-		if variable, ok := nameKeys[key]; ok {
-			values[variable] = value
-		}
-		name := strings.ToLower(key)
-		if other, ok := seen[name]; ok {
-			return a, invalid("volumeAttributes has both %s and %s: remove one of them", min(key, other), max(key, other))
-		}
-		seen[name] = key
+// readVolume reads the volumeAttributes and mount options of a PersistentVolume, as admission does.
+func readVolume(attributes map[string]string, mountOptions []string) (volume.Volume, nfs.Problems) {
+	values := map[string]string{}
+	for key, variable := range nameKeys {
+		values[variable] = attributes[key]
 	}
-	get := func(name string) string { return context[seen[name]] }
-	var err error
-	if a.share, err = options.ParseShare(get("share")); err != nil {
-		return a, invalid("volumeAttributes.share: %s", err)
-	}
-	if a.subDir, err = options.ParseSubDir(get("subdir"), values); err != nil {
-		return a, invalid("volumeAttributes.subdir: %s", err)
-	}
-	if text := get("mountoptions"); text != "" {
-		a.mountOptions = []string{text}
-	}
-	if text := get("mountpermissions"); text != "" {
-		mode, err := strconv.ParseUint(text, 8, 32)
-		if err != nil || mode > 0o7777 {
-			return a, invalid("volumeAttributes.mountPermissions: %q is no octal mode: write 0 to leave the directory as it is, or up to 7777", text)
-		}
-		a.mode = uint32(mode)
-	}
-	return a, nil
+	return volume.Read("volumeAttributes", attributes, "mountOptions", mountOptions, values)
 }
 
 // checkPath refuses what no kubelet asks for.

@@ -29,7 +29,7 @@ func TestInvalidRequestMountsNothing(t *testing.T) {
 		"no access mode":      {capable(csi.VolumeCapability_AccessMode_UNKNOWN), "access_mode"},
 		"no share":            {func(r *csi.NodePublishVolumeRequest) { r.VolumeContext = nil }, "share is empty"},
 		"share leads up":      {attribute("share", "/exports/../etc"), "leads upwards"},
-		"two shares":          {attribute("SHARE", "/exports"), "both SHARE and share"},
+		"two shares":          {attribute("SHARE", "/other"), "another value"},
 		"subdir leads up":     {attribute("subdir", "../x"), "leads upwards"},
 		"variable unknown":    {attribute("subdir", "${pvc.metadata.name}"), "no name of a directory"},
 		"no address":          {func(r *csi.NodePublishVolumeRequest) { r.PublishContext = nil }, "attachRequired"},
@@ -75,6 +75,13 @@ func TestEveryAccessModeIsAccepted(t *testing.T) {
 		}
 		b.did(want)
 	}
+}
+
+// Admission takes it, so the node must.
+func TestAttributeOfTwoSpellingsIsAccepted(t *testing.T) {
+	b := newBed(t)
+	b.must(b.publish(attribute("SHARE", "/exports")))
+	b.did("mount 10.0.0.1:/exports [vers=3 hard]")
 }
 
 func TestNodeInfoHasNameAndZone(t *testing.T) {
