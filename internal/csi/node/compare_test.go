@@ -27,6 +27,7 @@ func TestDifferenceComparesWhatTheKernelShows(t *testing.T) {
 		{shown4, "proto=rdma", "proto=tcp, not proto=rdma"},
 		{shown4, "noexec", "exec, not noexec"},
 		{shown4, "sec=krb5p", "sec=sys, not sec=krb5p"},
+		{strings.Replace(shown4, "sec=sys", "sec=null", 1), "sec=none", ""},
 		// Negotiated, or those of an earlier mount that shares the superblock.
 		{shown4, "rsize=1048576,nconnect=16,timeo=50,retrans=9,nolock,local_lock=all,acregmin=7,noatime", ""},
 		{shown3, "ro,v3,soft,proto=tcp,nosuid,noexec,sec=krb5", ""},
