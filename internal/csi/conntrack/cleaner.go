@@ -14,6 +14,10 @@ import (
 // client makes the old entry anew.
 var passes = []time.Duration{0, time.Second, 3 * time.Second, 10 * time.Second, 30 * time.Second}
 
+// between is the time between two reads of what is published, at least: many Services
+// change together, and each read costs in proportion to all of them.
+const between = 500 * time.Millisecond
+
 // Table is the node's connection tracking.
 type Table interface {
 	// Delete deletes the TCP entries that the function chooses, and returns how many.
@@ -42,16 +46,21 @@ func NewCounter(r prometheus.Registerer) (prometheus.Counter, error) {
 // changed; its first message says that all are known.
 func (c *Cleaner) Run(ctx context.Context, changes <-chan struct{}) {
 	known, pending := Frontends{}, Frontends{}
-	var began time.Time
+	var began, read time.Time
 	next := len(passes)
-	timer := time.NewTimer(0)
+	timer, due := time.NewTimer(0), time.NewTimer(0)
 	timer.Stop()
+	due.Stop()
 	defer timer.Stop()
+	defer due.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-changes:
+			due.Reset(time.Until(read.Add(between)))
+		case <-due.C:
+			read = time.Now()
 			now, err := c.Frontends(ctx)
 			if err != nil {
 				c.Log.Error("Reading NFS services failed", "error", err)

@@ -116,3 +116,31 @@ func TestStaleEntriesAreDeletedUntilKubeProxyFollows(t *testing.T) {
 		<-ended
 	})
 }
+
+// A new NFSService has dozens of Services and slices, and each node hears of each.
+func TestManyChangesAreReadTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(context.Background())
+		reads, changed := 0, time.Time{}
+		entries := &table{}
+		c := &Cleaner{Frontends: func(context.Context) (Frontends, error) {
+			reads, changed = reads+1, time.Now()
+			return Frontends{netip.AddrPortFrom(address.Addr(), uint16(reads)): {first}}, nil
+		}, Table: entries, Log: slog.New(slog.DiscardHandler)}
+		changes, ended := make(chan struct{}), make(chan struct{})
+		go func() { c.Run(ctx, changes); close(ended) }()
+		var last time.Time
+		for range 100 {
+			changes <- struct{}{}
+			last = time.Now()
+			time.Sleep(10 * time.Millisecond)
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if reads > 4 || changed.Before(last) {
+			t.Errorf("%d reads, the last %s after the last change", reads, changed.Sub(last))
+		}
+		stop()
+		<-ended
+	})
+}

@@ -46,7 +46,7 @@ func Watch(ctx context.Context, c *rest.Config, cleaner *Cleaner) error {
 	cleaner.Frontends = func(ctx context.Context) (Frontends, error) {
 		var services corev1.ServiceList
 		var slices discoveryv1.EndpointSliceList
-		if err := errors.Join(objects.List(ctx, &services), objects.List(ctx, &slices)); err != nil {
+		if err := errors.Join(objects.List(ctx, &services, client.UnsafeDisableDeepCopy), objects.List(ctx, &slices, client.UnsafeDisableDeepCopy)); err != nil {
 			return nil, fmt.Errorf("listing NFS services: %w", err)
 		}
 		return NewFrontends(services.Items, slices.Items), nil
