@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 
@@ -45,11 +46,16 @@ func csiControllerCommand() *cobra.Command {
 	return cmd
 }
 
+var errNothingToServe = errors.New("the configuration has nfs.mode: off and no section ondat, so there is nothing to serve: change one of the two, or do not run csi-controller")
+
 // run is the composition root of the controller of NFS services.
 func (o *csiControllerOptions) run(ctx context.Context, log *slog.Logger) error {
 	configuration, err := config.Load(o.configFile)
 	if err != nil {
 		return err
+	}
+	if configuration.NFS.Mode == config.Off && configuration.Ondat == nil {
+		return errNothingToServe
 	}
 	sockets, err := csiSockets(o.endpoint, configuration.NFS.Drivers)
 	if err != nil {
@@ -76,10 +82,12 @@ func (o *csiControllerOptions) run(ctx context.Context, log *slog.Logger) error 
 	if err != nil {
 		return err
 	}
-	writer := &frontend.Writer{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Classic: configuration.NFS.Endpoints == config.On, Log: log}
-	publisher, err := setupNFS(ctx, mgr, drivers, writer, log)
-	if err != nil {
-		return err
+	var publisher *attach.Publisher
+	if configuration.NFS.Mode == config.On {
+		writer := &frontend.Writer{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Classic: configuration.NFS.Endpoints == config.On, Log: log}
+		if publisher, err = setupNFS(ctx, mgr, drivers, writer, log); err != nil {
+			return err
+		}
 	}
 	if configuration.Ondat != nil {
 		if err := ondat.Setup(mgr, *configuration.Ondat, log); err != nil {

@@ -13,6 +13,9 @@ import (
 
 // NFS says how volumes of NFS services are served.
 type NFS struct {
+	// Mode: on, or off (neither NFSServices nor volumes of a driver are served, and
+	// fairlead csi-controller needs no rights for them; for ondat alone). Default on.
+	Mode Switch `json:"mode,omitempty"`
 	// Drivers are the CSI drivers whose PersistentVolumes are served. Default:
 	// nfs.fairlead.io.
 	Drivers []NFSDriver `json:"drivers,omitempty"`
@@ -69,8 +72,9 @@ const (
 )
 
 func (n *NFS) setDefaults() {
+	or(&n.Mode, On)
 	or(&n.Endpoints, On)
-	if len(n.Drivers) == 0 {
+	if len(n.Drivers) == 0 && n.Mode != Off {
 		n.Drivers = []NFSDriver{{Name: csi.DefaultDriver}}
 	}
 	for i := range n.Drivers {
@@ -84,6 +88,10 @@ const maxDriverName = 63
 
 func (n NFS) validate(path *field.Path) field.ErrorList {
 	problems := oneOf(path.Child("endpoints"), n.Endpoints, On, Slices)
+	problems = append(problems, oneOf(path.Child("mode"), n.Mode, On, Off)...)
+	if n.Mode == Off && len(n.Drivers) > 0 {
+		problems = append(problems, field.Forbidden(path.Child("drivers"), "volumes are not served with mode: off"))
+	}
 	seen := map[string]bool{}
 	for i, d := range n.Drivers {
 		at := path.Child("drivers").Index(i)

@@ -12,8 +12,19 @@ func TestDefaultsOfNFS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := c.NFS.Drivers; len(d) != 1 || d[0] != (NFSDriver{Name: "nfs.fairlead.io", NodeAnnotations: NodeAnnotationsOff, Attacher: AttacherFairlead}) || c.NFS.Endpoints != On {
+	if d := c.NFS.Drivers; len(d) != 1 || d[0] != (NFSDriver{Name: "nfs.fairlead.io", NodeAnnotations: NodeAnnotationsOff, Attacher: AttacherFairlead}) || c.NFS.Endpoints != On || c.NFS.Mode != On {
 		t.Errorf("got %+v", c.NFS)
+	}
+}
+
+func TestNFSServesNothingWhenOff(t *testing.T) {
+	c, err := Parse([]byte(nfsHead + "nfs: {mode: off}\nondat: {}\n"))
+	if err != nil || c.NFS.Mode != Off || len(c.NFS.Drivers) > 0 {
+		t.Errorf("got %+v, %v", c, err)
+	}
+	_, err = Parse([]byte(nfsHead + "nfs: {mode: off, drivers: [{name: nfs.fairlead.io}]}\nondat: {}\n"))
+	if err == nil || !strings.Contains(err.Error(), "nfs.drivers") {
+		t.Errorf("drivers that are not served: %v", err)
 	}
 }
 
@@ -39,6 +50,7 @@ func TestDriversOfNFS(t *testing.T) {
 func TestAllProblemsOfNFSAreNamed(t *testing.T) {
 	_, err := Parse([]byte(nfsHead + `nfs:
   endpoints: maybe
+  mode: slices
   drivers:
     - {name: a_b, defaultService: pool, nodeAnnotations: sometimes, attacher: none}
     - {name: nfs.fairlead.io, nodeAnnotations: write}
@@ -48,7 +60,7 @@ func TestAllProblemsOfNFSAreNamed(t *testing.T) {
 		t.Fatal("accepted")
 	}
 	for _, want := range []string{
-		"nfs.endpoints", "nfs.drivers[0].name", "nfs.drivers[0].defaultService", "nfs.drivers[0].nodeAnnotations", "nfs.drivers[0].attacher",
+		"nfs.endpoints", "nfs.mode", "nfs.drivers[0].name", "nfs.drivers[0].defaultService", "nfs.drivers[0].nodeAnnotations", "nfs.drivers[0].attacher",
 		"nfs.drivers[1].defaultService", "nfs.drivers[2].name",
 	} {
 		if !strings.Contains(err.Error(), want) {

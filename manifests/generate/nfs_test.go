@@ -1,0 +1,142 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/yaml"
+
+	config "github.com/fairlead-io/fairlead/api/config/v1alpha1"
+)
+
+// The parts are installed apart, so a right in the wrong one is there for nothing.
+func TestCSIControllerHasTheRightsOfItsPartsOnly(t *testing.T) {
+	watch, write := []string{"get", "list", "watch"}, []string{"get", "list", "watch", "create", "update", "delete"}
+	rule := func(group string, verbs []string, resources ...string) rbacv1.PolicyRule {
+		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: verbs}
+	}
+	for file, want := range map[string][]rbacv1.PolicyRule{
+		"csi-controller/rbac.yaml": {
+			rule("", write, "services", "endpoints"), rule("discovery.k8s.io", write, "endpointslices"),
+			rule("", []string{"create"}, "endpoints/restricted"), rule("discovery.k8s.io", []string{"create"}, "endpointslices/restricted"),
+			{APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
+		},
+		"nfs/controller-rbac.yaml": {
+			rule("fairlead.io", append(slices.Clone(watch), "patch"), "nfsservices"), rule("fairlead.io", []string{"patch"}, "nfsservices/status"),
+			rule("storage.k8s.io", append(slices.Clone(watch), "patch"), "volumeattachments"), rule("storage.k8s.io", []string{"patch"}, "volumeattachments/status"),
+			rule("storage.k8s.io", watch, "csinodes"), rule("", watch, "persistentvolumes", "nodes"),
+		},
+		"nfs-node-annotations/rbac.yaml": {rule("", []string{"patch"}, "nodes")},
+		"ondat/rbac.yaml":                {rule("", watch, "persistentvolumeclaims")},
+	} {
+		if got := clusterRole(t, "../components/"+file).Rules; !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: got %+v, want %+v", file, got, want)
+		}
+	}
+}
+
+// A component's images are its own: those of the base do not reach it.
+func TestImagesHaveARegistry(t *testing.T) {
+	files, err := filepath.Glob("../*/*/kustomization.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, images := append(files, "../base/kustomization.yaml"), 0
+	for _, file := range files {
+		var k struct {
+			Resources []string
+			Images    []struct{ Name, NewName string }
+		}
+		read(t, file, &k)
+		for _, resource := range k.Resources {
+			if filepath.Ext(resource) != ".yaml" {
+				continue
+			}
+			for _, c := range containers(t, filepath.Join(filepath.Dir(file), resource)) {
+				images++
+				i := slices.IndexFunc(k.Images, func(m struct{ Name, NewName string }) bool { return m.Name == c.Image })
+				if !strings.Contains(c.Image, "/") && (i < 0 || !strings.Contains(k.Images[i].NewName, "/")) {
+					t.Errorf("%s: image %s of %s has no registry", file, c.Image, resource)
+				}
+			}
+		}
+	}
+	if images < 4 {
+		t.Errorf("only %d images were found", images)
+	}
+}
+
+// The node plugin serves its health only where a flag says so.
+func TestNodePluginServesTheHealthThatIsProbed(t *testing.T) {
+	c := containers(t, "../components/nfs/node.yaml")[0]
+	if c.Ports[0].ContainerPort != 9811 || !slices.Contains(c.Args, "--health-listen=:9811") || c.ReadinessProbe.HTTPGet.Port.StrVal != c.Ports[0].Name || c.LivenessProbe == nil {
+		t.Errorf("ports %v, arguments %v", c.Ports, c.Args)
+	}
+}
+
+// Fairlead ends with a configuration that it does not understand.
+func TestOverlaysHaveAConfigurationThatIsRead(t *testing.T) {
+	for file, want := range map[string]func(*config.Configuration) bool{
+		"../base/configuration.yaml": func(c *config.Configuration) bool { return len(c.Profiles) == 1 && c.Ondat == nil },
+		"../overlays/ondat/configuration.yaml": func(c *config.Configuration) bool {
+			return len(c.Profiles)+len(c.NFS.Drivers) == 0 && c.NFS.Mode == config.Off && c.Ondat.APISecretPath == secretPath(t)
+		},
+	} {
+		var m corev1.ConfigMap
+		read(t, file, &m)
+		c, err := config.Parse([]byte(m.Data["configuration.yaml"]))
+		if err != nil || !want(c) {
+			t.Errorf("%s: got %+v, %v", file, c, err)
+		}
+	}
+}
+
+// secretPath is where the component mounts the credentials of Ondat's API.
+func secretPath(t *testing.T) string {
+	return containers(t, "../components/ondat/controller.yaml")[0].VolumeMounts[0].MountPath
+}
+
+// Overlays with a namespace of their own have the base's.
+func TestNamespaceIsTheSameEverywhere(t *testing.T) {
+	var base, ondat corev1.Namespace
+	read(t, "../base/namespace.yaml", &base)
+	read(t, "../overlays/ondat/namespace.yaml", &ondat)
+	if !reflect.DeepEqual(base, ondat) {
+		t.Errorf("got %+v, want %+v", ondat, base)
+	}
+}
+
+func read(t *testing.T, file string, into any) {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.Unmarshal(data, into); err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+}
+
+// containers of the workloads in a file.
+func containers(t *testing.T, file string) (list []corev1.Container) {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for document := range bytes.SplitSeq(data, []byte("---\n")) {
+		var d appsv1.Deployment // a DaemonSet has its template in the same place
+		if yaml.Unmarshal(document, &d) == nil && slices.Contains([]string{"Deployment", "DaemonSet"}, d.Kind) {
+			list = append(list, d.Spec.Template.Spec.Containers...)
+		}
+	}
+	return list
+}
