@@ -60,6 +60,8 @@ type options struct {
 	duties string
 	// fencing as in the configuration, in one line; empty for none.
 	fencing string
+	// ondat as in the configuration, in one line without its braces.
+	ondat string
 	// controllerArgs are given to the controller beside what its Deployment says.
 	controllerArgs []string
 	// nodes of the cluster; 3 if nothing is said. fastNodeLoss: Kubernetes notices in seconds that one is lost.
@@ -115,7 +117,7 @@ func newControlPlane(t *testing.T, o options) *cluster {
 	}
 	binary := os.Getenv(o.binary)
 	out := &output{}
-	s, err := sandbox.Start(t.Context(), sandbox.Options{Dir: t.TempDir(), Nodes: o.nodes, FastNodeLoss: o.fastNodeLoss, LonghornVersion: o.longhorn, AuditWrites: o.auditWrites, ClusterDomain: o.clusterDomain, Fairlead: binary, Duties: o.duties, Fencing: o.fencing, ControllerArgs: o.controllerArgs, Out: out})
+	s, err := sandbox.Start(t.Context(), sandbox.Options{Dir: t.TempDir(), Nodes: o.nodes, FastNodeLoss: o.fastNodeLoss, LonghornVersion: o.longhorn, AuditWrites: o.auditWrites, ClusterDomain: o.clusterDomain, Fairlead: binary, Duties: o.duties, Fencing: o.fencing, Ondat: o.ondat, ControllerArgs: o.controllerArgs, Out: out})
 	if err != nil {
 		t.Fatalf("starting the control plane: %v\n%s", err, out)
 	}

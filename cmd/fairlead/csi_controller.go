@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
@@ -71,7 +72,7 @@ func (o *csiControllerOptions) run(ctx context.Context, log *slog.Logger) error 
 		return err
 	}
 	drivers := attachDrivers(configuration.NFS)
-	caches, err := nfs.Caches(driverNames(configuration.NFS.Drivers))
+	caches, err := csiCaches(configuration.NFS)
 	if err != nil {
 		return err
 	}
@@ -103,6 +104,14 @@ func (o *csiControllerOptions) run(ctx context.Context, log *slog.Logger) error 
 		return fmt.Errorf("running the controllers: %w", err)
 	}
 	return nil
+}
+
+// csiCaches are those of what is served: Ondat alone needs no definition of NFSServices.
+func csiCaches(c config.NFS) (cache.Options, error) {
+	if c.Mode == config.Off {
+		return nfs.Published()
+	}
+	return nfs.Caches(driverNames(c.Drivers))
 }
 
 // setupNFS registers the controllers of NFS services, and returns what answers CSI RPCs.

@@ -6,6 +6,11 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	config "github.com/fairlead-io/fairlead/api/config/v1alpha1"
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
 )
 
 func TestCSIControllerWithNothingToServeEnds(t *testing.T) {
@@ -17,5 +22,27 @@ func TestCSIControllerWithNothingToServeEnds(t *testing.T) {
 	}
 	if err := o.run(t.Context(), slog.New(slog.DiscardHandler)); !errors.Is(err, errNothingToServe) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// A kind with cache options is looked up at the start, and may not be defined.
+func TestOndatAloneNeedsNoDefinitionOfNFSServices(t *testing.T) {
+	for mode, want := range map[config.Switch]bool{config.On: true, config.Off: false} {
+		caches, err := csiCaches(config.NFS{Mode: mode})
+		if err != nil {
+			t.Fatal(err)
+		}
+		services, nfsServices := false, false
+		for o := range caches.ByObject {
+			switch o.(type) {
+			case *corev1.Service:
+				services = true
+			case *v1alpha1.NFSService:
+				nfsServices = true
+			}
+		}
+		if !services || nfsServices != want {
+			t.Errorf("mode %s: Services %t, NFSServices %t", mode, services, nfsServices)
+		}
 	}
 }

@@ -4,6 +4,7 @@ package nfs
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,30 +21,44 @@ import (
 	"github.com/fairlead-io/fairlead/internal/nfs/publish"
 )
 
-// Caches is what the controllers of NFS services read: their objects, and of nodes,
-// PersistentVolumes and VolumeAttachments the few fields that are read. Volumes and
-// attachments of other drivers are kept by name. drivers are those that are served.
-func Caches(drivers []string) (cache.Options, error) {
+// Published is what the writers of NFS services and of Ondat's volumes read: the
+// Services, slices and Endpoints that they have written.
+func Published() (cache.Options, error) {
 	ours, err := labels.NewRequirement(publish.ServiceLabel, selection.Exists, nil)
 	if err != nil {
 		return cache.Options{}, fmt.Errorf("choosing what to cache: %w", err)
 	}
 	published := cache.ByObject{Label: labels.NewSelector().Add(*ours)}
-	slim := slimmer{drivers: drivers}
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
-			&v1alpha1.NFSService{}:       {},
 			&corev1.Service{}:            published,
 			&discoveryv1.EndpointSlice{}: published,
 			//lint:ignore SA1019 for the readers of the deprecated API
-			&corev1.Endpoints{}:           published,
-			&corev1.Node{}:                {Transform: slim.node},
-			&corev1.PersistentVolume{}:    {Transform: slim.volume},
-			&storagev1.VolumeAttachment{}: {Transform: slim.attachment},
-			&storagev1.CSINode{}:          {Transform: slim.csiNode},
+			&corev1.Endpoints{}: published,
 		},
 	}, nil
+}
+
+// Caches is what the controllers of NFS services read: what is published, NFSServices,
+// and of nodes, PersistentVolumes and VolumeAttachments the few fields that are read.
+// Volumes and attachments of other drivers are kept by name. drivers are those that
+// are served. The API server must know NFSServices: a kind with options is looked up
+// at the start.
+func Caches(drivers []string) (cache.Options, error) {
+	options, err := Published()
+	if err != nil {
+		return cache.Options{}, err
+	}
+	slim := slimmer{drivers: drivers}
+	maps.Copy(options.ByObject, map[client.Object]cache.ByObject{
+		&v1alpha1.NFSService{}:        {},
+		&corev1.Node{}:                {Transform: slim.node},
+		&corev1.PersistentVolume{}:    {Transform: slim.volume},
+		&storagev1.VolumeAttachment{}: {Transform: slim.attachment},
+		&storagev1.CSINode{}:          {Transform: slim.csiNode},
+	})
+	return options, nil
 }
 
 // slimmer makes copies for reading; what is written back is patches of single fields.

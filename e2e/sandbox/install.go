@@ -33,6 +33,8 @@ const (
 	RookCeph = "rook-ceph"
 	// NFS is cert-manager and NFS services, without Longhorn and without fencing.
 	NFS = "nfs"
+	// Ondat is Ondat's shared volumes alone: no webhooks, no CSI driver, no NFSServices.
+	Ondat = "ondat"
 )
 
 // Components of fencing. fencingComponent adds it to an overlay that has none; what
@@ -78,7 +80,9 @@ func (s *Sandbox) apply(ctx context.Context) error {
 func (s *Sandbox) fences() bool { return s.Fencing != "" || s.overlay == RookCeph }
 
 // longhorn tells whether Fairlead works for Longhorn.
-func (s *Sandbox) longhorn() bool { return s.overlay != RookCeph && s.overlay != NFS }
+func (s *Sandbox) longhorn() bool {
+	return s.overlay != RookCeph && s.overlay != NFS && s.overlay != Ondat
+}
 
 func (s *Sandbox) createNamespace(ctx context.Context, name string) error {
 	err := s.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
@@ -110,17 +114,23 @@ func (s *Sandbox) writeOverlay(dir, overlay string) error {
 	if overlay == RookCeph {
 		components = append(components, filepath.Join(manifests, cephClientsComponent))
 	}
-	patches := s.urlPatches()
-	if overlay == SelfSigned {
+	patches := ""
+	if overlay != Ondat {
+		patches = s.urlPatches()
+	}
+	switch overlay {
+	case SelfSigned:
 		patches += `  - target: {kind: Deployment, name: fairlead-webhook}
     patch: '[{"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": "--serving-name=localhost"}]'
 `
-	} else {
+	case Ondat:
+		patches += s.ondatPatch()
+	default:
 		patches += `  - target: {kind: Certificate, name: fairlead-webhook}
     patch: '[{"op": "add", "path": "/spec/dnsNames/-", "value": "localhost"}]'
 `
 	}
-	if overlay != NFS {
+	if overlay != NFS && overlay != Ondat {
 		patches += s.configurationPatch()
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -157,6 +167,22 @@ func (s *Sandbox) configurationPatch() string {
           profiles: [%s]
           fencing: %s
 `, domain, s.Networks, s.Windows, profiles, fencing)
+}
+
+// ondatPatch has the credentials where the volume of the first controller is.
+func (s *Sandbox) ondatPatch() string {
+	return fmt.Sprintf(`  - target: {kind: ConfigMap, name: fairlead}
+    patch: |
+      apiVersion: v1
+      kind: ConfigMap
+      metadata: {name: fairlead, namespace: fairlead-system}
+      data:
+        configuration.yaml: |
+          apiVersion: config.fairlead.io/v1alpha1
+          kind: Configuration
+          nfs: {mode: off}
+          ondat: {apiSecretPath: %s, %s}
+`, s.volumeFolder(FirstController, "ondat-api"), s.Ondat)
 }
 
 // urlPatches are by name: components put their webhooks where they like.
@@ -197,9 +223,12 @@ func (s *Sandbox) urlPatch(kind string, webhooks []namedPath) string {
 const (
 	WebhookDeployment    = "fairlead-webhook"
 	ControllerDeployment = "fairlead-controller"
-	// CSIControllerDeployment is there with the overlay NFS, in place of the controller.
+	// CSIControllerDeployment is there with the overlays NFS and Ondat, in place of the controller.
 	CSIControllerDeployment = "fairlead-csi-controller"
 )
+
+// FirstController is the replica of the controller that RunFairlead starts first.
+const FirstController = "controller-0"
 
 // RunFairlead starts what the Deployments say, with that many webhook replicas,
 // and waits until they are ready and the API server trusts them.
@@ -216,7 +245,7 @@ func (s *Sandbox) RunFairlead(ctx context.Context, webhooks, controllers int) er
 		return nil
 	}
 	controller := ControllerDeployment
-	if s.overlay == NFS {
+	if s.overlay == NFS || s.overlay == Ondat {
 		controller = CSIControllerDeployment
 	}
 	if err := errors.Join(start(WebhookDeployment, "webhook", webhooks), start(controller, "controller", controllers)); err != nil {

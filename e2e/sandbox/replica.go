@@ -57,7 +57,7 @@ func (s *Sandbox) StartReplica(ctx context.Context, deployment, name string) (*R
 	if err != nil {
 		return nil, err
 	}
-	dir := filepath.Join(s.Dir, "replicas", name)
+	dir := s.replicaFolder(name)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("making %s: %w", dir, err)
 	}
@@ -249,6 +249,15 @@ func freeAddresses(n int) ([]string, error) {
 
 var errNoPort = fmt.Errorf("there are no free ports from %d to %d", firstPort, lastPort)
 
+func (s *Sandbox) replicaFolder(name string) string { return filepath.Join(s.Dir, "replicas", name) }
+
+// volumeFolder is where a volume of a replica is.
+func (s *Sandbox) volumeFolder(replica, volume string) string {
+	return volumeFolder(s.replicaFolder(replica), volume)
+}
+
+func volumeFolder(dir, volume string) string { return filepath.Join(dir, "volumes", volume) }
+
 // mount brings the container's volumes to folders and returns its arguments
 // with the folders in place of the paths in the container.
 func (s *Sandbox) mount(ctx context.Context, dir string, volumes []corev1.Volume, container *corev1.Container) ([]string, error) {
@@ -258,7 +267,7 @@ func (s *Sandbox) mount(ctx context.Context, dir string, volumes []corev1.Volume
 			if v.Name != m.Name {
 				continue
 			}
-			folder := filepath.Join(dir, "volumes", v.Name)
+			folder := volumeFolder(dir, v.Name)
 			if err := s.follow(ctx, v, folder); err != nil {
 				return nil, err
 			}

@@ -35,6 +35,8 @@ type Options struct {
 	// Fencing as in the configuration, in one line, like {profiles: [{name: rook-ceph}]}:
 	// then its component is installed too. Empty for none.
 	Fencing string
+	// Ondat as in the configuration, without its braces, like apiEndpoint: storageos; for the overlay Ondat.
+	Ondat string
 	// ControllerArgs are given to the controller beside what its Deployment says.
 	ControllerArgs []string
 	// LonghornVersion that the stand-in models; empty is the one that it is compared with.

@@ -1,0 +1,192 @@
+//lint:file-ignore SA1019 the readers of the deprecated API are served too
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/e2e/ondat"
+	"github.com/fairlead-io/fairlead/e2e/sandbox"
+)
+
+// ondatCluster has Ondat's shared volumes, and nothing else of Fairlead.
+type ondatCluster struct {
+	*cluster
+	bed *ondat.Server
+}
+
+// in is the cluster for a part of a test.
+func (c ondatCluster) in(t *testing.T) ondatCluster {
+	c.cluster = &cluster{Sandbox: c.Sandbox, t: t}
+	return c
+}
+
+const ondatNamespace = "apps"
+
+// newOndat starts a cluster with the overlay ondat. The controller polls each second;
+// what it has checked it does not check again for a minute, unless there is an event.
+func newOndat(t *testing.T) ondatCluster {
+	t.Helper()
+	bed := ondat.New()
+	server := bed.Start()
+	t.Cleanup(server.Close)
+	c := ondatCluster{bed: bed, cluster: newControlPlane(t, options{nodes: 1, ondat: fmt.Sprintf("apiEndpoint: %q, apiPollInterval: 1s, apiRetryInterval: 1s", server.URL)})}
+	c.must(c.Install(t.Context(), sandbox.Ondat))
+	for _, object := range []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ondatNamespace}},
+		&corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "fairlead-system", Name: "storageos-api"},
+			StringData: map[string]string{"username": bed.Username, "password": bed.Password},
+		},
+	} {
+		c.must(c.Client.Create(t.Context(), object))
+	}
+	c.must(c.RunFairlead(t.Context(), 0, 1))
+	return c
+}
+
+// share provisions volume v-NAME with its PV and a claim that is bound to it, and
+// attaches it as shared, served at server.
+func (c ondatCluster) share(name, server string) {
+	c.t.Helper()
+	capacity := corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
+	modes := []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}
+	pv := &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: "pv-" + name},
+		Spec: corev1.PersistentVolumeSpec{
+			Capacity: capacity, AccessModes: modes, PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
+			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "csi.storageos.com", VolumeHandle: "v-" + name}},
+		},
+	}
+	claim := &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ondatNamespace, Name: name},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			StorageClassName: ptr.To(""), VolumeName: pv.Name, AccessModes: modes, Resources: corev1.VolumeResourceRequirements{Requests: capacity},
+		},
+	}
+	c.must(c.Client.Create(c.t.Context(), pv))
+	c.must(c.Client.Create(c.t.Context(), claim))
+	c.bed.Provision("default-id", "v-"+name, pv.Name, name, ondatNamespace)
+	c.bed.Attach("v-"+name, server)
+}
+
+// mountEndpoint that the control plane has for a volume.
+func (c ondatCluster) mountEndpoint(name string) string {
+	v, _ := c.bed.Volume("v-" + name)
+	return v.MountEndpoint()
+}
+
+// service of a claim; nil: there is none.
+func (c ondatCluster) service(name string) *corev1.Service {
+	c.t.Helper()
+	var s corev1.Service
+	if err := c.Client.Get(c.t.Context(), client.ObjectKey{Namespace: ondatNamespace, Name: name}, &s); apierrors.IsNotFound(err) {
+		return nil
+	} else if err != nil {
+		c.t.Fatal(err)
+	}
+	return &s
+}
+
+// leadsTo says what is wrong with what is published: the Service has that address, and
+// its one slice and its Endpoints lead to server alone; empty: to nobody.
+func (c ondatCluster) leadsTo(name, clusterIP, server string) error {
+	s := c.service(name)
+	if s == nil || s.DeletionTimestamp != nil || s.Spec.ClusterIP != clusterIP {
+		return fmt.Errorf("the Service is %+v", s)
+	}
+	var list discoveryv1.EndpointSliceList
+	err := c.Client.List(c.t.Context(), &list, client.InNamespace(ondatNamespace), client.MatchingLabels{discoveryv1.LabelServiceName: name})
+	var endpoints corev1.Endpoints
+	if err := errors.Join(err, c.Client.Get(c.t.Context(), client.ObjectKeyFromObject(s), &endpoints)); err != nil {
+		return err
+	}
+	var published, classic []string
+	for _, slice := range list.Items {
+		for _, e := range slice.Endpoints {
+			published = append(published, fmt.Sprintf("%s:%d", e.Addresses[0], *slice.Ports[0].Port))
+		}
+	}
+	for _, subset := range endpoints.Subsets {
+		classic = append(classic, fmt.Sprintf("%s:%d", subset.Addresses[0].IP, subset.Ports[0].Port))
+	}
+	var want []string
+	if server != "" {
+		want = []string{server}
+	}
+	switch {
+	case len(list.Items) != 1 || list.Items[0].OwnerReferences[0].UID != s.UID || endpoints.OwnerReferences[0].UID != s.UID:
+		return fmt.Errorf("slices %+v, Endpoints %+v", list.Items, endpoints)
+	case !slices.Equal(published, want) || !slices.Equal(classic, want):
+		return fmt.Errorf("the slice leads to %v, the Endpoints to %v, want %v", published, classic, want)
+	case s.Spec.Ports[0].Port != 2049 || server != "" && !strings.HasSuffix(server, ":"+s.Spec.Ports[0].TargetPort.String()):
+		return fmt.Errorf("the Service's ports are %+v", s.Spec.Ports)
+	}
+	return nil
+}
+
+// within waits until check holds and says how long it took. What is promised is
+// measured; a busy machine has longer to get there.
+func (c ondatCluster) within(what string, check func() error) time.Duration {
+	c.t.Helper()
+	began := time.Now()
+	c.eventually(what, 10*time.Second, check)
+	took := time.Since(began)
+	c.t.Logf("%s after %s", what, took.Round(time.Millisecond))
+	return took
+}
+
+// warned waits for an event of that reason about a claim.
+func (c ondatCluster) warned(name, reason string) {
+	c.t.Helper()
+	c.eventually("event "+reason, 5*time.Second, func() error {
+		out, err := c.Kubectl(c.t.Context(), "", "-n", ondatNamespace, "get", "events", "--field-selector", "involvedObject.name="+name, "-o", "jsonpath={.items[*].reason}")
+		if err == nil && !slices.Contains(strings.Fields(out), reason) {
+			err = fmt.Errorf("there are the events %q", out)
+		}
+		return err
+	})
+}
+
+// changeOnce gives a volume a new version right before its mount endpoint is set for
+// the first time, so that the control plane refuses it as stale.
+func (c ondatCluster) changeOnce(id string) {
+	var changed atomic.Bool
+	c.bed.Before(func(r *http.Request) {
+		if r.Method == http.MethodPut && strings.Contains(r.URL.Path, "/"+id+"/") && changed.CompareAndSwap(false, true) {
+			c.bed.Change(id, func(v *ondat.Volume) { v.Description = "changed meanwhile" })
+		}
+	})
+}
+
+// requestsOf a volume that the control plane got since the last call.
+func (c ondatCluster) requestsOf(id string) []string {
+	return slices.DeleteFunc(c.bed.Requests(), func(r string) bool { return !strings.Contains(r, "/volumes/"+id) })
+}
+
+// restart kills the controller, as a node does that dies, changes the world, and starts it again.
+func (c ondatCluster) restart(ctx context.Context, meanwhile func()) {
+	c.t.Helper()
+	replicas := c.Replicas()
+	c.must(replicas[len(replicas)-1].Kill())
+	meanwhile()
+	c.ControllerArgs = []string{"--leader-elect=false"} // nobody gave the lease back: a successor would wait for it
+	_, err := c.StartReplica(ctx, sandbox.CSIControllerDeployment, sandbox.FirstController)
+	c.must(err)
+}
