@@ -51,7 +51,13 @@ func (w Writer) WriteClassic(ctx context.Context, have, want *corev1.Endpoints) 
 	updated := have.DeepCopy()
 	updated.Labels = Labelled(have.Labels, want.Labels)
 	updated.OwnerReferences, updated.Subsets = want.OwnerReferences, want.Subsets
-	if err := w.Client.Update(ctx, updated); err != nil {
+	err := w.Client.Update(ctx, updated)
+	if apierrors.IsNotFound(err) { // the garbage collector was faster, and the cache is behind
+		updated = want.DeepCopy()
+		updated.ResourceVersion, updated.UID = "", ""
+		err = w.Client.Create(ctx, updated)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("writing Endpoints %s: %w", want.Name, err)
 	}
 	return updated, nil

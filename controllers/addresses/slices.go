@@ -89,7 +89,10 @@ func (w Writer) WriteSlice(ctx context.Context, have, want *discoveryv1.Endpoint
 	updated := have.DeepCopy()
 	updated.Labels = Labelled(have.Labels, want.Labels)
 	updated.OwnerReferences, updated.Endpoints, updated.Ports = want.OwnerReferences, want.Endpoints, want.Ports
-	return updated, w.Client.Update(ctx, updated)
+	if err := w.Client.Update(ctx, updated); !apierrors.IsNotFound(err) {
+		return updated, err
+	}
+	return createSlice(ctx, w.Client, want) // the garbage collector was faster, and the cache is behind
 }
 
 // replaceSlice is for a slice that somebody made with another address type.
@@ -97,9 +100,13 @@ func (w Writer) replaceSlice(ctx context.Context, have, want *discoveryv1.Endpoi
 	if _, err := w.DeleteSlice(ctx, have); err != nil {
 		return nil, err
 	}
+	return createSlice(ctx, w.Client, want)
+}
+
+func createSlice(ctx context.Context, c client.Client, want *discoveryv1.EndpointSlice) (*discoveryv1.EndpointSlice, error) {
 	created := want.DeepCopy()
 	created.ResourceVersion, created.UID = "", ""
-	return created, w.Client.Create(ctx, created)
+	return created, c.Create(ctx, created)
 }
 
 // DeleteSlice deletes the slice that was read, and tells whether it was there.

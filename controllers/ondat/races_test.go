@@ -63,6 +63,26 @@ func TestServiceIsNotReplacedIfItsAddressWasPublishedMeanwhile(t *testing.T) {
 	w.leads("data", "10.0.0.1 32001")
 }
 
+func TestConflictIsTriedAgainWithoutAnError(t *testing.T) {
+	w := newWorld(t)
+	w.share("10.0.0.1:32001")
+	w.poll()
+	w.client.Cache = w.kube.NewCache()
+	w.must(w.client.Cache.Hold(t.Context(), w.service("data")))
+	s := w.service("data")
+	s.Annotations = map[string]string{"somebody": "else"}
+	w.must(w.kube.Update(t.Context(), s))
+	w.Attach("v-1", "10.0.0.2:32002")
+	_, err := w.r.poll(t.Context())
+	w.must(err)
+	if after := w.reconcile("v-1"); after != behind {
+		t.Errorf("again after %s", after)
+	}
+	w.client.Cache.Release()
+	w.reconcile("v-1")
+	w.leads("data", "10.0.0.2 32002")
+}
+
 func request(id string) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Name: id}}
 }

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -61,6 +62,9 @@ type Reconciler struct {
 // again is when a state that ends by itself is looked at again.
 const again = time.Second
 
+// behind is how soon is tried again what met a cache that was behind.
+const behind = 50 * time.Millisecond
+
 // Reconcile brings one volume in line. The request's name is the volume's ID.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	defer func() {
@@ -75,6 +79,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	ctx, cancel := context.WithTimeout(ctx, r.Options.CreateWait)
 	defer cancel()
 	after, err := r.reconcile(ctx, f)
+	if apierrors.IsConflict(err) {
+		return ctrl.Result{RequeueAfter: behind}, nil // the cache is: an event follows
+	}
 	return ctrl.Result{RequeueAfter: after}, err
 }
 

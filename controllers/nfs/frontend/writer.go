@@ -97,7 +97,8 @@ func (w *Writer) act(ctx context.Context, have *corev1.Service, verdict publish.
 		} else if err != nil {
 			return nil, Result{}, err
 		}
-		w.Log.Warn("restored a changed Service", "service", have.Name, "namespace", have.Namespace)
+		// Somebody changed it, or its server listens on another port.
+		w.Log.Info("brought a Service in line", "service", have.Name, "namespace", have.Namespace)
 		return done(verdict.Service, Result{State: Published, Service: publish.Update})
 	}
 	return done(have, Result{State: Published, Service: publish.Keep})

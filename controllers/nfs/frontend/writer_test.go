@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/cluster"
 	"github.com/fairlead-io/fairlead/internal/nfs/publish"
@@ -55,6 +56,26 @@ func TestDeletedServiceReturnsWithItsAddress(t *testing.T) {
 	f.must(f.Get(t.Context(), keyFor("pool-fairlead-ipv4"), &slice))
 	if slice.OwnerReferences[0].UID != f.service().UID {
 		t.Error("the slice still belongs to the deleted Service, and would be collected")
+	}
+}
+
+// The garbage collector deletes slices and Endpoints of a deleted Service at any time.
+func TestCollectedSlicesAreWrittenAgainThoughTheCacheIsBehind(t *testing.T) {
+	f := newFixture(t)
+	address := f.sync(stable("", one)).ClusterIP
+	f.client.Cache = f.NewCache()
+	collected := []client.Object{
+		&discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "storage", Name: "pool-fairlead-ipv4"}},
+		&corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Namespace: "storage", Name: "pool"}},
+	}
+	for _, o := range append(collected, f.service()) {
+		f.must(f.client.Cache.Hold(t.Context(), o))
+		f.must(f.Delete(t.Context(), o))
+	}
+	f.client.Cache.Absent(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "storage", Name: "pool"}})
+	f.sync(stable(address.String(), one))
+	if got := f.named(); !slices.Equal(got, []string{one.String()}) || f.classic() == nil || f.classic().OwnerReferences[0].UID != f.service().UID {
+		t.Errorf("slices name %v, Endpoints %+v", got, f.classic())
 	}
 }
 
