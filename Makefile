@@ -171,6 +171,8 @@ bench: ## Ratios against controller-runtime's own handlers, side by side
 	go test ./webhook -run '^$$' -bench '^BenchmarkLargeReviews$$'
 	go test ./cluster -run '^$$' -bench '^Benchmark(Gather|FenceLook)$$'
 	go test ./internal/nfs/assign -run '^$$' -bench .
+	go test ./internal/nfs/rpc -run '^$$' -bench '^BenchmarkProbe$$'
+	go test ./internal/nfs/rpc -run '^$$' -bench '^BenchmarkThousandBackends$$' -benchtime 2x
 	go test ./controllers/ondat -run '^$$' -bench . -benchtime 3x
 
 .PHONY: bench-scale
