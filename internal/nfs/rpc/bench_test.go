@@ -113,7 +113,7 @@ func BenchmarkProbe(b *testing.B) {
 					b.Fatal(result.Message)
 				}
 			}
-			each := float64((cpu(b)-before).Microseconds()) / float64(i)
+			each := float64((cpu(b) - before).Microseconds()) / float64(i)
 			b.ReportMetric(each, "CPU-µs/probe")
 			if connect > 0 {
 				b.ReportMetric(each/connect, "times-connect")
