@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -47,7 +47,8 @@ func TestOndatSharedVolumes(t *testing.T) {
 			t.Errorf("got %+v, %+v", s.ObjectMeta, s.Spec)
 		}
 		const volume = " /namespaces/default-id/volumes/v-data"
-		if got, want := c.requestsOf("v-data"), []string{"PUT" + volume + "/nfs/mount-endpoint", "GET" + volume, "PUT" + volume + "/nfs/mount-endpoint"}; !reflect.DeepEqual(got, want) {
+		// More may follow, where a poll began before the change.
+		if got, want := c.requestsOf("v-data"), []string{"PUT" + volume + "/nfs/mount-endpoint", "GET" + volume, "PUT" + volume + "/nfs/mount-endpoint"}; !slices.Equal(got[:min(len(got), len(want))], want) {
 			t.Errorf("got %v, want %v", got, want)
 		}
 		c.warned("data", "Published")
@@ -129,8 +130,8 @@ func TestOndatSharedVolumes(t *testing.T) {
 			if err := c.Client.Get(t.Context(), client.ObjectKey{Namespace: ondatNamespace, Name: "data"}, &endpoints); !apierrors.IsNotFound(err) {
 				return fmt.Errorf("the Endpoints are there: %w", err)
 			}
-			if slices := c.kubectl("-n", ondatNamespace, "get", "endpointslices", "-l", "kubernetes.io/service-name=data", "-o", "name"); slices != "" {
-				return fmt.Errorf("there are slices: %s", slices)
+			if left := c.kubectl("-n", ondatNamespace, "get", "endpointslices", "-l", "kubernetes.io/service-name=data", "-o", "name"); left != "" {
+				return fmt.Errorf("there are slices: %s", left)
 			}
 			if got := c.mountEndpoint("data"); got != "" {
 				return fmt.Errorf("the mount endpoint is still %s", got)
