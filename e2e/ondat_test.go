@@ -24,7 +24,7 @@ import (
 // is all that is installed, with its rights and no others.
 func TestOndatSharedVolumes(t *testing.T) {
 	c := newOndat(t)
-	var address, moved string
+	var address, late string
 
 	t.Run("a new volume is published though it is changed meanwhile", func(t *testing.T) {
 		c := c.in(t)
@@ -100,8 +100,8 @@ func TestOndatSharedVolumes(t *testing.T) {
 			if s == nil {
 				return fmt.Errorf("there is none")
 			}
-			moved = s.Spec.ClusterIP
-			return c.leadsTo("late", moved, "10.1.0.4:32001")
+			late = s.Spec.ClusterIP
+			return c.leadsTo("late", late, "10.1.0.4:32001")
 		})
 		uid := c.service("late").UID
 		c.restart(t.Context(), func() {
@@ -109,7 +109,7 @@ func TestOndatSharedVolumes(t *testing.T) {
 			c.bed.Recover()
 		})
 		c.within("published by the successor", func() error {
-			if got := c.mountEndpoint("late"); got != moved+":2049" {
+			if got := c.mountEndpoint("late"); got != late+":2049" {
 				return fmt.Errorf("the mount endpoint is %q", got)
 			}
 			return c.leadsTo("data", address, "10.1.0.5:32001")
