@@ -74,14 +74,6 @@ func TestImagesHaveARegistry(t *testing.T) {
 	}
 }
 
-// The node plugin serves its health only where a flag says so.
-func TestNodePluginServesTheHealthThatIsProbed(t *testing.T) {
-	c := containers(t, "../components/nfs/node.yaml")[0]
-	if c.Ports[0].ContainerPort != 9811 || !slices.Contains(c.Args, "--health-listen=:9811") || c.ReadinessProbe.HTTPGet.Port.StrVal != c.Ports[0].Name || c.LivenessProbe == nil {
-		t.Errorf("ports %v, arguments %v", c.Ports, c.Args)
-	}
-}
-
 // Fairlead ends with a configuration that it does not understand.
 func TestOverlaysHaveAConfigurationThatIsRead(t *testing.T) {
 	for file, want := range map[string]func(*config.Configuration) bool{

@@ -185,14 +185,7 @@ func (l *leader) catchUp() {
 	l.must(l.pools.Rebuild(func() ([]pools.Attachment, error) { return l.observer.Attachments(context.Background()) }))
 }
 
-// settleAll reconciles all VolumeAttachments until nothing is asked for at once.
-func (l *leader) settleAll() {
-	l.Helper()
-	for _, va := range l.attachments() {
-		l.settle(va.Name)
-	}
-}
-
+// settle reconciles a VolumeAttachment until nothing is asked for at once.
 func (l *leader) settle(name string) {
 	l.Helper()
 	for range 20 {
