@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 )
 
 // Action is what to do with a Kubernetes Service.
@@ -94,6 +95,9 @@ func repaired(have, want *corev1.Service) *corev1.Service {
 	s.Spec.Selector, s.Spec.ExternalName, s.Spec.ExternalIPs = nil, "", nil
 	s.Spec.PublishNotReadyAddresses = false
 	s.Spec.SessionAffinity, s.Spec.SessionAffinityConfig = want.Spec.SessionAffinity, nil
+	if ptr.Deref(s.Spec.InternalTrafficPolicy, corev1.ServiceInternalTrafficPolicyCluster) != corev1.ServiceInternalTrafficPolicyCluster {
+		s.Spec.InternalTrafficPolicy = ptr.To(corev1.ServiceInternalTrafficPolicyCluster) // Local drops what nodes without the server send
+	}
 	if s.Spec.Type != want.Spec.Type {
 		s.Spec.Type = want.Spec.Type
 		// These go with other types, and the API server refuses them with ClusterIP.

@@ -202,7 +202,10 @@ func TestServiceIsRepaired(t *testing.T) {
 			s.Spec.ExternalName = "x"
 			s.Spec.ClusterIP = ""
 		},
-		"external IPs":     func(s *corev1.Service) { s.Spec.ExternalIPs = []string{"1.2.3.4"} },
+		"external IPs": func(s *corev1.Service) { s.Spec.ExternalIPs = []string{"1.2.3.4"} },
+		"internal traffic": func(s *corev1.Service) {
+			s.Spec.InternalTrafficPolicy = ptr.To(corev1.ServiceInternalTrafficPolicyLocal)
+		},
 		"session affinity": func(s *corev1.Service) { s.Spec.SessionAffinity = corev1.ServiceAffinityClientIP },
 		"not ready too":    func(s *corev1.Service) { s.Spec.PublishNotReadyAddresses = true },
 		"label":            func(s *corev1.Service) { delete(s.Labels, ServiceLabel) },
