@@ -185,6 +185,11 @@ type NFSServiceStatus struct {
 	//
 	// +optional
 	Backend string `json:"backend,omitempty"`
+	// Unpublished is why Address leads nowhere, such as AddressTaken: the condition
+	// Ready says more. Nodes are not given the address then. Empty: it is published.
+	//
+	// +optional
+	Unpublished string `json:"unpublished,omitempty"`
 	// Slots of exposure PerNodeStable, by index.
 	//
 	// +optional
@@ -236,6 +241,11 @@ type NFSSlotStatus struct {
 	//
 	// +optional
 	Backend string `json:"backend,omitempty"`
+	// Unpublished is why the slot leads nowhere, such as AddressTaken: nodes are not
+	// given it then. Empty: it is published.
+	//
+	// +optional
+	Unpublished string `json:"unpublished,omitempty"`
 	// Nodes that have mounted the slot.
 	//
 	// +optional

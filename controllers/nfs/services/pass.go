@@ -61,6 +61,9 @@ func (p *pass) run(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	after, err := p.report(ctx, next)
+	if len(p.faults) > 0 && after == 0 {
+		after = refused // the Service in the way is not watched
+	}
 	return after, errors.Join(append(p.failed, err)...)
 }
 

@@ -46,8 +46,8 @@ func (p *pass) publish(ctx context.Context, next *v1alpha1.NFSServiceStatus) err
 	}
 	results, failed := p.sync(ctx, fronts)
 	for i, result := range results {
-		if result.ClusterIP.IsValid() {
-			p.recordAddress(next, fronts[i].Slot, result.ClusterIP)
+		if failed[i] == nil || result.ClusterIP.IsValid() {
+			recordAddress(next, fronts[i].Slot, result)
 		}
 		switch err := failed[i]; {
 		case err != nil:
@@ -135,10 +135,15 @@ func (p *pass) confirm(ctx context.Context, fronts []frontend.Frontend) error {
 
 var errBehind = errors.New("the cache is behind")
 
-func (p *pass) recordAddress(status *v1alpha1.NFSServiceStatus, slot int, address netip.Addr) {
-	if slot < 0 {
-		status.Address = address.String()
+// recordAddress writes the ClusterIP of a Service, or why its recorded one leads nowhere.
+func recordAddress(status *v1alpha1.NFSServiceStatus, slot int, result frontend.Result) {
+	address, unpublished := &status.Address, &status.Unpublished
+	if slot >= 0 {
+		address, unpublished = &status.Slots[slot].Address, &status.Slots[slot].Unpublished
+	}
+	if !result.ClusterIP.IsValid() {
+		*unpublished = string(result.State)
 		return
 	}
-	status.Slots[slot].Address = address.String()
+	*address, *unpublished = result.ClusterIP.String(), ""
 }

@@ -53,6 +53,8 @@ const (
 	gather = 100 * time.Millisecond
 	// settle is how soon a pass is repeated whose cache was behind.
 	settle = 50 * time.Millisecond
+	// refused is how soon a Service is tried again that could not be published.
+	refused = 5 * time.Second
 	// counting is how often numbers of nodes are written, at most.
 	counting = time.Second
 )

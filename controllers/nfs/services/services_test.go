@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/internal/nfs/assign"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
 )
 
@@ -145,6 +146,36 @@ func TestTakenAddressIsSaid(t *testing.T) {
 	}
 	if got := f.published("pool"); len(got) > 0 {
 		t.Errorf("published: %v", got)
+	}
+}
+
+// Who mounted it would reach the Service that has the address now.
+func TestTakenAddressIsNotGivenToNodes(t *testing.T) {
+	for exposure, name := range map[string]string{"Stable": "pool", "PerNodeStable": "pool-slot-1"} {
+		spec := specOf(exposure, "10.0.0.1", "10.0.0.2")
+		if exposure == "PerNodeStable" {
+			spec.Slots = ptr.To[int32](2)
+		}
+		f := newFixture(t, spec)
+		f.healthy("10.0.0.1", "10.0.0.2")
+		address := f.kubeService(name).Spec.ClusterIP
+		f.must(f.Delete(t.Context(), f.kubeService(name)))
+		thief := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "else", Name: "thief"}, Spec: corev1.ServiceSpec{ClusterIP: address}}
+		f.must(f.Create(t.Context(), thief))
+		if f.reconcile() == 0 {
+			t.Errorf("%s: the address is not tried again, and nobody watches the Service that has it", exposure)
+		}
+		for i := range 4 {
+			got, err := f.r.Pools.Attach(key, assign.Node{Name: fmt.Sprintf("n%d", i)}, fmt.Sprint(i))
+			if got == address || (err != nil) != (exposure == "Stable") {
+				t.Errorf("%s: node n%d gets %q, %v", exposure, i, got, err)
+			}
+		}
+		f.must(f.Delete(t.Context(), thief))
+		f.reconcile()
+		if got, err := f.r.Pools.Attach(key, assign.Node{Name: "n9"}, "9"); err != nil || got != address {
+			t.Errorf("%s: once the address is back, a node gets %q, %v", exposure, got, err)
+		}
 	}
 }
 

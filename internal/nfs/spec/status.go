@@ -61,20 +61,23 @@ func familyOf(clusterIP string) publish.Family {
 
 // Targets are the backends with the addresses that nodes mount, as
 // VolumeAttachments carry them (nfs.Backend.Address). service is the port that
-// clients mount.
+// clients mount. An address that is not published leads to no backend: another
+// Service may have it.
 func Targets(exposure nfs.Exposure, status *v1alpha1.NFSServiceStatus, members []nfs.Member, slots []assign.Slot, service uint16) []assign.Target {
 	switch exposure {
 	case nfs.PerNodeStable:
 		addresses := make([]string, len(status.Slots))
 		for i, s := range status.Slots {
-			addresses[i] = Published(s.Address, service)
+			if s.Unpublished == "" {
+				addresses[i] = Published(s.Address, service)
+			}
 		}
 		return assign.SlotTargets(members, slots, addresses)
 	case nfs.Stable:
 		targets := make([]assign.Target, len(members))
 		for i, m := range members {
 			targets[i].Member = m
-			if address := Published(status.Address, service); address != "" && m.Addr == addrPort(status.Backend) {
+			if address := Published(status.Address, service); address != "" && status.Unpublished == "" && m.Addr == addrPort(status.Backend) {
 				targets[i].Addresses = []string{address}
 			}
 		}
