@@ -10,6 +10,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Namespaced,shortName=nfss,categories=fairlead
+// +kubebuilder:validation:XValidation:rule="self.spec.port == oldSelf.spec.port || self.spec.exposure == 'PerNode' || !has(oldSelf.status) || !has(oldSelf.status.nodes) || oldSelf.status.nodes == 0",message="spec.port can't be changed while nodes have the service mounted, since they connect to that port: detach its volumes first",fieldPath=".spec.port"
 // +kubebuilder:printcolumn:name="Exposure",type=string,JSONPath=`.spec.exposure`
 // +kubebuilder:printcolumn:name="Address",type=string,JSONPath=`.status.address`
 // +kubebuilder:printcolumn:name="Backends",type=integer,JSONPath=`.status.backendCount`

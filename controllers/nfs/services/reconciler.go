@@ -132,8 +132,9 @@ func (r *Reconciler) observe(key types.NamespacedName, backend netip.AddrPort, r
 	}
 }
 
-// maxError is NFSBackendStatus.LastError's MaxLength.
-const maxError = 1024
+// maxError keeps a status with 1,000 failing backends and 4,096 slots well below
+// what etcd stores (1.5 MiB). It is in characters.
+const maxError = 256
 
 func clip(text string) string {
 	runes := []rune(text)
