@@ -110,6 +110,10 @@ func TestNodesAreSpreadEvenly(t *testing.T) {
 						t.Fatal(err)
 					}
 					volumes, sum = append(volumes, volume), sum+clients
+					// One after the other: else a server may get two nodes of one Deployment, and none of the other.
+					if _, err := c.WaitAssigned(ctx, sum, volumes...); err != nil {
+						t.Fatal(err)
+					}
 				}
 				for i, want := range d.want {
 					if i > 0 {
