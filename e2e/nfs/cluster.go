@@ -22,8 +22,9 @@ type Cluster struct {
 	// running servers that tests share.
 	running map[netip.Addr]*Server
 
-	proxy    sync.Once
-	proxyErr error
+	proxy       sync.Once
+	proxyErr    error
+	controllers controllers
 }
 
 // Options of a cluster.
@@ -57,5 +58,11 @@ func (c *Cluster) install(ctx context.Context) error {
 	if err := c.Install(ctx, sandbox.NFS); err != nil {
 		return err
 	}
-	return c.RunFairlead(ctx, 1, 1)
+	if err := c.Configure(ctx, "read"); err != nil {
+		return err
+	}
+	if err := c.RunFairlead(ctx, 1, 0); err != nil {
+		return err
+	}
+	return c.StartController(ctx)
 }

@@ -40,7 +40,7 @@ var one struct {
 	err     error
 }
 
-func shared(t *testing.T) *Cluster {
+func shared(t testing.TB) *Cluster {
 	t.Helper()
 	one.Do(func() { one.cluster, one.err = startShared() })
 	if one.err != nil {

@@ -9,6 +9,8 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
 )
@@ -22,14 +24,20 @@ type Plugin struct {
 	Process *sandbox.Replica
 	Node    csi.NodeClient
 
+	driver     string
 	node       string
 	connection *grpc.ClientConn
 }
 
 // StartPlugin starts the node plugin of a node, with the rights of its service account.
 func (c *Cluster) StartPlugin(ctx context.Context, node string, args ...string) (*Plugin, error) {
+	return c.StartPluginOf(ctx, Driver, node, args...)
+}
+
+// StartPluginOf starts the node plugin of another driver.
+func (c *Cluster) StartPluginOf(ctx context.Context, driver, node string, args ...string) (*Plugin, error) {
 	dir := filepath.Join(c.Dir, "plugin-"+node)
-	socket := filepath.Join(kubeletDir, "plugins", Driver, "csi.sock")
+	socket := filepath.Join(kubeletDir, "plugins", driver, "csi.sock")
 	for _, folder := range []string{dir, filepath.Dir(socket), filepath.Join(kubeletDir, "plugins_registry"), filepath.Join(kubeletDir, "pods")} {
 		if err := os.MkdirAll(folder, 0o755); err != nil {
 			return nil, fmt.Errorf("making the plugin's folders: %w", err)
@@ -40,7 +48,7 @@ func (c *Cluster) StartPlugin(ctx context.Context, node string, args ...string) 
 		return nil, err
 	}
 	process, err := c.StartProcess("csi-node", filepath.Join(dir, "log"), c.Fairlead,
-		append([]string{"csi-node", "--csi-endpoint=unix://" + socket, "--kubeconfig=" + kubeconfig, "--health-listen=127.0.0.1:9811"}, args...), []string{"NODE_NAME=" + node})
+		append([]string{"csi-node", "--driver-name=" + driver, "--csi-endpoint=unix://" + socket, "--kubeconfig=" + kubeconfig, "--health-listen=127.0.0.1:9811"}, args...), []string{"NODE_NAME=" + node})
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +56,7 @@ func (c *Cluster) StartPlugin(ctx context.Context, node string, args ...string) 
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the node plugin: %w", err)
 	}
-	p := &Plugin{Process: process, Node: csi.NewNodeClient(connection), node: node, connection: connection}
+	p := &Plugin{Process: process, Node: csi.NewNodeClient(connection), driver: driver, node: node, connection: connection}
 	_, err = p.Node.NodeGetInfo(ctx, &csi.NodeGetInfoRequest{}, grpc.WaitForReady(true))
 	return p, err
 }
@@ -64,21 +72,26 @@ func target(pod, volume string) string {
 	return filepath.Join(kubeletDir, "pods", pod, "volumes/kubernetes.io~csi", volume, "mount")
 }
 
-// Publish mounts a volume that is attached to the node, as the kubelet would.
+// Publish mounts a volume that is attached to the node, as the kubelet would: with what
+// the PersistentVolume says, and more options.
 func (c *Cluster) Publish(ctx context.Context, p *Plugin, volume, pod string, options ...string) (string, error) {
 	a, err := c.Assignment(ctx, volume)
 	if err != nil {
 		return "", err
+	}
+	var pv corev1.PersistentVolume
+	if err := c.Client.Get(ctx, client.ObjectKey{Name: volume}, &pv); err != nil {
+		return "", fmt.Errorf("reading the volume: %w", err)
 	}
 	path := target(pod, volume)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return "", fmt.Errorf("making the pod's folder: %w", err)
 	}
 	_, err = p.Node.NodePublishVolume(ctx, &csi.NodePublishVolumeRequest{
-		VolumeId: volume, TargetPath: path,
-		PublishContext:   map[string]string{Driver + "/assigned-ip": a.Addresses[p.node]},
-		VolumeContext:    map[string]string{"share": Export},
-		VolumeCapability: capability(append([]string{"vers=3"}, options...)),
+		VolumeId: pv.Spec.CSI.VolumeHandle, TargetPath: path,
+		PublishContext:   map[string]string{p.driver + "/assigned-ip": a.Addresses[p.node]},
+		VolumeContext:    pv.Spec.CSI.VolumeAttributes,
+		VolumeCapability: capability(append(pv.Spec.MountOptions, options...)),
 	})
 	return path, err
 }

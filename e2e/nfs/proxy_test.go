@@ -37,14 +37,20 @@ func TestProxySendsClusterIPToSlice(t *testing.T) {
 	if err := c.Client.Create(ctx, slice); err != nil {
 		t.Fatal(err)
 	}
+	if err := reached(service.Spec.ClusterIP); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// reached waits until an address takes connections.
+func reached(address string) error {
 	var err error
 	for range 100 {
 		var connection net.Conn
-		if connection, err = net.DialTimeout("tcp", net.JoinHostPort(service.Spec.ClusterIP, "2049"), time.Second); err == nil {
-			_ = connection.Close()
-			return
+		if connection, err = net.DialTimeout("tcp", net.JoinHostPort(address, "2049"), time.Second); err == nil {
+			return connection.Close()
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	t.Fatal(err)
+	return err
 }

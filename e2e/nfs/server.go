@@ -16,8 +16,11 @@ import (
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
 )
 
-// Export is what every server exports.
-const Export = "/export"
+// Every server exports two folders.
+const (
+	Export = "/export"
+	Second = "/second"
+)
 
 // nfsPort of all servers.
 const nfsPort = 2049
@@ -27,6 +30,8 @@ const nfsPort = 2049
 // system do, and know each other's file handles.
 type Server struct {
 	Address netip.Addr
+	// Export in place of the constant, from the next Start on.
+	Export string
 
 	cluster *Cluster
 	process *sandbox.Replica
@@ -34,19 +39,22 @@ type Server struct {
 
 // StartServer starts a server and waits until it answers.
 func (c *Cluster) StartServer(ctx context.Context, address netip.Addr) (*Server, error) {
-	s := &Server{Address: address, cluster: c}
+	s := &Server{Address: address, Export: Export, cluster: c}
 	return s, s.Start(ctx)
 }
 
 // Start starts the process, again if it was killed.
 func (s *Server) Start(ctx context.Context) error {
 	listen := netip.AddrPortFrom(s.Address, nfsPort).String()
-	if err := os.MkdirAll(s.cluster.Share, 0o777); err != nil {
-		return fmt.Errorf("making the share: %w", err)
+	second := s.cluster.Folder(Second)
+	for _, folder := range []string{s.cluster.Share, second} {
+		if err := os.MkdirAll(folder, 0o777); err != nil {
+			return fmt.Errorf("making the share: %w", err)
+		}
 	}
 	var err error
 	s.process, err = s.cluster.StartProcess("nfs-server-"+s.Address.String(), filepath.Join(s.cluster.Dir, "nfs-server-"+s.Address.String()+".log"), s.cluster.serverBinary,
-		[]string{"-listen=" + listen, "-folder=" + s.cluster.Share, "-export=" + Export}, nil)
+		[]string{"-listen=" + listen, "-folder=" + s.cluster.Share, "-export=" + s.Export, "-also=" + Second + "=" + second}, nil)
 	if err != nil {
 		return err
 	}
@@ -60,6 +68,14 @@ func (s *Server) Start(ctx context.Context) error {
 		}
 		return true, connection.Close()
 	})
+}
+
+// Folder that a share of the servers is.
+func (c *Cluster) Folder(share string) string {
+	if share == Export {
+		return c.Share
+	}
+	return c.Share + "-" + share[1:]
 }
 
 // Kill ends the server at once: its connections are closed.

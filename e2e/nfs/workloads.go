@@ -1,6 +1,7 @@
 package nfs
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -18,16 +19,20 @@ import (
 
 // Volume is a PersistentVolume with its claim, both by the volume's name.
 type Volume struct {
-	Name, Service string
-	// Handle is the volume's name where it is empty.
-	Handle  string
-	Options []string
+	Name string
+	// Service is the driver's default where it is empty.
+	Service string
+	// Driver, Handle and Share are Fairlead's driver, the volume's name and Export
+	// where they are empty.
+	Driver, Handle, Share string
+	Options               []string
 }
 
 // CreateVolume creates the volume and a claim that is bound to it.
 func (c *Cluster) CreateVolume(ctx context.Context, v Volume) error {
-	if v.Handle == "" {
-		v.Handle = v.Name
+	attributes := map[string]string{"share": cmp.Or(v.Share, Export)}
+	if v.Service != "" {
+		attributes["service"] = Namespace + "/" + v.Service
 	}
 	capacity := corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
 	modes := []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}
@@ -38,8 +43,7 @@ func (c *Cluster) CreateVolume(ctx context.Context, v Volume) error {
 			MountOptions: append([]string{"vers=3"}, v.Options...),
 			ClaimRef:     &corev1.ObjectReference{Namespace: Namespace, Name: v.Name},
 			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
-				Driver: Driver, VolumeHandle: v.Handle,
-				VolumeAttributes: map[string]string{"service": Namespace + "/" + v.Service, "share": Export},
+				Driver: cmp.Or(v.Driver, Driver), VolumeHandle: cmp.Or(v.Handle, v.Name), VolumeAttributes: attributes,
 			}},
 		},
 	}
@@ -76,7 +80,11 @@ const nodesLabel = "fairlead-e2e/nodes"
 
 // UseNodes marks the first n nodes for a test's workloads.
 func (c *Cluster) UseNodes(ctx context.Context, test string, n int) error {
-	for _, name := range c.State.Nodes[:n] {
+	return c.useNodes(ctx, test, c.State.Nodes[:n])
+}
+
+func (c *Cluster) useNodes(ctx context.Context, test string, names []string) error {
+	for _, name := range names {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		if err := c.Client.Patch(ctx, node, patchJSON(fmt.Sprintf(`{"metadata":{"labels":{%q:%q}}}`, nodesLabel, test))); err != nil {
 			return fmt.Errorf("labelling node %s: %w", name, err)
@@ -149,7 +157,7 @@ func (c *Cluster) Assignment(ctx context.Context, volumes ...string) (Assignment
 		if name == nil || !wanted[*name] {
 			continue
 		}
-		address := attachment.Status.AttachmentMetadata[Driver+"/assigned-ip"]
+		address := attachment.Status.AttachmentMetadata[attachment.Spec.Attacher+"/assigned-ip"]
 		if !attachment.Status.Attached || address == "" || attachment.DeletionTimestamp != nil {
 			a.Waiting = append(a.Waiting, attachment.Spec.NodeName+" "+asJSON(attachment.Status))
 			continue
