@@ -98,6 +98,7 @@ func copyWhile(t *testing.T, c *Cluster, plugin *Plugin, exposure nfs.Exposure, 
 	}
 
 	var published time.Duration
+	measured := lateness(t)
 	died := make(chan time.Time, 1)
 	moved := make(chan error, 1)
 	go func() {
@@ -120,8 +121,12 @@ func copyWhile(t *testing.T, c *Cluster, plugin *Plugin, exposure nfs.Exposure, 
 		t.Error(err)
 	}
 	t.Logf("published %s after the end of the server; the longest write took %s", published.Round(time.Millisecond), longest.Round(time.Millisecond))
-	if published > outWithin() {
+	late := measured()
+	switch {
+	case published > outWithin() && late <= quiet:
 		t.Errorf("another server was published after %s; promised are %s", published, outWithin())
+	case published > outWithin():
+		t.Logf("another server was published after %s; promised are %s, but timers were up to %s late", published, outWithin(), late)
 	}
 	after, err := c.Assignment(ctx, service)
 	if err != nil {
