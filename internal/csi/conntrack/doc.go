@@ -8,7 +8,9 @@
 // requests to it until TCP gives up, from the same source port afterwards.
 //
 // Once the entry is deleted, the next packet is translated anew: the new server answers
-// with RST, and the client connects to it.
+// with RST, and the client connects to it. A client whose window is closed may send that
+// packet only after a quarter of a minute, so its socket is closed too, where the kernel
+// can (CONFIG_INET_DIAG_DESTROY; IPv4).
 //
 // It works where the node's kernel translates addresses by connection tracking:
 // kube-proxy in modes nftables and iptables. In mode ipvs kube-proxy's own connection

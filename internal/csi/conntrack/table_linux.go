@@ -13,29 +13,42 @@ import (
 // Kernel is the connection tracking of the process's network namespace. It needs CAP_NET_ADMIN.
 type Kernel struct{}
 
-// Delete deletes entries of both families.
+// Delete deletes entries of both families, and closes their sockets on this node.
 func (Kernel) Delete(choose func(Entry) bool) (int, error) {
 	var errs []error
 	deleted := 0
+	f := &filter{choose: choose}
 	for _, family := range []netlink.InetFamily{unix.AF_INET, unix.AF_INET6} {
-		n, err := netlink.ConntrackDeleteFilters(netlink.ConntrackTable, family, filter(choose))
+		n, err := netlink.ConntrackDeleteFilters(netlink.ConntrackTable, family, f)
 		deleted += int(n)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("deleting entries of connection tracking: %w", err))
 		}
 	}
+	for _, c := range f.chosen {
+		// What is not closed, as in a pod's network or by a kernel without INET_DIAG_DESTROY,
+		// ends by the answer to its next packet.
+		_ = netlink.SocketDestroy(c.client, c.destination)
+	}
 	return deleted, errors.Join(errs...)
 }
 
 // filter is a netlink.CustomConntrackFilter.
-type filter func(Entry) bool
+type filter struct {
+	choose func(Entry) bool
+	chosen []connection
+}
+
+type connection struct{ client, destination *net.TCPAddr }
 
 // MatchConntrackFlow says whether the entry is to be deleted.
-func (f filter) MatchConntrackFlow(flow *netlink.ConntrackFlow) bool {
-	if flow.Forward.Protocol != unix.IPPROTO_TCP {
+func (f *filter) MatchConntrackFlow(flow *netlink.ConntrackFlow) bool {
+	to := flow.Forward
+	if to.Protocol != unix.IPPROTO_TCP || !f.choose(Entry{Destination: addrPort(to.DstIP, to.DstPort), Replier: addrPort(flow.Reverse.SrcIP, flow.Reverse.SrcPort)}) {
 		return false
 	}
-	return f(Entry{Destination: addrPort(flow.Forward.DstIP, flow.Forward.DstPort), Replier: addrPort(flow.Reverse.SrcIP, flow.Reverse.SrcPort)})
+	f.chosen = append(f.chosen, connection{&net.TCPAddr{IP: to.SrcIP, Port: int(to.SrcPort)}, &net.TCPAddr{IP: to.DstIP, Port: int(to.DstPort)}})
+	return true
 }
 
 func addrPort(ip net.IP, port uint16) netip.AddrPort {
