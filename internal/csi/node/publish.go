@@ -55,7 +55,7 @@ func (s *Server) publish(ctx context.Context, r *request) error {
 }
 
 // republish compares what is mounted at the target. It returns true if that was dead
-// and is unmounted, so that the share can be mounted anew.
+// and is unmounted, so that the share can be mounted again.
 func (s *Server) republish(ctx context.Context, r *request, real string, have mounts.Mount) (again bool, err error) {
 	if !have.IsNFS() {
 		return false, foreign(r.target, have)
@@ -71,7 +71,7 @@ func (s *Server) republish(ctx context.Context, r *request, real string, have mo
 		return true, nil
 	}
 	if text := difference(have, r); text != "" {
-		return false, status.Errorf(codes.AlreadyExists, "%s is mounted already, but %s: delete the pod, so that the share is mounted anew", r.target, text)
+		return false, status.Errorf(codes.AlreadyExists, "%s is mounted already, but %s: delete the pod, so that the share is mounted again", r.target, text)
 	}
 	if err := s.finish(ctx, r, real, have); err != nil {
 		return false, uncertain(err) // it may be in use, and is not unmounted

@@ -54,7 +54,7 @@ func (s *Server) abnormal(have mounts.Mount, err error) string {
 	case errors.Is(err, mounts.ErrTimeout):
 		return fmt.Sprintf("%s has not answered for %s: look at the NFS server", have.Source, s.Timeouts.Stat)
 	case errors.Is(err, mounts.ErrDead):
-		return fmt.Sprintf("the mount of %s does not work any more: %s: delete the pod, so that the share is mounted anew", have.Source, err)
+		return fmt.Sprintf("the mount of %s does not work any more: %s: delete the pod, so that the share is mounted again", have.Source, err)
 	}
 	return fmt.Sprintf("%s: %s", have.Source, err)
 }
