@@ -118,8 +118,12 @@ func (c *cluster) checkInvariants() {
 		network := c.requested(&server)
 		volume := server.Labels[storage.Longhorn().VolumeLabel]
 		var service corev1.Service
-		c.must(c.Client.Get(c.t.Context(), client.ObjectKey{Namespace: namespace, Name: volume}, &service))
-		if headless := service.Spec.ClusterIP == "None"; headless == network.IsZero() {
+		err := c.Client.Get(c.t.Context(), client.ObjectKey{Namespace: namespace, Name: volume}, &service)
+		c.must(client.IgnoreNotFound(err))
+		headless := service.Spec.ClusterIP == "None"
+		// A repair deletes the Service before its server, so no Service is no violation;
+		// nor is another one, if the listed server has been deleted since.
+		if err == nil && headless == network.IsZero() && c.stillThere(&server) {
 			c.t.Errorf("invariant 2: %s: headless %v, server on %q", volume, headless, network)
 		}
 		for _, pod := range clients {
@@ -128,6 +132,15 @@ func (c *cluster) checkInvariants() {
 			}
 		}
 	}
+}
+
+// stillThere reports whether a listed pod is there and not being deleted.
+func (c *cluster) stillThere(listed *corev1.Pod) bool {
+	c.t.Helper()
+	var pod corev1.Pod
+	err := c.Client.Get(c.t.Context(), client.ObjectKeyFromObject(listed), &pod)
+	c.must(client.IgnoreNotFound(err))
+	return err == nil && pod.UID == listed.UID && pod.DeletionTimestamp == nil
 }
 
 // restartGuard sees every deletion of a client pod and what was attached on its node.
