@@ -10,24 +10,28 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// instanceManagerResources follows GetInstanceManagerCPURequirement: of v1 a share
-// of what the node has to give, unless the node says how much; of v2 a number.
+// instanceManagerResources follows GetInstanceManagerCPURequirement: a share of what
+// the node has to give, unless the node says how much; of v2 a number before 1.10, and
+// from 1.12.1 at least the number of cores, and whole ones.
 func (s *survey) instanceManagerResources(node, engine string) (corev1.ResourceRequirements, error) {
-	name := "guaranteed-instance-manager-cpu"
-	if engine == engineV2 {
-		name = "v2-data-engine-guaranteed-instance-manager-cpu"
+	name := guaranteedCPU
+	if _, former := s.buildSettings[formerCPU]; former && engine == engineV2 {
+		name = formerCPU
 	}
-	amount, err := strconv.ParseFloat(s.buildSettings[name], 64)
+	amount, err := strconv.ParseFloat(ofEngine(s.buildSettings[name], engine), 64)
 	if err != nil {
 		return corev1.ResourceRequirements{}, fmt.Errorf("reading setting %s: %w", name, err)
 	}
 	milli := int64(amount)
-	if engine == engineV1 {
+	if name == guaranteedCPU {
 		of := s.nodes[node]
 		milli = int64(math.Round(float64(of.Status.Allocatable.Cpu().MilliValue()) * amount / 100))
 		if own := s.cpuOfNode(node); own != 0 {
 			milli = own
 		}
+	}
+	if cores, err := strconv.ParseInt(ofV2(s.buildSettings[cpuCores]), 10, 64); err == nil && cores > 0 && engine == engineV2 {
+		milli = 1000 * max(cores, (milli+999)/1000)
 	}
 	if milli == 0 {
 		return corev1.ResourceRequirements{}, nil

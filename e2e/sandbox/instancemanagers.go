@@ -128,8 +128,9 @@ func instanceManagerPod(im *unstructured.Unstructured, s *survey) (*corev1.Pod, 
 	}}})
 	container.Env = slices.Insert(container.Env, 0, corev1.EnvVar{Name: "TLS_DIR", Value: "/tls-files/"})
 	mountInstances(pod)
+	s.buildSettings.buildManager(pod)
 	if engine == engineV2 {
-		runV2(pod)
+		s.buildSettings.runV2(pod)
 	}
 	return pod, s.buildSettings.buildOnStorageNetwork(pod)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -80,7 +81,12 @@ func builtAlike(a, b *corev1.Pod) bool {
 	return a.Annotations[tolerationsAnnotation] == b.Annotations[tolerationsAnnotation] &&
 		a.Annotations[networksAnnotation] == b.Annotations[networksAnnotation] &&
 		a.Spec.PriorityClassName == b.Spec.PriorityClassName && maps.Equal(a.Spec.NodeSelector, b.Spec.NodeSelector) &&
-		a.Spec.Containers[0].Resources.Requests.Cpu().Equal(*b.Spec.Containers[0].Resources.Requests.Cpu())
+		alike(&a.Spec.Containers[0], &b.Spec.Containers[0]) && logsOf(a) == logsOf(b)
+}
+
+func alike(a, b *corev1.Container) bool {
+	return a.Resources.Requests.Cpu().Equal(*b.Resources.Requests.Cpu()) && slices.Equal(a.Args, b.Args) &&
+		a.LivenessProbe.TimeoutSeconds == b.LivenessProbe.TimeoutSeconds
 }
 
 func (l Longhorn) writeState(ctx context.Context, o *unstructured.Unstructured, pod *corev1.Pod) error {

@@ -28,21 +28,45 @@ type release struct {
 	skipsMigratable bool
 	// settings that v1.7.2 has not, of those that Fairlead looks at, with their defaults (types/setting.go).
 	settings map[string]string
+	// without: settings of v1.7.2 that it has not any more.
+	without []string
 }
 
 // releases of Longhorn whose sources were read, oldest first.
 func releases() []release {
-	endpointNetwork := map[string]string{
-		rwxEndpointNetwork: "", "blacklist-for-auto-delete-pod-when-volume-detached-unexpectedly": "",
+	of18 := map[string]string{formerCPUMask: "0x1"}
+	of110 := map[string]string{
+		cpuMask: `{"v2":"0x1"}`, memorySize: `{"v2":"2048"}`, hugepagesEnabled: `{"v2":"true"}`, interruptMode: `{"v2":"false"}`,
+		managerProbe: "10", logPath: "/var/lib/longhorn/logs/",
 	}
+	of111 := with(of110, map[string]string{
+		rwxEndpointNetwork: "", "blacklist-for-auto-delete-pod-when-volume-detached-unexpectedly": "", "system-managed-csi-components-resource-limits": "",
+	})
+	of112 := with(of111, map[string]string{
+		cpuMask: `{"v2":"0x3"}`, "engine-image-pod-liveness-probe-period": "5", "engine-image-pod-liveness-probe-timeout": "4",
+		"engine-image-pod-liveness-probe-failure-threshold": "3",
+	})
+	of1121 := with(of112, map[string]string{
+		cpuCores: `{"v2":"0"}`, cpuIsolation: `{"v2":"false"}`, largePool: `{"v2":"1024"}`, smallPool: `{"v2":"8192"}`,
+	})
+	gone110 := []string{formerCPUMask, formerMemory, formerCPU}
+	gone111 := append(slices.Clone(gone110), rwxOnStorage)
 	return []release{
 		{version: defaultRelease},
-		{version: "v1.8.1", gatesByState: true},
-		{version: "v1.9.0", gatesByState: true},
-		{version: "v1.10.0", gatesByState: true},
-		{version: "v1.11.1", gatesByState: true, skipsMigratable: true, endpointNetwork: true, settings: endpointNetwork},
-		{version: "v1.12.0", gatesByState: true, skipsMigratable: true, endpointNetwork: true, settings: endpointNetwork},
+		{version: "v1.8.1", gatesByState: true, settings: of18},
+		{version: "v1.9.0", gatesByState: true, settings: of18},
+		{version: "v1.10.0", gatesByState: true, settings: of110, without: gone110},
+		{version: "v1.11.1", gatesByState: true, skipsMigratable: true, endpointNetwork: true, settings: of111, without: gone111},
+		{version: "v1.12.0", gatesByState: true, skipsMigratable: true, endpointNetwork: true, settings: of112, without: gone111},
+		{version: "v1.12.1", gatesByState: true, skipsMigratable: true, endpointNetwork: true, settings: of1121, without: gone111},
 	}
+}
+
+// with returns the settings and more, which take precedence.
+func with(settings, more map[string]string) map[string]string {
+	all := maps.Clone(settings)
+	maps.Copy(all, more)
+	return all
 }
 
 // Network settings of Longhorn.
@@ -146,11 +170,10 @@ func (l Longhorn) seedRelease(ctx context.Context) error {
 			return err
 		}
 	}
-	if !l.release.endpointNetwork {
-		return nil
-	}
-	if err := client.IgnoreNotFound(l.client.Delete(ctx, l.object("Setting", rwxOnStorage))); err != nil {
-		return fmt.Errorf("deleting setting %s: %w", rwxOnStorage, err)
+	for _, name := range l.release.without {
+		if err := client.IgnoreNotFound(l.client.Delete(ctx, l.object("Setting", name))); err != nil {
+			return fmt.Errorf("deleting setting %s: %w", name, err)
+		}
 	}
 	return nil
 }

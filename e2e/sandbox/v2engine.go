@@ -1,9 +1,11 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -28,23 +30,62 @@ func (l Longhorn) EnableV2(ctx context.Context) error {
 	return l.waitComponents(ctx)
 }
 
-// runV2 gives the pod the arguments of Longhorn 1.12, with their defaults: 1.7 has
-// neither CPU mask nor memory size.
-func runV2(pod *corev1.Pod) {
+// runV2 starts the SPDK daemon, by the settings that there are. v1.7.2 has neither CPU
+// mask nor memory size; its pods get the arguments of v1.12.0 with their defaults.
+func (v settingValues) runV2(pod *corev1.Pod) {
 	container := &pod.Spec.Containers[0]
-	container.Args = []string{
-		"instance-manager", "--spdk-log", "all", "--spdk-cpumask", "0x3", "--spdk-memory-size", "2048", "--enable-spdk", "--debug",
-		"daemon", "--spdk-enabled", "--listen", "0.0.0.0:8500",
+	args := []string{"instance-manager", "--spdk-log", "all", "--spdk-cpumask", v.mask()}
+	cores, numbered := v[cpuCores]
+	if numbered {
+		args = append(args, "--spdk-core-number", ofV2(cores))
 	}
+	_, former := v[formerCPUMask]
+	memory, pages := v.memory()
+	if !former {
+		args = append(args, "--spdk-memory-size", memory)
+	}
+	for _, pool := range []struct{ setting, standard string }{{largePool, "1024"}, {smallPool, "8192"}} {
+		if size := ofV2(v[pool.setting]); size != "" && size != pool.standard {
+			args = append(args, "--"+strings.Replace(pool.setting, "data-engine", "spdk", 1), size)
+		}
+	}
+	args = append(args, "--enable-spdk", "--debug", "daemon", "--spdk-enabled", "--listen", "0.0.0.0:8500")
+	if ofV2(v[interruptMode]) == "true" {
+		args = append(args, "--spdk-interrupt-mode")
+	}
+	if ofV2(v[cpuIsolation]) == "true" {
+		args = append(args, "--enable-irq-affinity", "--enable-workqueue-affinity")
+	}
+	if pages == "0" {
+		args = append(args, "--spdk-no-hugepage")
+	}
+	container.Args = args
 	if container.Resources.Requests == nil {
 		container.Resources.Requests = corev1.ResourceList{}
 	}
 	container.Resources.Requests[corev1.ResourceMemory] = resource.MustParse("128Mi")
-	container.Resources.Limits = corev1.ResourceList{corev1.ResourceHugePagesPrefix + "2Mi": resource.MustParse("2048Mi")}
+	container.Resources.Limits = corev1.ResourceList{corev1.ResourceHugePagesPrefix + "2Mi": resource.MustParse(pages + "Mi")}
 	container.LivenessProbe.Exec.Command[2] = portsProbe(8500, 8501, 8502, 8503, 8504)
 	container.VolumeMounts = append(container.VolumeMounts, corev1.VolumeMount{Name: "hugepage", MountPath: "/hugepages"})
 	pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{
 		Name:         "hugepage",
 		VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumHugePages}},
 	})
+}
+
+// mask is empty where there is a number of cores.
+func (v settingValues) mask() string {
+	if cores := ofV2(v[cpuCores]); cores != "" && cores != "0" {
+		return ""
+	}
+	return cmp.Or(ofV2(v[cpuMask]), v[formerCPUMask], "0x3")
+}
+
+// memory in MiB, and how much of it is huge pages.
+func (v settingValues) memory() (size, pages string) {
+	size = cmp.Or(ofV2(v[memorySize]), v[formerMemory], "2048")
+	if ofV2(v[hugepagesEnabled]) == "false" {
+		return size, "0"
+	}
+	return size, size
 }

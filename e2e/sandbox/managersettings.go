@@ -1,0 +1,70 @@
+package sandbox
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+)
+
+// Settings that instance managers are built by.
+const (
+	guaranteedCPU    = "guaranteed-instance-manager-cpu"
+	managerProbe     = "instance-manager-pod-liveness-probe-timeout"
+	logPath          = "log-path"
+	cpuMask          = "data-engine-cpu-mask"
+	cpuCores         = "data-engine-number-of-cpu-cores"
+	cpuIsolation     = "data-engine-cpu-isolation-enabled"
+	memorySize       = "data-engine-memory-size"
+	hugepagesEnabled = "data-engine-hugepage-enabled"
+	interruptMode    = "data-engine-interrupt-mode-enabled"
+	largePool        = "data-engine-iobuf-large-pool-size"
+	smallPool        = "data-engine-iobuf-small-pool-size"
+
+	formerCPU     = "v2-data-engine-guaranteed-instance-manager-cpu"
+	formerCPUMask = "v2-data-engine-cpu-mask"
+	formerMemory  = "v2-data-engine-hugepage-limit"
+)
+
+// ofEngine is what a setting says for one data engine: GetSettingValueExistedByDataEngine in datastore/longhorn.go.
+func ofEngine(value, engine string) string {
+	if !strings.HasPrefix(value, "{") {
+		return value
+	}
+	var engines map[string]string
+	if err := json.Unmarshal([]byte(value), &engines); err != nil {
+		return ""
+	}
+	return engines[engine]
+}
+
+func ofV2(value string) string { return ofEngine(value, engineV2) }
+
+// buildManager gives an instance manager what it has from v1.10 on, of both data engines.
+func (v settingValues) buildManager(pod *corev1.Pod) {
+	container := &pod.Spec.Containers[0]
+	if seconds, err := strconv.ParseInt(v[managerProbe], 10, 32); err == nil {
+		container.LivenessProbe.TimeoutSeconds, container.LivenessProbe.PeriodSeconds = int32(seconds), int32(seconds)+1
+	}
+	if directory, has := v[logPath]; has {
+		const name = "log"
+		container.VolumeMounts = append(container.VolumeMounts, corev1.VolumeMount{
+			Name: name, MountPath: "/log", MountPropagation: ptr.To(corev1.MountPropagationHostToContainer),
+		})
+		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
+			HostPath: &corev1.HostPathVolumeSource{Path: directory, Type: ptr.To(corev1.HostPathDirectoryOrCreate)},
+		}})
+	}
+}
+
+// logsOf is the directory that a pod writes its logs to, if it has one.
+func logsOf(pod *corev1.Pod) string {
+	for _, volume := range pod.Spec.Volumes {
+		if volume.Name == "log" && volume.HostPath != nil {
+			return volume.HostPath.Path
+		}
+	}
+	return ""
+}
