@@ -120,13 +120,17 @@ func (r *Reader) shareManagers(volumes []storage.Volume) func(context.Context, p
 
 // podComponent is what all pods of the storage system have.
 func (r *Reader) podComponent(kind settings.ComponentKind, pod *corev1.Pod, classes podClasses) settings.Component {
+	tolerations, others := builtTolerations(pod.Annotations[r.profile.TolerationsAnnotation], pod.Spec.Tolerations)
 	return settings.Component{
-		Kind: kind, Name: pod.Name, UID: string(pod.UID), Node: pod.Spec.NodeName,
+		Kind: kind, Name: pod.Name, UID: string(pod.UID), Version: pod.ResourceVersion, Node: pod.Spec.NodeName,
 		OptOut:      pod.Annotations[storage.OptOutAnnotation] == "true",
 		Ready:       Ready(pod),
+		Stopped:     pod.Status.Phase == corev1.PodPending || pod.Status.Phase == corev1.PodFailed,
 		Terminating: pod.DeletionTimestamp != nil,
+
+		OtherTolerations: others,
 		Built: map[settings.Trait]string{
-			settings.Tolerations:       builtTolerations(pod.Annotations[r.profile.TolerationsAnnotation], pod.Spec.Tolerations),
+			settings.Tolerations:       tolerations,
 			settings.NodeSelector:      settings.NodeSelectorTrait(pod.Spec.NodeSelector),
 			settings.PriorityClassName: classes.built(pod.Spec.PriorityClassName),
 		},

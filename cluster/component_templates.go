@@ -59,6 +59,7 @@ func (r *Reader) deployment(d *appsv1.Deployment) settings.Component {
 	c := r.templateComponent(settings.Deployment, &d.ObjectMeta, &d.Spec.Template)
 	s := d.Status
 	c.Total = int(ptr.Deref(d.Spec.Replicas, 1))
+	c.Stopped = s.ObservedGeneration >= d.Generation && c.Total > 0 && s.AvailableReplicas == 0 && s.ReadyReplicas == 0
 	if s.ObservedGeneration >= d.Generation {
 		c.Updated = int(s.UpdatedReplicas)
 		// Beside those there may still be pods of before.
@@ -72,6 +73,8 @@ func (r *Reader) daemonSet(ds *appsv1.DaemonSet) settings.Component {
 	c.Client = ds.Name == r.profile.ClientDaemonSet
 	s := ds.Status
 	c.Total = int(s.DesiredNumberScheduled)
+	// Pods that the controller calls misscheduled run, and are not counted as ready.
+	c.Stopped = s.ObservedGeneration > 0 && s.ObservedGeneration >= ds.Generation && s.NumberReady == 0 && s.NumberMisscheduled == 0
 	if s.ObservedGeneration >= ds.Generation {
 		c.Updated = int(s.UpdatedNumberScheduled)
 		c.Ready = c.Updated == c.Total && int(s.NumberAvailable) == c.Total
@@ -92,12 +95,15 @@ func (r *Reader) templateComponent(kind settings.ComponentKind, meta *metav1.Obj
 	for _, c := range template.Spec.Containers {
 		resources[c.Name] = c.Resources
 	}
+	tolerations, others := builtTolerations(meta.Annotations[r.profile.TolerationsAnnotation], template.Spec.Tolerations)
 	return settings.Component{
-		Kind: kind, Name: meta.Name, UID: string(meta.UID),
+		Kind: kind, Name: meta.Name, UID: string(meta.UID), Version: meta.ResourceVersion,
 		OptOut:      template.Annotations[storage.OptOutAnnotation] == "true",
 		Terminating: meta.DeletionTimestamp != nil,
+
+		OtherTolerations: others,
 		Built: map[settings.Trait]string{
-			settings.Tolerations:       builtTolerations(meta.Annotations[r.profile.TolerationsAnnotation], template.Spec.Tolerations),
+			settings.Tolerations:       tolerations,
 			settings.NodeSelector:      settings.NodeSelectorTrait(template.Spec.NodeSelector),
 			settings.PriorityClassName: template.Spec.PriorityClassName,
 			settings.Resources:         settings.ResourcesTrait(resources),

@@ -81,7 +81,7 @@ func componentNamed(t *testing.T, name string, objects ...client.Object) setting
 
 func TestAnInstanceManagerIsSeenWhole(t *testing.T) {
 	want := settings.Component{
-		Kind: settings.InstanceManager, Name: "im-1", UID: "uid-x", ManagerUID: "uid-x", ManagerVersion: "999", Node: "node-1", Engine: "v1", Ready: true,
+		Kind: settings.InstanceManager, Name: "im-1", UID: "uid-x", Version: "999", ManagerUID: "uid-x", ManagerVersion: "999", Node: "node-1", Engine: "v1", Ready: true,
 		Built: map[settings.Trait]string{
 			settings.Tolerations: "", settings.NodeSelector: "", settings.PriorityClassName: "", settings.StorageAttachment: "",
 			settings.CPURequest: "0m", settings.LivenessTimeout: "10", settings.LogPathTrait: "/var/lib/longhorn/logs", settings.DataEngine: "true",

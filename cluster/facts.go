@@ -81,11 +81,10 @@ func (r *Reader) AddNetworks(ctx context.Context, f *settings.Facts) error {
 	return nil
 }
 
-// addSettings reads the values in force, what was last applied of them, and
-// whose gates are overridden.
+// addSettings reads the values in force, and what was last reported of them.
 func (r *Reader) addSettings(ctx context.Context, f *settings.Facts) error {
 	own, system := map[settings.Name]string{}, map[settings.Name]string{}
-	f.Applied, f.Overridden, f.Overrides = map[settings.Name]string{}, map[settings.Name]bool{}, map[settings.Name]settings.Override{}
+	f.Told = map[settings.Name]settings.Told{}
 	var ours v1alpha1.SettingList
 	if err := r.objects.List(ctx, &ours, client.InNamespace(r.profile.Namespace), client.UnsafeDisableDeepCopy); err != nil && !meta.IsNoMatchError(err) {
 		return fmt.Errorf("listing settings.fairlead.io: %w", err)
@@ -95,40 +94,17 @@ func (r *Reader) addSettings(ctx context.Context, f *settings.Facts) error {
 		return fmt.Errorf("listing settings.longhorn.io: %w", err)
 	}
 	for i := range theirs.Items {
-		s := &theirs.Items[i]
-		name := settings.Name(s.Name)
-		system[name] = s.Value
-		addOverride(f, name, s.Annotations, s.Value)
+		system[settings.Name(theirs.Items[i].Name)] = theirs.Items[i].Value
 	}
 	for i := range ours.Items {
 		s := &ours.Items[i]
 		name := settings.Name(s.Name)
-		switch {
-		case s.Status.Source != "" && !s.Status.Applied: // told, and not of applied
-			f.Applied[name] = settings.Underway
-		case s.Status.AppliedValue != nil:
-			f.Applied[name] = *s.Status.AppliedValue
-		}
+		f.Told[name] = settings.Told{Rolled: s.Status.AppliedValue, Applied: s.Status.Applied, Underway: s.Status.Underway}
 		if s.Value != nil {
 			own[name] = *s.Value
-			addOverride(f, name, s.Annotations, *s.Value)
 		}
 	}
 	f.OwnValues, f.SystemValues = own, system
 	f.Values = settings.Resolve(own, system, r.profile.Name)
 	return nil
-}
-
-// addOverride takes the last that is added: of the value that wins. Only of the
-// danger zone, since no webhook has judged the annotations of other settings.
-func addOverride(f *settings.Facts, name settings.Name, annotations map[string]string, value string) {
-	if d, known := settings.Lookup(string(name)); !known || !d.DangerZone {
-		return
-	}
-	delete(f.Overrides, name)
-	override, asked := settings.ReadOverride(annotations, value)
-	if asked {
-		f.Overrides[name] = override
-	}
-	f.Overridden[name] = asked && !override.Expired(f.Now)
 }

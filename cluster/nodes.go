@@ -67,14 +67,12 @@ func (r *Reader) nodeOf(node *corev1.Node, theirs *longhorn.Node) settings.Node 
 		DisabledV2: node.Labels[r.profile.DisableV2Label] == "true",
 		Cordoned:   node.Spec.Unschedulable,
 		Labels:     node.Labels,
+		Taints:     node.Spec.Taints,
 	}
 	for _, c := range node.Status.Conditions {
 		if c.Type == corev1.NodeReady {
 			n.Ready = c.Status == corev1.ConditionTrue
 		}
-	}
-	for _, t := range node.Spec.Taints {
-		n.Taints = append(n.Taints, settings.Taint{Key: t.Key, Value: t.Value, Effect: string(t.Effect)})
 	}
 	if theirs != nil {
 		n.Storage, n.StorageDown, n.InstanceManagerMilliCPU = true, theirs.Down(), theirs.Spec.InstanceManagerCPURequest

@@ -38,7 +38,7 @@ func TestNodesAreThoseOfTheClusterAndOfTheStorageSystem(t *testing.T) {
 	want := settings.Nodes{
 		"node-1": {
 			Ready: true, Storage: true, AllocatableMilliCPU: 3800, AllocatableHugepagesMiB: 4096, InstanceManagerMilliCPU: 500, DisabledV2: true,
-			Labels: one.Labels, Taints: []settings.Taint{{Key: "k", Value: "v", Effect: "NoSchedule"}},
+			Labels: one.Labels, Taints: []corev1.Taint{{Key: "k", Value: "v", Effect: "NoSchedule"}},
 		},
 		"node-2": {},
 	}

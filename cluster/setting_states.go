@@ -33,9 +33,9 @@ type SettingState struct {
 
 // What a state says where Fairlead's controller has not reported on the value.
 const (
-	reasonNotSet      = "no resource sets it: components stay as they were installed"
+	reasonNotSet      = "default; not set anywhere"
 	reasonNotReported = "Fairlead has not reported on this value yet; if that lasts, see that its controller runs and that the settings duty is on"
-	reasonInForce     = "in force"
+	reasonInForce     = "in effect"
 )
 
 // SettingStates reads where the settings of the catalog are, in its order.
@@ -82,6 +82,8 @@ func (s *SettingState) tell() {
 		condition := meta.FindStatusCondition(s.Own.Status.Conditions, v1alpha1.ConditionApplied)
 		s.Applied, s.Reason, s.Blockers = s.Own.Status.Applied, condition.Message, s.Own.Status.Blockers
 		s.Since = condition.LastTransitionTime.Time
+	case s.Value.Problem != "":
+		s.Reason = s.Value.Problem
 	case !s.DangerZone, s.Gate == settings.AtOnce && s.Value.Source == settings.SourceDefault:
 		s.Applied, s.Reason = true, reasonInForce
 	case s.Own != nil && s.Own.Status.AppliedValue != nil && *s.Own.Status.AppliedValue != s.Value.Text:

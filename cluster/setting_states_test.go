@@ -49,12 +49,14 @@ func TestStateOfASetting(t *testing.T) {
 	}{
 		{"nothing is there", nil, nil, "false", "default", true, reasonNotSet},
 		{"its own, applied", []v1alpha1.Setting{ownSetting(&yes, "true", "fairlead", true)}, nil, "true", "fairlead", true, "as the controller says"},
-		{"its own, waiting", []v1alpha1.Setting{ownSetting(&yes, "true", "fairlead", false)}, system(no), "true", "fairlead", false, "as the controller says"},
+		{"its own, waiting", []v1alpha1.Setting{ownSetting(&yes, "true", "fairlead", false)}, nil, "true", "fairlead", false, "as the controller says"},
 		{"its own, changed a moment ago", []v1alpha1.Setting{ownSetting(&no, "true", "fairlead", true)}, nil, "false", "fairlead", false, reasonNotReported},
 		{"its own, of a newer generation", []v1alpha1.Setting{unseen}, nil, "true", "fairlead", false, reasonNotReported},
 		{"the storage system's, seen", []v1alpha1.Setting{ownSetting(nil, "true", "longhorn", true)}, system(yes), "true", "longhorn", true, "as the controller says"},
 		{"the storage system's, changed a moment ago", []v1alpha1.Setting{ownSetting(nil, "true", "longhorn", true)}, system(no), "false", "longhorn", false, reasonNotReported},
 		{"the storage system's, no controller", nil, system(yes), "true", "longhorn", false, reasonNotReported},
+		{"in both groups, and not the same", []v1alpha1.Setting{ownSetting(&yes, "true", "fairlead", true)}, system(no), "false", "longhorn", false,
+			`settings.fairlead.io storage-network-for-rwx-volume-enabled has value "true", and longhorn has this setting itself: set it in settings.longhorn.io. Take the value in settings.fairlead.io away`},
 		{"taken back a moment ago", []v1alpha1.Setting{takenBack}, nil, "false", "default", false, reasonNotReported},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -133,75 +132,6 @@ func instanceManagerEnds(s sight) bool {
 	return ok && pod.Labels["longhorn.io/component"] == "instance-manager" && podEnds(s)
 }
 
-// TestBreakGlass overrides a gate: who may, what is kept of it, and what it does.
-func TestBreakGlass(t *testing.T) {
-	const jane, reason, says = "--as=jane", "the disk dies", `metadata.annotations[fairlead.io/override-gate]: Forbidden: jane may not override gates: that takes the verb "override-gate" on settings.fairlead.io (ClusterRole fairlead-break-glass); without it, the setting is applied when nothing is hurt`
-	c := newCluster(t, options{webhooks: 1, controllers: 1, components: true})
-	c.attachedEverywhere("pvc-1")
-	c.kubectl("-n", namespace, "create", "rolebinding", "jane-edits", "--clusterrole=fairlead-settings-editor", "--user=jane")
-	c.set(system, "priority-class", critical)
-	c.waitSetting(system, "priority-class", "false")
-	override := []string{"-n", namespace, jane, "annotate", system, "priority-class", settings.OverrideAnnotation + "=" + reason}
-	annotations := func() map[string]string {
-		var s longhorn.Setting
-		c.must(c.Client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "priority-class"}, &s))
-		return s.Annotations
-	}
-
-	if out := c.refused(override...); !strings.Contains(out, says) {
-		t.Errorf("got  %s\nwant %s", out, says)
-	}
-	forged := settings.Override{By: "root", Reason: reason, Value: critical}.Text()
-	if out := c.refused("-n", namespace, jane, "annotate", system, "priority-class", settings.OverriddenAnnotation+"="+forged); !strings.Contains(out, "is written by Fairlead and stays for the record: leave it as it is") {
-		t.Errorf("a forged record: %s", out)
-	}
-	if out := c.refused(append(override, settings.OverriddenAnnotation+"="+forged)...); !strings.Contains(out, says) {
-		t.Errorf("a forged record beside a request: %s", out)
-	}
-
-	c.kubectl("-n", namespace, "create", "rolebinding", "jane-breaks-glass", "--clusterrole=fairlead-break-glass", "--user=jane")
-	inUse := c.instanceManagerPod("node-1", "v1")
-	breaking := append(override, settings.OverriddenAnnotation+"="+forged)
-	c.eventually("the role is taken up", 10*time.Second, func() error {
-		_, err := c.Kubectl(t.Context(), "", append(breaking, "--dry-run=server")...)
-		return err
-	})
-	c.kubectl(breaking...)
-	var record settings.Override
-	c.must(json.Unmarshal([]byte(annotations()[settings.OverriddenAnnotation]), &record))
-	if record.By != "jane" || record.Reason != reason || record.Value != critical || time.Since(record.At) > time.Minute {
-		t.Errorf("the record says %+v", record)
-	}
-	c.waitSetting(system, "priority-class", "true")
-	c.allBuiltWith(critical)
-	if pod := c.instanceManagerPod("node-1", "v1"); pod.UID == inUse.UID {
-		t.Error("the instance manager in use is the one of before")
-	}
-	c.eventually("the request is closed", 10*time.Second, func() error {
-		if _, open := annotations()[settings.OverrideAnnotation]; open {
-			return fmt.Errorf("it is open")
-		}
-		return nil
-	})
-	if got := annotations()[settings.OverriddenAnnotation]; got != record.Text() {
-		t.Errorf("the record is now %s", got)
-	}
-	c.kubectl("-n", namespace, jane, "annotate", "--overwrite", system, "priority-class", settings.OverriddenAnnotation+"="+forged)
-	if got := annotations()[settings.OverriddenAnnotation]; got != record.Text() {
-		t.Errorf("the record was overwritten with %s", got)
-	}
-	c.eventually("it is told", 10*time.Second, func() error {
-		out := c.kubectl("-n", namespace, "get", "events", "--field-selector=reason=GateOverridden", "-o", "jsonpath={range .items[*]}{.type} {.message}{\"\\n\"}{end}")
-		if want := fmt.Sprintf("Warning jane overrides the gate for value %q: %s\n", critical, reason); out != want {
-			return fmt.Errorf("got %q, want %q", out, want)
-		}
-		return nil
-	})
-	if out, want := c.metrics("controller-0"), `fairlead_gate_overrides_total{profile="longhorn",setting="priority-class"} 1`; !strings.Contains(out, want) {
-		t.Errorf("metrics have no %s", want)
-	}
-}
-
 // metrics of one process of Fairlead.
 func (c *cluster) metrics(replica string) string {
 	c.t.Helper()
@@ -221,9 +151,9 @@ func (c *cluster) metrics(replica string) string {
 	return ""
 }
 
-// TestStandsDownOnAFight has somebody write a component otherwise whenever
-// Fairlead has written it. When it stands down for longer is in the unit tests.
-func TestStandsDownOnAFight(t *testing.T) {
+// TestBacksOffFromAnotherWriter has somebody write a component otherwise whenever
+// Fairlead has written it. How long Fairlead waits then is in the unit tests.
+func TestBacksOffFromAnotherWriter(t *testing.T) {
 	c := newCluster(t, options{webhooks: 1, controllers: 1, components: true})
 	var writes atomic.Int32
 	c.writeBack("csi-attacher", "longhorn-critical", &writes)
@@ -242,7 +172,7 @@ func TestStandsDownOnAFight(t *testing.T) {
 	c.eventually("all else is rolled", 40*time.Second, func() error {
 		for _, look := range [][]string{{"get", own, "priority-class"}, {"describe", own, "priority-class"}} {
 			out := c.kubectl(append([]string{"-n", namespace}, look...)...)
-			if want := "Deployment csi-attacher is as it was before Fairlead brought it in line; tried again at "; !strings.Contains(out, want) {
+			if want := "Deployment csi-attacher is as it was before Fairlead changed it ("; !strings.Contains(out, want) {
 				return fmt.Errorf("kubectl %s does not say %q:\n%s", strings.Join(look, " "), want, out)
 			}
 		}

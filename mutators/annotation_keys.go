@@ -14,8 +14,8 @@ func (m Metadata) AnnotationKeys() iter.Seq[string] {
 }
 
 // AnnotationKeys, of each view of a pod.
-func (p ClientPod) AnnotationKeys() iter.Seq[string]    { return p.Metadata.AnnotationKeys() }
-func (p ComponentPod) AnnotationKeys() iter.Seq[string] { return p.Metadata.AnnotationKeys() }
+func (p ClientPod) AnnotationKeys() iter.Seq[string] { return p.Metadata.AnnotationKeys() }
+func (p ServerPod) AnnotationKeys() iter.Seq[string] { return p.Metadata.AnnotationKeys() }
 
 // AnnotationKeys are those of the pods to be made from the template.
 func (t ClientTemplate) AnnotationKeys() iter.Seq[string] {

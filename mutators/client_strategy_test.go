@@ -101,15 +101,3 @@ func TestTemplateIsNotPausedForNetworks(t *testing.T) {
 		`[{"op":"remove","path":"/spec/template/metadata/annotations/k8s.v1.cni.cncf.io~1networks"}]`,
 	}.check(t, MutateClientTemplate(is, &was, inLonghorn, settings.Record{MountsInClients: true}))
 }
-
-func TestAStorageClassMayAddToTheSelectorOfShareManagers(t *testing.T) {
-	pod := view[ComponentPod](t, `{"metadata":{},"spec":{"nodeSelector":{"zone":"a"},"containers":[{}]}}`)
-	wants := ComponentWants{By: map[settings.Trait]settings.Name{settings.NodeSelector: settings.SystemManagedNodeSelector}, AddsSelector: true}
-	if got := MutateComponent(pod, "longhorn-system", wants); got.Outcome != Unchanged {
-		t.Errorf("without a value: %+v", got)
-	}
-	wants.NodeSelector = map[string]string{"disk": "ssd"}
-	if got := string(encode(t, MutateComponent(pod, "longhorn-system", wants).Patch)); got != `[{"op":"add","path":"/spec/nodeSelector","value":{"disk":"ssd","zone":"a"}}]` {
-		t.Errorf("with one: %s", got)
-	}
-}

@@ -20,8 +20,6 @@ type Metadata struct {
 type PodAnnotations struct {
 	Networks string `json:"k8s.v1.cni.cncf.io/networks"`
 	OptOut   string `json:"fairlead.io/opt-out"`
-	// Tolerations are those that the storage system has from a setting, as JSON.
-	Tolerations string `json:"longhorn.io/last-applied-tolerations"`
 	// Others are read only for misspelled keys.
 	//lint:ignore SA5008 "embed" is an option of go-json-experiment/json, which decodes reviews
 	Others map[string]string `json:",embed"`

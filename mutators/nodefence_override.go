@@ -19,6 +19,12 @@ type NodeFence struct {
 	Status v1alpha1.NodeFenceStatus `json:"status"`
 }
 
+// OverrideFacts are who changes the object, and when.
+type OverrideFacts struct {
+	User string
+	Now  time.Time
+}
+
 // RecordNodeFenceOverride writes down who overrides which gate of a node, why and
 // in which incident, and keeps such a record from being lost. Whether he may is
 // for the validating webhook, which sees what is written here. The incident is

@@ -9,8 +9,14 @@ import (
 
 // ServerPod is the view of a pod that serves one shared volume.
 type ServerPod struct {
-	Metadata ComponentMetadata `json:"metadata"`
-	Spec     PodSpec           `json:"spec"`
+	Metadata ServerMetadata `json:"metadata"`
+	Spec     PodSpec        `json:"spec"`
+}
+
+// ServerMetadata is what is read of its metadata.
+type ServerMetadata struct {
+	Metadata
+	Labels map[string]string `json:"labels"`
 }
 
 // MutateServerPod brings the server pod of a volume, as it is created, to the

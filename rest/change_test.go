@@ -37,7 +37,7 @@ func TestWhereAChangeGoes(t *testing.T) {
 			map[string]any{"metadata": empty, "value": "kube-system/storage-net"}}},
 		{"both, Fairlead's without a value", []client.Object{ours(nil), theirs("")}, write{"PATCH", lhPath + "/" + settingName, aliceToken, merge,
 			map[string]any{"metadata": empty, "value": "kube-system/storage-net"}}},
-		{"both, Fairlead's with a value", []client.Object{ours(&value), theirs("")}, write{"PATCH", ownPath + "/" + settingName, aliceToken, merge,
+		{"both, Fairlead's with a value", []client.Object{ours(&value), theirs("")}, write{"PATCH", lhPath + "/" + settingName, aliceToken, merge,
 			map[string]any{"metadata": empty, "value": "kube-system/storage-net"}}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -109,7 +109,7 @@ func TestStatusCodes(t *testing.T) {
 
 func TestEverySettingIsListed(t *testing.T) {
 	value := "kube-system/storage-net"
-	f := newFixture(t, ours(&value), theirs("kube-system/other-net"))
+	f := newFixture(t, ours(nil), theirs(value))
 	var list v1.SettingList
 	if err := json.Unmarshal(f.do("GET", "/v1/settings", "").Body.Bytes(), &list); err != nil {
 		t.Fatal(err)
@@ -118,7 +118,7 @@ func TestEverySettingIsListed(t *testing.T) {
 		t.Fatalf("got %d settings", len(list.Data))
 	}
 	got := list.Data[0]
-	if got.Name != settingName || got.Value != value || got.Source != "fairlead" || got.Applied || got.Profile != "longhorn" || got.Namespace != "longhorn-system" {
+	if got.Name != settingName || got.Value != value || got.Source != "longhorn" || got.Applied || got.Profile != "longhorn" || got.Namespace != "longhorn-system" {
 		t.Errorf("got %+v", got)
 	}
 }

@@ -21,13 +21,12 @@ type target struct {
 	revision string
 }
 
-// targetOf: where the storage system has the setting itself and Fairlead's own
-// has no value, the change is for the storage system, where its own UI shows it.
-// Else it is for Fairlead's own, which wins.
+// targetOf is the setting's home: the storage system's group where that has the
+// setting, else Fairlead's own.
 func targetOf(s cluster.SettingState, p Profile) target {
 	t := target{GroupVersion: v1alpha1.GroupVersion, namespace: p.Namespace, name: string(s.Name)}
 	switch {
-	case s.System != nil && (s.Own == nil || s.Own.Value == nil):
+	case s.System != nil:
 		t.GroupVersion, t.revision = longhorn.GroupVersion, s.System.ResourceVersion
 	case s.Own != nil:
 		t.revision = s.Own.ResourceVersion

@@ -21,33 +21,37 @@ func worksFor(works []Work, name Name) []Work {
 	return slices.DeleteFunc(slices.Clone(works), func(w Work) bool { return !slices.Contains(w.Settings, name) })
 }
 
-// Announce is what somebody reads who changes a setting: what restarts now, and
-// what waits for what. It is "" where nothing is to be done or waited for, as far
-// as pods and templates go: the network of shared volumes has words of its own, and
-// so has a value that nobody heeds.
-func Announce(p Plan, name Name) (pending bool, text string) {
+// Waits tells whether something of the setting waits.
+func (p Plan) Waits(name Name) bool {
+	return len(worksFor(p.Later, name))+len(worksFor(p.Ending, name)) > 0
+}
+
+// Describe says what restarts for a setting now, and what waits for what; "" where
+// no component is to be changed. Whoever changes the setting reads it, and whoever
+// looks at its status or plan.
+func (p Plan) Describe(name Name) string {
 	now, later := p.For(name)
 	ending := worksFor(p.Ending, name)
 	switch {
 	case len(now)+len(later)+len(ending) == 0:
-		return false, ""
+		return ""
 	case len(later)+len(ending) == 0:
-		return false, "accepted; nothing keeps it from being applied now: " + restarts(now) + clientsWait(now, name)
+		return "being applied now: " + restarts(now) + clientsWait(now, name)
 	}
-	text, when := "accepted; ", "will be applied when these "
+	text, when := "", "will be applied when these "
 	if len(now) > 0 {
-		text += restarts(now) + " now; "
+		text = restarts(now) + " now; "
 		when = "the rest when these "
 	}
 	waits := waitsOf(slices.Concat(later, ending), when)
 	if len(later) == 0 {
-		return true, text + waits
+		return text + waits
 	}
 	then := restarts(later)
 	if strings.Contains(text, oneByOne) { // once is enough
 		then = strings.ReplaceAll(then, oneByOne, "")
 	}
-	return true, text + waits + ". Then " + then
+	return text + waits + ". Then " + then
 }
 
 // waitsOf says what works of one setting wait for.

@@ -13,15 +13,20 @@ type Definition struct {
 	// OtherDefaults are those of some versions of the storage system, which creates
 	// its missing settings with them as it starts.
 	OtherDefaults []string
-	// Normalize returns the value as it is stored: trimmed, and one spelling where
-	// there are several. It refuses what is not well formed by a phrase that
-	// follows the value: `must be "true" or "false"`. f(f(x)) = f(x).
+	// Normalize returns the value in one spelling, by which values are compared;
+	// stored they are as they were written. It refuses what is not well formed by a
+	// phrase that follows the value: `must be "true" or "false"`. f(f(x)) = f(x).
 	Normalize func(value string) (string, error)
 	// Affects says which pods are restarted or built anew when it is applied.
 	Affects string
 	// Since is the first version of the storage system that knows the setting, Until
 	// the first that does not any more; empty where all later ones do.
 	Since, Until string
+	// ReplacedBy is what a later version of the storage system has in its place.
+	ReplacedBy Name
+	// ByFairlead: Fairlead itself reads the setting, or builds templates by it, and so
+	// it can be set in Fairlead's own group where the storage system does not have it.
+	ByFairlead bool
 	// DangerZone: Longhorn has it in its danger zone, and Fairlead judges it in
 	// both groups. The others are read here, and judged in Fairlead's own only.
 	DangerZone bool

@@ -1,5 +1,7 @@
 package settings
 
+import corev1 "k8s.io/api/core/v1"
+
 // ComponentKind is what a component is, as users are told.
 type ComponentKind string
 
@@ -47,6 +49,8 @@ type Component struct {
 	Kind ComponentKind
 	// Name of the pod, or of the DaemonSet or Deployment.
 	Name, UID string
+	// Version is the resourceVersion that it was read with.
+	Version string
 	// ManagerUID and ManagerVersion are of the instance manager itself, whose pod this is.
 	ManagerUID, ManagerVersion string
 	// Node of a pod.
@@ -60,6 +64,11 @@ type Component struct {
 	// shared volumes. A pod in use is never restarted.
 	Uses []string
 
+	// Stopped: no container of it runs, so whatever is to use it cannot yet, and a
+	// change hurts nothing.
+	Stopped bool
+	// OtherTolerations are those that no setting has given it.
+	OtherTolerations []corev1.Toleration
 	// Client: the DaemonSet is that of the client pods, whose pods Rollout restarts.
 	Client bool
 	// OptOut by annotation keeps Fairlead off it.
@@ -73,6 +82,9 @@ type Component struct {
 	// Updated pods of Total of a template.
 	Updated, Total int
 }
+
+// Seen is another one after every change of the component.
+func (c Component) Seen() string { return c.UID + "@" + c.Version }
 
 // Nodes of the cluster by name.
 type Nodes map[string]Node
@@ -97,8 +109,5 @@ type Node struct {
 	// DisabledV2: the node has no instance manager of the v2 data engine.
 	DisabledV2 bool
 	Labels     map[string]string
-	Taints     []Taint
+	Taints     []corev1.Taint
 }
-
-// Taint of a node.
-type Taint struct{ Key, Value, Effect string }

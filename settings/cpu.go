@@ -24,7 +24,7 @@ func cpuFamily() []Definition {
 	v2 := wholeNumber(1000, 8000)
 	return []Definition{
 		{
-			Name: V2GuaranteedCPU, Default: "1250", Normalize: v2, Since: "1.6", Until: "1.10", DangerZone: true, Gate: InstanceManagerIdle,
+			Name: V2GuaranteedCPU, Default: "1250", Normalize: v2, Since: "1.6", Until: "1.10", ReplacedBy: GuaranteedCPU, DangerZone: true, Gate: InstanceManagerIdle,
 			Trait: CPURequest, Wants: wants(instanceManagerOf(EngineV2), func(value string) (string, error) {
 				milliCPU, err := v2(value)
 				return milliCPU + "m", err

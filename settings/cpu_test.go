@@ -9,16 +9,16 @@ import (
 func TestSpellingsOfGuaranteedCPU(t *testing.T) {
 	const form = `must be a number from 0 to 40, or one for each data engine as {"v1":"12","v2":"12"}`
 	checkSpellings(t, GuaranteedCPU, map[string]spelled{
-		"Longhorn's of before 1.10":  {value: "12", normal: "12"},
+		"Longhorn's of before 1.10":  {value: "12", normal: `{"v1":"12","v2":"12"}`},
 		"Longhorn's since":           {value: `{"v1":"12","v2":"12"}`, normal: `{"v1":"12","v2":"12"}`},
-		"none":                       {value: "0", normal: "0"},
-		"the most":                   {value: "40", normal: "40"},
+		"none":                       {value: "0", normal: `{"v1":"0","v2":"0"}`},
+		"the most":                   {value: "40", normal: `{"v1":"40","v2":"40"}`},
 		"more than that":             {value: "40.1", problem: form},
 		"less than none":             {value: "-1", problem: form},
-		"none, from below":           {value: "-0", normal: "0"},
-		"a fraction":                 {value: " 12.50 ", normal: "12.5"},
-		"zeros and a sign":           {value: "+012", normal: "12"},
-		"an exponent":                {value: "1.25e1", normal: "12.5"},
+		"none, from below":           {value: "-0", normal: `{"v1":"0","v2":"0"}`},
+		"a fraction":                 {value: " 12.50 ", normal: `{"v1":"12.5","v2":"12.5"}`},
+		"zeros and a sign":           {value: "+012", normal: `{"v1":"12","v2":"12"}`},
+		"an exponent":                {value: "1.25e1", normal: `{"v1":"12.5","v2":"12.5"}`},
 		"empty":                      {value: "", problem: form},
 		"a percent sign":             {value: "12%", problem: form},
 		"in hexadecimal":             {value: "0x1p3", problem: form},

@@ -25,11 +25,13 @@ func networkFamily() []Definition {
 			Affects: "instance-manager and backing-image-manager pods; with " + string(StorageNetworkForRWX) + ", also " + affectsSharedVolumesOnly,
 		},
 		{
-			Name: StorageNetworkForRWX, Default: "false", Normalize: normalizeBool, Since: "1.7", Until: "1.11", DangerZone: true, Gate: SharedVolumesDetached,
+			Name: StorageNetworkForRWX, Default: "false", Normalize: normalizeBool, Since: "1.7", Until: "1.11", ReplacedBy: EndpointNetworkForRWX,
+			ByFairlead: true, DangerZone: true, Gate: SharedVolumesDetached,
 			Affects: affectsSharedVolumesOnly,
 		},
 		{
-			Name: EndpointNetworkForRWX, Normalize: normalizeNetwork, NamesNetwork: true, Since: "1.11", DangerZone: true, Gate: SharedVolumesDetached,
+			Name: EndpointNetworkForRWX, Normalize: normalizeNetwork, NamesNetwork: true, Since: "1.11",
+			ByFairlead: true, DangerZone: true, Gate: SharedVolumesDetached,
 			Affects: affectsSharedVolumesOnly,
 		},
 	}
@@ -55,10 +57,7 @@ func normalizeNetwork(value string) (string, error) {
 // on the network, as Attachment.String writes it.
 func storageAttachment(value string) (string, error) {
 	network, err := storage.ParseNetwork(value)
-	if err != nil || network.IsZero() {
-		return "", err
-	}
-	return storage.Attachment{Network: network, Interface: storage.Longhorn().StorageInterface}.String(), nil
+	return attachment(network, storage.Longhorn().StorageInterface).String(), err
 }
 
 // ErrInvalidValue is returned where a value in force is not well formed.
@@ -71,26 +70,32 @@ var ErrInvalidValue = errors.New("invalid value")
 // An error is ErrInvalidValue and names the setting whose value in force is not
 // well formed. That happens to values written before Fairlead's webhooks were there.
 func SharedVolumeNetwork(values Values, p storage.Profile) (storage.Attachment, error) {
-	endpoint, err := storage.ParseNetwork(values[EndpointNetworkForRWX].Text)
-	if err != nil {
-		return storage.Attachment{}, fmt.Errorf("%w of setting %s: %w", ErrInvalidValue, EndpointNetworkForRWX, err)
+	named := func(name Name) (text string, network storage.Network, err error) {
+		d, _ := Lookup(string(name))
+		if text, err = values.Normal(d); err != nil {
+			return "", network, fmt.Errorf("%w of setting %s: %w", ErrInvalidValue, name, err)
+		}
+		if d.NamesNetwork {
+			network, err = storage.ParseNetwork(text)
+		}
+		return text, network, err
 	}
-	if !endpoint.IsZero() {
-		return storage.Attachment{Network: endpoint, Interface: p.EndpointInterface}, nil
+	_, endpoint, err := named(EndpointNetworkForRWX)
+	if err != nil || !endpoint.IsZero() {
+		return attachment(endpoint, p.EndpointInterface), err
 	}
-	enabled, err := boolValue(values[StorageNetworkForRWX].Text)
-	if err != nil {
-		return storage.Attachment{}, fmt.Errorf("%w of setting %s: %w", ErrInvalidValue, StorageNetworkForRWX, err)
+	enabled, _, err := named(StorageNetworkForRWX)
+	if err != nil || enabled != "true" {
+		return storage.Attachment{}, err
 	}
-	if !enabled {
-		return storage.Attachment{}, nil
+	_, network, err := named(StorageNetwork)
+	return attachment(network, p.StorageInterface), err
+}
+
+// attachment to a network; the zero one to none.
+func attachment(n storage.Network, networkInterface string) storage.Attachment {
+	if n.IsZero() {
+		return storage.Attachment{}
 	}
-	network, err := storage.ParseNetwork(values[StorageNetwork].Text)
-	if err != nil {
-		return storage.Attachment{}, fmt.Errorf("%w of setting %s: %w", ErrInvalidValue, StorageNetwork, err)
-	}
-	if network.IsZero() {
-		return storage.Attachment{}, nil
-	}
-	return storage.Attachment{Network: network, Interface: p.StorageInterface}, nil
+	return storage.Attachment{Network: n, Interface: networkInterface}
 }

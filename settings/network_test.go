@@ -2,6 +2,7 @@ package settings
 
 import (
 	"errors"
+	"maps"
 	"testing"
 
 	"github.com/fairlead-io/fairlead/storage"
@@ -30,10 +31,11 @@ func TestNetworkMatrix(t *testing.T) {
 	} {
 		for _, source := range []string{"fairlead", "longhorn"} {
 			t.Run(name+", set in "+source, func(t *testing.T) {
-				own, system := test.values, map[Name]string(nil)
-				if source == "longhorn" {
-					own, system = system, own
+				own, system := maps.Clone(test.values), test.values
+				if source == "fairlead" {
+					system = map[Name]string{StorageNetwork: own[StorageNetwork]}
 				}
+				delete(own, StorageNetwork)
 				got, err := SharedVolumeNetwork(Resolve(own, system, "longhorn"), storage.Longhorn())
 				if err != nil || got != test.want {
 					t.Fatalf("got %q, %v; want %q", got, err, test.want)
@@ -50,19 +52,19 @@ func TestSharedVolumeNetworkNamesTheInvalidSetting(t *testing.T) {
 	}{
 		"endpoint network": {
 			map[Name]string{EndpointNetworkForRWX: "ns/"},
-			`invalid value of setting endpoint-network-for-rwx-volume: must be <namespace>/<NetworkAttachmentDefinition>: name "" is not a DNS name`,
+			`invalid value of setting endpoint-network-for-rwx-volume: value "ns/" must be <namespace>/<NetworkAttachmentDefinition>: name "" is not a DNS name`,
 		},
 		"switch": {
 			map[Name]string{StorageNetworkForRWX: "yes"},
-			`invalid value of setting storage-network-for-rwx-volume-enabled: must be "true" or "false"`,
+			`invalid value of setting storage-network-for-rwx-volume-enabled: value "yes" must be "true" or "false"`,
 		},
 		"storage network": {
 			map[Name]string{StorageNetwork: "nad", StorageNetworkForRWX: "true"},
-			"invalid value of setting storage-network: must be <namespace>/<NetworkAttachmentDefinition>",
+			`invalid value of setting storage-network: value "nad" must be <namespace>/<NetworkAttachmentDefinition>`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := SharedVolumeNetwork(Resolve(test.values, nil, "longhorn"), storage.Longhorn())
+			got, err := SharedVolumeNetwork(Resolve(nil, test.values, "longhorn"), storage.Longhorn())
 			if !errors.Is(err, ErrInvalidValue) || err.Error() != test.problem || !got.IsZero() {
 				t.Fatalf("got %q, %v; want %s", got, err, test.problem)
 			}
@@ -76,7 +78,7 @@ func TestAnInvalidValueThatDecidesNothingDoesNoHarm(t *testing.T) {
 		"switch while the endpoint network wins":      {StorageNetworkForRWX: "yes", EndpointNetworkForRWX: "ns/nad"},
 		"storage network while the endpoint one wins": {StorageNetwork: "nad", EndpointNetworkForRWX: "ns/nad"},
 	} {
-		if _, err := SharedVolumeNetwork(Resolve(values, nil, "longhorn"), storage.Longhorn()); err != nil {
+		if _, err := SharedVolumeNetwork(Resolve(nil, values, "longhorn"), storage.Longhorn()); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

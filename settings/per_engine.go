@@ -23,12 +23,12 @@ type perEngine struct {
 	form, each string
 }
 
-// normalize returns one value as one, and an object as compact JSON with its
-// engines in order: before 1.10 Longhorn takes no object, so none is made up.
+// normalize returns compact JSON with the engines in order: one value for all
+// means the same as that value for each.
 func (p perEngine) normalize(value string) (string, error) {
-	one, values, err := p.parse(value)
-	if err != nil || values == nil {
-		return one, err
+	values, err := p.parse(value)
+	if err != nil {
+		return "", err
 	}
 	text, err := jsonv2.Marshal(values, jsonv2.Deterministic(true))
 	return string(text), err
@@ -36,14 +36,12 @@ func (p perEngine) normalize(value string) (string, error) {
 
 // of returns the value for one engine; ok is false where there is none.
 func (p perEngine) of(value, engine string) (text string, ok bool) {
-	one, values, err := p.parse(value)
-	if err != nil || !slices.Contains(p.engines, engine) {
+	values, err := p.parse(value)
+	if err != nil {
 		return "", false
 	}
-	if values == nil {
-		return one, true
-	}
-	return values[engine], true
+	text, ok = values[engine]
+	return text, ok
 }
 
 // wants is a Definition.Wants for the instance managers of one engine.
@@ -57,43 +55,49 @@ func (p perEngine) wants(engine string) func(string, Component, Nodes) (string, 
 	})
 }
 
-func (p perEngine) parse(value string) (one string, values map[string]string, err error) {
+// parse returns the value of each engine.
+func (p perEngine) parse(value string) (map[string]string, error) {
+	values := map[string]string{}
 	if value = strings.TrimSpace(value); !strings.HasPrefix(value, "{") {
-		if one, err = p.one(value); err != nil {
-			return "", nil, p.refuse(detailOf(err))
+		one, err := p.one(value)
+		if err != nil {
+			return nil, p.refuse(detailOf(err))
 		}
-		return one, nil, nil
+		for _, engine := range p.engines {
+			values[engine] = one
+		}
+		return values, nil
 	}
 	var object map[string]any
 	if err := jsonv2.Unmarshal([]byte(value), &object); errors.Is(err, jsontext.ErrDuplicateName) {
-		return "", nil, p.refuse("a data engine is there twice")
+		return nil, p.refuse("a data engine is there twice")
 	} else if err != nil {
-		return "", nil, p.refuse("not a JSON object")
+		return nil, p.refuse("not a JSON object")
 	}
-	values = map[string]string{}
 	for _, engine := range slices.Sorted(maps.Keys(object)) {
 		if !slices.Contains(p.engines, engine) {
-			return "", nil, p.refuse(fmt.Sprintf("data engine %q must be %s", engine, strings.Join(p.engines, " or ")))
+			return nil, p.refuse(fmt.Sprintf("data engine %q must be %s", engine, strings.Join(p.engines, " or ")))
 		}
 		text, isString := object[engine].(string)
 		if !isString {
-			return "", nil, p.refuse("the value of " + engine + " must be in quotes")
+			return nil, p.refuse("the value of " + engine + " must be in quotes")
 		}
+		var err error
 		if values[engine], err = p.one(text); err != nil {
 			detail := fmt.Sprintf("%s is %q", engine, text)
 			if more := detailOf(err); more != "" {
 				detail += ", " + more
 			}
-			return "", nil, p.refuse(detail)
+			return nil, p.refuse(detail)
 		}
 	}
 	// Longhorn takes all of them or none.
 	for _, engine := range p.engines {
 		if _, there := values[engine]; !there {
-			return "", nil, p.refuse("data engine " + engine + " is missing")
+			return nil, p.refuse("data engine " + engine + " is missing")
 		}
 	}
-	return "", values, nil
+	return values, nil
 }
 
 func (p perEngine) refuse(detail string) error {

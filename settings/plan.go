@@ -35,7 +35,7 @@ func Make(f Facts) Plan {
 type maker struct {
 	Facts
 	plan   Plan
-	forced []forced
+	asking []asking
 	tracks []track
 	// index of the track of each setting
 	index map[Name]int
@@ -44,46 +44,47 @@ type maker struct {
 	byEngine   map[string][]Blocker
 	byVolume   map[string]Blocker
 	networkErr error
-	// comeback of the pod that is being looked at, and what is told for many
+	// comeback of the pod that is being looked at
 	comeback comeback
-	absent   map[string][]Blocker
+	// absent keeps one slice of blockers for all components that lack the same.
+	absent map[string][]Blocker
+	// leftOut are the nodes that the node selector in force does not want.
+	leftOut map[string]bool
 }
 
 // track is what is found out of one setting on the way.
 type track struct {
 	Definition
-	value   Value
-	invalid error
-	asks    bool // components are built with it
-	pending bool // one is not yet
-	now     bool // and may be restarted
-	closed  bool // a gate is
-	// overruled by a setting of the same trait
-	overruled Name
-	rolling   bool // not yet seen rolled out
-	blockers  []Blocker
-	// unheeded is why nobody builds or reads it
-	unheeded []Blocker
-	told     map[*Blocker]bool // by the first
+	value    Value
+	invalid  error
+	asks     bool // of components, to be built with it
+	pending  bool // one is not yet
+	now      bool // and may be changed
+	closed   bool // a gate is
+	rolling  bool // not yet seen rolled out
+	blockers []Blocker
+	listed   map[*Blocker]bool // by the first of those that many share
 	progress []KindProgress
 }
 
 func newMaker(f Facts) *maker {
-	m := &maker{Facts: f, forced: inForce(f.Values, f.SystemValues, f.Applied), index: map[Name]int{}, byEngine: map[string][]Blocker{}, byVolume: map[string]Blocker{}, absent: map[string][]Blocker{}}
+	m := &maker{
+		Facts: f, asking: f.allAsking(), index: map[Name]int{}, byEngine: map[string][]Blocker{}, byVolume: map[string]Blocker{},
+		absent: map[string][]Blocker{}, leftOut: map[string]bool{},
+	}
 	for _, d := range all {
 		if !d.DangerZone {
 			continue
 		}
 		t := track{Definition: d, value: f.Values[d.Name]}
-		normal, err := d.Normalize(t.value.Text)
+		normal, err := f.Values.Normal(d)
 		t.invalid = err
-		t.rolling = !d.same(f.Applied, normal)
-		t.unheeded = m.unheeded(d.Name)
+		t.rolling = !f.Told[d.Name].rolledOut(d, normal)
 		m.index[d.Name] = len(m.tracks)
 		m.tracks = append(m.tracks, t)
 	}
-	for i := range m.forced {
-		m.tracks[m.index[m.forced[i].Name]].asks = true
+	for _, s := range m.asking {
+		m.tracks[m.index[s.Name]].asks = true
 	}
 	for _, b := range AttachedVolumes(f.Volumes) {
 		m.attached = append(m.attached, b.Blocker)
@@ -99,64 +100,41 @@ func newMaker(f Facts) *maker {
 	return m
 }
 
-// same tells whether the value was last seen rolled out.
-func (d Definition) same(applied map[Name]string, value string) bool {
-	was, known := applied[d.Name]
-	if normal, err := d.Normalize(was); err == nil {
-		was = normal
-	}
-	return known && was == value
-}
-
 // visit compares what a component is built with to what is wanted.
 func (m *maker) visit(c Component) {
 	var open Work
 	var closed []Work // each with the gate of its own setting
-	decided := map[Trait]forced{}
+	decided := map[Trait]bool{}
 	starting := false
 	m.comeback = comeback{}
-	for _, s := range m.forced {
+	leftOut := m.isLeftOut(c)
+	for _, s := range m.asking {
 		built, exists := c.Built[s.Trait]
-		if !exists && !c.Missing {
+		if !exists && !c.Missing || decided[s.Trait] || leftOut && s.Trait != DataEngine {
 			continue
 		}
 		want, concerns := s.asks(c, m.Nodes)
 		if !concerns {
 			continue
 		}
-		t := &m.tracks[m.index[s.Name]]
-		if other, taken := decided[s.Trait]; taken {
-			if !s.unknown || other.unknown { // else it says why nobody goes by it
-				t.overruled = other.Name
-			}
-			continue
-		}
-		decided[s.Trait] = s
+		decided[s.Trait] = true
 		if c.Missing && s.Trait == DataEngine && want == "false" {
 			continue // it is going away
 		}
+		t := &m.tracks[m.index[s.Name]]
+		done, total := partOf(c)
 		waited := t.rolling && m.nodeIsUp(c) && !back(c)
 		starting = starting || waited
 		switch {
-		case c.Missing, built == want && !back(c):
-			done, total := partOf(c)
+		case built == want && back(c):
+			t.count(c.Kind, total, total)
+		case c.Missing, built == want:
 			t.count(c.Kind, done, total)
-			if waited && c.Missing {
+			if waited {
 				t.pending = true
 				t.block(m.notReady(c))
-			} else if waited {
-				t.pending = true
-				t.blockers = append(t.blockers, m.notReady(c)...)
 			}
-		case built == want:
-			_, total := partOf(c)
-			t.count(c.Kind, total, total)
-		case t.unheeded != nil: // it would come back as it is
-			_, total := partOf(c)
-			t.count(c.Kind, 0, total)
-			t.pending = true
 		default:
-			_, total := partOf(c)
 			t.count(c.Kind, 0, total)
 			t.pending = true
 			if blockers := m.gate(s, want, c); len(blockers) > 0 {
@@ -223,7 +201,7 @@ func action(c Component, wants map[Trait]Want) WorkAction {
 	return RestartComponent
 }
 
-func (w *Work) add(s forced, want string) {
+func (w *Work) add(s asking, want string) {
 	if w.Wants == nil {
 		w.Wants = map[Trait]Want{}
 	}
@@ -234,9 +212,8 @@ func (w *Work) add(s forced, want string) {
 // enginesToCome: an engine that is on has an instance manager on every node that
 // the storage system works on. It makes them itself, but none on a node that is cordoned.
 func (m *maker) enginesToCome() {
-	for _, s := range m.forced {
-		normal, _ := s.Normalize(s.value.Text)
-		if s.Trait != DataEngine || normal != "true" {
+	for _, s := range m.asking {
+		if s.Trait != DataEngine || s.normal != "true" {
 			continue
 		}
 		t := &m.tracks[m.index[s.Name]]
@@ -249,11 +226,10 @@ func (m *maker) enginesToCome() {
 		}
 		for _, name := range m.Nodes.names() {
 			node := m.Nodes[name]
-			if !node.Storage || !node.Ready || node.StorageDown || node.Cordoned || has[name] || engine == EngineV2 && node.DisabledV2 {
+			if !node.Storage || !node.Ready || node.StorageDown || node.Cordoned || has[name] || engine == EngineV2 && node.DisabledV2 || m.leftOut[name] {
 				continue
 			}
 			t.count(InstanceManager, 0, 1)
-			t.pending = t.pending || t.unheeded != nil
 			if t.rolling {
 				t.pending = true
 				t.blockers = append(t.blockers, Blocker{Kind: BlockedByComponent, Name: name, Nodes: []string{name},
@@ -300,14 +276,17 @@ func inOrder(components []Component) []Component {
 func isPod(c Component) bool { return c.Kind != Deployment && c.Kind != DaemonSetComponent }
 
 // nodeIsUp tells whether a pod will come back by itself: not on a node that is
-// down or gone, for Kubernetes or the storage system, or, if it is not there any
-// more, cordoned or without what the pod needs. One that has no node yet is waited for: nothing may fit it.
+// down or gone, for Kubernetes or the storage system, or, once the pod is gone, that
+// does not take it. A pod that has no node yet is waited for.
 func (m *maker) nodeIsUp(c Component) bool {
 	node := m.Nodes[c.Node]
-	return !isPod(c) || c.Node == "" || node.Ready && !node.StorageDown && !(c.Missing && (node.Cordoned || len(m.nodeLacks(c)) > 0))
+	return !isPod(c) || c.Node == "" || node.Ready && !node.StorageDown && !(c.Missing && node.refuses(m.requestOf(c)) != nil)
 }
 
-func back(c Component) bool { return c.Ready && !c.Terminating && !c.Missing }
+// back tells whether a component runs. A DaemonSet that no node is to run does not.
+func back(c Component) bool {
+	return c.Ready && !c.Terminating && !c.Missing && !(c.Kind == DaemonSetComponent && c.Total == 0)
+}
 
 // partOf is how much of a component is rolled out, in pods.
 func partOf(c Component) (done, total int) {

@@ -2,9 +2,11 @@ package settings
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
-	"strings"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/fairlead-io/fairlead/storage"
 )
@@ -16,6 +18,8 @@ type Existing struct {
 	Classes map[string]bool
 	// Networks of Multus. A pod on another never starts.
 	Networks map[storage.Network]bool
+	// NetworksUnlisted is why networks could not be listed; "" where they were.
+	NetworksUnlisted string
 }
 
 // NetworksThere is Existing.Networks of a list.
@@ -36,10 +40,10 @@ type comeback struct {
 // lacks is what keeps a component from coming back once it is restarted. What
 // was there when a value was accepted may be gone when it is applied, days later.
 //
-// A pod is made anew with all values in force, whichever it is restarted for; of
+// A pod is created again with all values in force, whichever it is restarted for; of
 // a template only the setting's own field is written. What a data engine that is
-// switched off lacks is no matter.
-func (m *maker) lacks(s forced, want string, c Component) []Blocker {
+// switched off lacks does not matter.
+func (m *maker) lacks(s asking, want string, c Component) []Blocker {
 	switch {
 	case !isPod(c):
 		return m.templateLacks(s, want, c)
@@ -52,118 +56,107 @@ func (m *maker) lacks(s forced, want string, c Component) []Blocker {
 }
 
 func (m *maker) podLacks(c Component) []Blocker {
-	for _, class := range []string{m.newly(c, PriorityClassName).Text, strings.TrimSpace(m.SystemValues[PriorityClass])} {
-		// The storage system's own class is refused before a webhook sees the pod.
-		if blockers := m.noClass(class); blockers != nil {
-			return blockers
-		}
-	}
-	if blockers := m.noNetwork(m.newly(c, StorageAttachment).Text); blockers != nil {
+	if blockers := m.noClass(m.newly(c, PriorityClassName)); blockers != nil {
 		return blockers
 	}
-	return m.nodeLacks(c)
-}
-
-// nodeLacks is what the pod's own node is without. The storage system binds
-// instance managers and backing image managers to their nodes itself, and the
-// kubelet refuses what does not fit; the others find another node.
-// Source: k8s.io/kubernetes pkg/kubelet/lifecycle/predicate.go.
-func (m *maker) nodeLacks(c Component) []Blocker {
+	if blockers := m.noNetwork(m.newly(c, StorageAttachment)); blockers != nil {
+		return blockers
+	}
 	node, known := m.Nodes[c.Node]
-	if !known || c.Kind != InstanceManager && c.Kind != BackingImageManager {
+	if !known || !bound(c) {
 		return nil
 	}
-	why := ""
-	switch text := m.newly(c, NodeSelector).Text; {
-	case !node.has(text):
-		why = fmt.Sprintf("its node lacks %q: label it", text)
-	default:
-		if asks, by := m.hugepagesOf(c); asks > node.AllocatableHugepagesMiB {
-			why = fmt.Sprintf("it asks for %d MiB of huge pages and the node has %d: give it more", asks, node.AllocatableHugepagesMiB)
-			if by != "" && !ReadOnly(string(by)) {
-				why += fmt.Sprintf(", or change %s", by)
-			}
-		}
+	if refusal := node.refuses(m.requestOf(c)); refusal != nil {
+		return []Blocker{{Kind: BlockedByComponent, Name: c.Name, Nodes: nodesOf(c), Message: describeComponent(c) + " would not come back: " + refusal.why}}
 	}
-	if why == "" {
-		return nil
-	}
-	return []Blocker{{Kind: BlockedByComponent, Name: c.Name, Nodes: nodesOf(c), Message: describeComponent(c) + " would not come back: " + why}}
+	return nil
 }
 
-// has tells whether the node has all labels of a NodeSelectorTrait.
-func (n Node) has(trait string) bool {
-	selector, err := ParseNodeSelector(trait)
-	if err != nil {
-		return true // nothing is asked by what can't be read
+// bound tells whether the storage system binds the pod to its node itself.
+func bound(c Component) bool { return c.Kind == InstanceManager || c.Kind == BackingImageManager }
+
+// isLeftOut tells whether the node selector in force does not want the node of a
+// bound pod. Such a pod could not come back there: it stays as it is, and no
+// setting waits for it.
+func (m *maker) isLeftOut(c Component) bool {
+	node, known := m.Nodes[c.Node]
+	if !known || !bound(c) {
+		return false
 	}
-	for key, value := range selector {
-		if had, ok := n.Labels[key]; !ok || had != value {
-			return false
-		}
+	refusal := node.refuses(request{selector: m.newly(c, NodeSelector)})
+	if refusal == nil || !refusal.leftOut {
+		return false
 	}
+	m.leftOut[c.Node] = true
 	return true
 }
 
-// hugepagesOf is what an instance manager of the v2 data engine asks for, in MiB,
-// and the setting that says so, if one does.
-// What other pods of the node take is not counted, as Longhorn does not:
-// longhorn-manager nodeHasEnoughHugepageTotalCapacity.
-func (m *maker) hugepagesOf(c Component) (int64, Name) {
-	if c.Kind != InstanceManager || c.Engine != EngineV2 || m.newly(c, Hugepages).Text == "false" {
-		return 0, ""
+// requestOf is what a component's pod asks of a node when it is created again.
+func (m *maker) requestOf(c Component) request {
+	r := request{
+		selector: m.newly(c, NodeSelector), bound: bound(c),
+		ignoresCordon: c.Kind == DaemonSetComponent || c.Kind == BackingImageManager,
 	}
-	memory := m.newly(c, MemorySize)
-	size, err := strconv.ParseInt(memory.Text, 10, 64)
-	if err != nil {
-		return 0, ""
+	r.tolerations = tolerationsOf(c, m.newly(c, Tolerations))
+	if c.Kind == InstanceManager {
+		r.milliCPU, r.hugepagesMiB = m.milliCPUOf(c), m.hugepagesOf(c)
 	}
-	return size, memory.Setting
+	return r
 }
 
-// newly is what a pod is made anew with: what a setting in force asks for, or
-// what it is built with now, by no setting. Of what nobody heeds, and of what is not
-// well formed, the pod comes back with what the storage system says itself.
-func (m *maker) newly(c Component, t Trait) Want {
+// tolerationsOf are all that a pod has, with those that the setting gives.
+func tolerationsOf(c Component, trait string) []corev1.Toleration {
+	given, err := ParseTolerations(trait)
+	if err != nil {
+		given = nil
+	}
+	others := c.OtherTolerations
+	if c.Kind == DaemonSetComponent {
+		others = slices.Concat(others, ofDaemonSets)
+	}
+	return slices.Concat(others, given)
+}
+
+func (m *maker) milliCPUOf(c Component) int64 {
+	q, ok := parseQuantity(m.newly(c, CPURequest))
+	if !ok {
+		return 0
+	}
+	return q.MilliValue()
+}
+
+// hugepagesOf is what an instance manager of the v2 data engine asks for, in MiB.
+func (m *maker) hugepagesOf(c Component) int64 {
+	if c.Engine != EngineV2 || m.newly(c, Hugepages) == "false" {
+		return 0
+	}
+	size, err := strconv.ParseInt(m.newly(c, MemorySize), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return size
+}
+
+// newly is what a pod is created with again: what a setting in force asks for, or
+// what it is built with now.
+func (m *maker) newly(c Component, t Trait) string {
 	built, exists := c.Built[t]
-	if !exists && !c.Missing {
-		return Want{}
-	}
-	for _, s := range m.forced {
-		if s.Trait != t {
-			continue
-		}
-		want, ok := s.asks(c, m.Nodes)
-		if m.tracks[m.index[s.Name]].unheeded != nil {
-			want, ok = m.systemAsks(s.Definition, c)
-		}
-		if ok {
-			return Want{s.Name, want}
-		}
-	}
-	for i := range m.tracks {
-		if d := m.tracks[i].Definition; d.Trait == t && m.tracks[i].invalid != nil {
-			if want, ok := m.systemAsks(d, c); ok {
-				return Want{d.Name, want}
+	if exists || c.Missing {
+		for _, s := range m.asking {
+			if s.Trait != t {
+				continue
+			}
+			if want, ok := s.asks(c, m.Nodes); ok {
+				return want
 			}
 		}
 	}
-	return Want{Text: built}
-}
-
-// systemAsks is what the storage system's own value of a setting asks for.
-func (m *maker) systemAsks(d Definition, c Component) (string, bool) {
-	theirs, has := m.SystemValues[d.Name]
-	normal, err := d.Normalize(theirs)
-	if !has || err != nil {
-		return "", false
-	}
-	return d.Wants(normal, c, m.Nodes)
+	return built
 }
 
 // templateLacks: a template whose pods are refused, or that no node takes, loses
 // those that it has.
-func (m *maker) templateLacks(s forced, want string, c Component) []Blocker {
+func (m *maker) templateLacks(s asking, want string, c Component) []Blocker {
 	class := c.Built[PriorityClassName]
 	if s.Trait == PriorityClassName {
 		class = want
@@ -171,16 +164,28 @@ func (m *maker) templateLacks(s forced, want string, c Component) []Blocker {
 	if blockers := m.noClass(class); blockers != nil {
 		return blockers
 	}
-	if s.Trait != NodeSelector || len(m.Nodes) == 0 {
+	if s.Trait != NodeSelector && s.Trait != Tolerations || len(m.Nodes) == 0 {
 		return nil
 	}
-	for _, node := range m.Nodes {
-		if node.has(want) {
+	r := request{selector: c.Built[NodeSelector], ignoresCordon: c.Kind == DaemonSetComponent}
+	tolerations := c.Built[Tolerations]
+	if s.Trait == NodeSelector {
+		r.selector = want
+	} else {
+		tolerations = want
+	}
+	r.tolerations = tolerationsOf(c, tolerations)
+	why := fmt.Sprintf("no node has the labels %q: label nodes, or change %s", r.selector, SystemManagedNodeSelector)
+	for _, name := range m.Nodes.names() {
+		refusal := m.Nodes[name].refuses(r)
+		if refusal == nil {
 			return nil
 		}
+		if !refusal.leftOut {
+			why = fmt.Sprintf("no node takes pods of %s (on %s: %s)", c.Name, name, refusal.why)
+		}
 	}
-	return m.gone(Blocker{Kind: BlockedByNode, Name: want, Message: fmt.Sprintf(
-		"no node has the labels %q, so no pod of a DaemonSet or Deployment would start: label nodes, or change %s", want, SystemManagedNodeSelector)})
+	return m.gone(Blocker{Kind: BlockedByNode, Name: want, Message: why})
 }
 
 func (m *maker) noClass(name string) []Blocker {
@@ -196,6 +201,11 @@ func (m *maker) noNetwork(attachment string) []Blocker {
 	a, err := storage.ParseAttachment(attachment)
 	if err != nil || a.IsZero() {
 		return nil
+	}
+	if m.Existing.NetworksUnlisted != "" {
+		m.lookAgainIn(missingNetworkRetry)
+		return m.gone(Blocker{Kind: BlockedByNetwork, Name: a.Network.String(), Message: fmt.Sprintf(
+			"NetworkAttachmentDefinitions cannot be listed, so it is not known whether %s exists: %s", a.Network, m.Existing.NetworksUnlisted)})
 	}
 	if m.Existing.Networks == nil {
 		m.plan.AsksForNetworks = true

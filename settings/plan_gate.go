@@ -31,41 +31,31 @@ func AttachedVolumes(volumes []storage.Volume) []EngineBlocker {
 }
 
 // gate is what keeps one setting from being brought to one component: the
-// setting's own gate, the component's opting out, or somebody who writes it otherwise.
-//
-// The gate of one setting is looked at for that setting alone. An overridden
-// gate is open whatever is attached.
-func (m *maker) gate(s forced, want string, c Component) []Blocker {
-	if c.OptOut {
-		if ends(c) { // by itself, annotation or not
-			return m.itsVolumes(c)
-		}
-		return []Blocker{{Kind: BlockedByComponent, Name: c.Name, Nodes: nodesOf(c),
-			Message: fmt.Sprintf("%s opts out by %s: remove the annotation", describeComponent(c), storage.OptOutAnnotation)}}
+// setting's own gate, the component's opting out, or a change that did not last.
+// The gate of one setting is looked at for that setting alone.
+func (m *maker) gate(s asking, want string, c Component) []Blocker {
+	component := func(message string, args ...any) []Blocker {
+		return []Blocker{{Kind: BlockedByComponent, Name: c.Name, Nodes: nodesOf(c), Message: describeComponent(c) + " " + fmt.Sprintf(message, args...)}}
 	}
-	if hold, held := m.Held[c.Name]; held && hold.Until.After(m.Now) {
-		m.lookAgainIn(hold.Until.Sub(m.Now))
-		kind := BlockedByOther
-		if hold.Leaving {
-			kind = BlockedByComponent
-		}
-		return []Blocker{{Kind: kind, Name: c.Name, Nodes: nodesOf(c), Message: hold.Message}}
-	}
-	if c.Terminating {
+	removed := s.Trait == DataEngine // and does not come back
+	node := m.Nodes[c.Node]
+	switch hold, held := m.Held[c.Name]; {
+	case c.OptOut && ends(c): // by itself, annotation or not
+		return m.itsVolumes(c)
+	case c.OptOut:
+		return component("opts out by %s: remove the annotation", storage.OptOutAnnotation)
+	case c.Terminating && !removed:
 		return m.notReady(c)
-	}
-	if c.Kind == InstanceManager && m.Nodes[c.Node].Cordoned {
-		return []Blocker{{Kind: BlockedByComponent, Name: c.Name, Nodes: nodesOf(c),
-			Message: fmt.Sprintf("%s would not come back while the node is cordoned: uncordon it", describeComponent(c))}}
-	}
-	if node := m.Nodes[c.Node]; isPod(c) && c.Node != "" && (!node.Ready || node.StorageDown) {
-		return []Blocker{{Kind: BlockedByComponent, Name: c.Name, Nodes: nodesOf(c),
-			Message: fmt.Sprintf("%s would not come back while the node is down: bring it back, or remove it", describeComponent(c))}}
+	case held && hold.Until.After(m.Now) && hold.Wants[s.Trait] == want && hold.Seen != c.Seen():
+		m.lookAgainIn(hold.Until.Sub(m.Now))
+		return []Blocker{{Kind: BlockedByOther, Name: c.Name, Nodes: nodesOf(c), Message: describeComponent(c) + " " + hold.Message}}
+	case isPod(c) && !removed && c.Node != "" && (!node.Ready || node.StorageDown):
+		return component("would not come back while the node is down: bring it back, or remove it")
 	}
 	if blockers := m.lacks(s, want, c); len(blockers) > 0 {
 		return blockers
 	}
-	if m.Overridden[s.Name] {
+	if c.Stopped {
 		return nil
 	}
 	if closed := m.Rollout.Windows.Closed(m.Now); closed > 0 && !ends(c) && (c.Ready || !isPod(c)) {
@@ -75,7 +65,7 @@ func (m *maker) gate(s forced, want string, c Component) []Blocker {
 	switch {
 	case ends(c):
 		return m.itsVolumes(c)
-	case s.Trait == DataEngine && len(m.byEngine[c.Engine]) > 0:
+	case removed && len(m.byEngine[c.Engine]) > 0:
 		return m.byEngine[c.Engine]
 	case s.Gate == AllVolumesDetached && c.Kind != InstanceManager && len(m.attached) > 0:
 		return m.attached
@@ -90,7 +80,7 @@ const inUseNoun = "pod"
 
 // inUse tells what a pod is used by. Where a setting waits for volumes, it is
 // the volumes that are told.
-func (m *maker) inUse(s forced, c Component) []Blocker {
+func (m *maker) inUse(s asking, c Component) []Blocker {
 	if s.Gate == AllVolumesDetached && len(m.attached) > 0 {
 		return m.attached
 	}
@@ -133,9 +123,11 @@ func (m *maker) notReady(c Component) []Blocker {
 	why := "is not Ready yet"
 	switch {
 	case c.Missing:
-		why = "is yet to be made anew by the storage system"
+		why = "is yet to be created again by the storage system"
 	case c.Terminating:
 		why = "is still terminating"
+	case c.Kind == DaemonSetComponent && c.Total == 0:
+		why = "is wanted on no node: see its node selector and tolerations, and the labels and taints of nodes"
 	case !isPod(c):
 		why = fmt.Sprintf("has %d of %d pods updated and available", c.Updated, c.Total)
 	}

@@ -2,6 +2,7 @@ package settings
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -21,11 +22,11 @@ func (t *track) count(kind ComponentKind, updated, total int) {
 
 // block adds what the setting waits for; what many lack is one thing.
 func (t *track) block(blockers []Blocker) {
-	if t.told == nil {
-		t.told = map[*Blocker]bool{}
+	if t.listed == nil {
+		t.listed = map[*Blocker]bool{}
 	}
-	if !t.told[&blockers[0]] {
-		t.told[&blockers[0]] = true
+	if !t.listed[&blockers[0]] {
+		t.listed[&blockers[0]] = true
 		t.blockers = append(t.blockers, blockers...)
 	}
 }
@@ -35,31 +36,38 @@ func (t *track) settled(m *maker) SettingPlan {
 	s := SettingPlan{Name: t.Name, Value: t.value, Built: !t.pending, Progress: t.progress, Blockers: volumesFirst(t.blockers)}
 	switch {
 	case t.invalid != nil:
-		s.Phase, s.Message = PhaseInvalid, fmt.Sprintf("nothing is applied until this is corrected: value %q %v", t.value.Text, t.invalid)
-	case t.unheeded != nil && (t.pending || len(t.progress) == 0 && t.overruled == ""):
-		s.Phase, s.Message, s.Blockers = PhaseWaiting, Short(t.unheeded), t.unheeded
+		s.Phase, s.Message = PhaseInvalid, fmt.Sprintf("nothing is applied until this is corrected: %v", t.invalid)
 	case t.Wants == nil:
-		s.Applied, s.Phase, s.Message = true, PhaseApplied, "in force"
+		s.Applied, s.Phase, s.Message = true, PhaseApplied, "in effect"
 	case !t.asks:
-		s.Applied, s.Phase, s.Message = true, PhaseApplied, "no resource sets it: components stay as they were installed"
+		s.Applied, s.Phase, s.Message = true, PhaseApplied, "default; not set anywhere"
 	case !t.pending:
 		s.Applied, s.Phase, s.Message = true, PhaseApplied, "every component is built with it"
 		if len(t.progress) == 0 {
-			s.Message = "in force: no component is built with it here"
-			if t.overruled != "" {
-				s.Message = fmt.Sprintf("of no effect: %s decides", t.overruled)
-			}
+			s.Message = "in effect; no component of this kind exists"
 		}
-	case t.now || !t.closed:
-		if len(s.Blockers) == 0 {
+	default:
+		s.Phase = PhaseWaiting
+		if t.now || !t.closed {
+			s.Phase = PhaseRestarting
+		}
+		starting := s.Phase == PhaseRestarting && len(s.Blockers) == 0
+		if starting {
 			s.Blockers = m.plan.Starting
 		}
-		s.Phase, s.Message = PhaseRestarting, rollingMessage(s)
-	default:
-		s.Phase, s.Message = PhaseWaiting, Short(s.Blockers)
-		if done := summary(t.progress); done != "" {
-			s.Message += "; so far " + done
+		if s.Message = m.plan.Describe(t.Name); s.Message == "" {
+			s.Message = rollingMessage(s)
+			break
 		}
+		if slices.ContainsFunc(t.progress, func(p KindProgress) bool { return p.Updated > 0 }) {
+			s.Message += "; so far " + summary(t.progress)
+		}
+		if starting && len(s.Blockers) > 0 {
+			s.Message += "; " + Short(s.Blockers)
+		}
+	}
+	if t.Trait == NodeSelector && len(m.leftOut) > 0 {
+		s.Message += "; left out by the selector: " + FirstOf(slices.Sorted(maps.Keys(m.leftOut)))
 	}
 	return s
 }

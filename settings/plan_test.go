@@ -16,8 +16,8 @@ import (
 // manager, and an instance manager of v1 on each node.
 func fleet() Facts {
 	f := Facts{
-		Profile: storage.Longhorn(), Values: Resolve(nil, nil, "longhorn"), Applied: map[Name]string{}, Now: noon,
-		Overridden: map[Name]bool{}, Held: map[string]Hold{}, Nodes: Nodes{}, Rollout: atRest(clusterNet),
+		Profile: storage.Longhorn(), SystemValues: map[Name]string{}, Values: Resolve(nil, nil, "longhorn"), Told: map[Name]Told{}, Now: noon,
+		Held: map[string]Hold{}, Nodes: Nodes{}, Rollout: atRest(clusterNet),
 	}
 	for i := 1; i <= 3; i++ {
 		f.Nodes[fmt.Sprintf("node-%d", i)] = Node{Ready: true, Storage: true, AllocatableMilliCPU: 4000, AllocatableHugepagesMiB: 8192}
@@ -37,7 +37,7 @@ func fleet() Facts {
 		f.Components[i].Built = builtBy(f.Values, f.Components[i], f.Nodes)
 	}
 	for _, d := range DangerZone() {
-		f.Applied[d.Name] = d.Default
+		f.rolled(d.Name, d.Default)
 	}
 	return f
 }
@@ -63,12 +63,26 @@ func builtBy(values Values, c Component, nodes Nodes) map[Trait]string {
 	return built
 }
 
-// set sets Fairlead's own value, and where only the storage system builds or reads it, its own too.
+// set sets a value in the storage system's group.
 func (f *Facts) set(name Name, value string) {
-	f.Values[name] = Value{value, SourceFairlead}
-	if Unheeded(f.Values, nil, name, "longhorn") != "" {
-		f.setBoth(name, value, value)
-	}
+	f.SystemValues[name] = value
+	f.Values = Resolve(f.OwnValues, f.SystemValues, "longhorn")
+}
+
+// setOwn sets a value in Fairlead's group.
+func (f *Facts) setOwn(name Name, value string) {
+	f.OwnValues = map[Name]string{name: value}
+	f.Values = Resolve(f.OwnValues, f.SystemValues, "longhorn")
+}
+
+// rolled has a value reported as rolled out.
+func (f *Facts) rolled(name Name, value string) { f.Told[name] = Told{Rolled: &value, Applied: true} }
+
+// underway has a roll-out reported as begun.
+func (f *Facts) underway(name Name) {
+	told := f.Told[name]
+	told.Applied, told.Underway = false, true
+	f.Told[name] = told
 }
 
 func (f *Facts) component(name string) *Component {
@@ -79,7 +93,7 @@ func (f *Facts) component(name string) *Component {
 // addV2 gives every node an instance manager of the v2 data engine.
 func (f *Facts) addV2() {
 	f.set(V2DataEngine, "true")
-	f.Applied[V2DataEngine] = "true"
+	f.rolled(V2DataEngine, "true")
 	for _, c := range f.Components[:3] {
 		c.Name, c.Engine = "v2-"+c.Name, EngineV2
 		c.Built = builtBy(f.Values, c, f.Nodes)
@@ -175,8 +189,7 @@ func TestMake(t *testing.T) {
 		"Restart im-1 for priority-class", "Restart im-2 for priority-class", "Restart im-3 for priority-class",
 	}
 	const (
-		nothingYet = "0 of 4 Deployment pods, 0 of 6 DaemonSet pods, 0 of 1 backing image manager, 0 of 3 instance managers"
-		allDone    = "every component is built with it"
+		allDone = "every component is built with it"
 	)
 	for name, test := range map[string]struct {
 		but     func(*Facts)
@@ -187,15 +200,15 @@ func TestMake(t *testing.T) {
 	}{
 		"at rest": {
 			but: func(*Facts) {}, setting: PriorityClass,
-			status: "Applied true: no resource sets it: components stay as they were installed",
+			status: "Applied true: default; not set anywhere",
 		},
 		"no volume attached: everything is due now, in order": {
 			but: func(f *Facts) { f.set(PriorityClass, critical) }, setting: PriorityClass,
-			status: "Restarting false: " + nothingYet, plan: everything, next: everything[0],
+			status: "Restarting false: being applied now: 2 Deployments and 2 DaemonSets roll, 1 backing image manager and 3 instance managers restart one by one", plan: everything, next: everything[0],
 		},
 		"a volume attached: only the idle instance manager": {
 			but: func(f *Facts) { f.set(PriorityClass, critical); f.attach() }, setting: PriorityClass,
-			status: "Restarting false: " + nothingYet + "; 1 volume attached: pvc-a",
+			status: "Restarting false: 1 instance manager restarts now; the rest when these volumes are detached: pvc-a (node-1, pod default/web-0). Then 2 Deployments and 2 DaemonSets roll, 1 backing image manager and 2 instance managers restart one by one",
 			plan: []string{
 				"Restart im-3 for priority-class",
 				"later Update csi-attacher for priority-class: pvc-a", "later Update csi-provisioner for priority-class: pvc-a",
@@ -211,7 +224,7 @@ func TestMake(t *testing.T) {
 				f.attach()
 				f.component("im-3").Built[PriorityClassName] = critical
 			}, setting: PriorityClass,
-			status: "Waiting false: 1 volume attached: pvc-a; so far 0 of 4 Deployment pods, 0 of 6 DaemonSet pods, 0 of 1 backing image manager, 1 of 3 instance managers",
+			status: "Waiting false: will be applied when these volumes are detached: pvc-a (node-1, pod default/web-0). Then 2 Deployments and 2 DaemonSets roll, 1 backing image manager and 2 instance managers restart one by one; so far 0 of 4 Deployment pods, 0 of 6 DaemonSet pods, 0 of 1 backing image manager, 1 of 3 instance managers",
 			plan: []string{
 				"later Update csi-attacher for priority-class: pvc-a", "later Update csi-provisioner for priority-class: pvc-a",
 				"later Update engine-image-ei-1 for priority-class: pvc-a", "later Update longhorn-csi-plugin for priority-class: pvc-a",
@@ -221,7 +234,7 @@ func TestMake(t *testing.T) {
 		},
 		"an instance manager that still runs a replica of a detached volume waits": {
 			but: func(f *Facts) { f.set(GuaranteedCPU, "20"); f.component("im-2").Uses = []string{"pvc-a-r-1"} }, setting: GuaranteedCPU,
-			status: "Restarting false: 0 of 3 instance managers; instance manager im-2 on node-2 runs 1 instance: pvc-a-r-1",
+			status: "Restarting false: 2 instance managers restart one by one now; the rest when these engines and replicas have stopped: pvc-a-r-1 (node-2). Then 1 instance manager restarts",
 			plan:   []string{"Restart im-1 for guaranteed-instance-manager-cpu", "Restart im-3 for guaranteed-instance-manager-cpu", "later Restart im-2 for guaranteed-instance-manager-cpu: im-2"},
 			next:   "Restart im-1 for guaranteed-instance-manager-cpu",
 		},
@@ -232,7 +245,7 @@ func TestMake(t *testing.T) {
 				f.set(StorageNetwork, "kube-system/one")
 				f.Components = f.Components[:1]
 			}, setting: GuaranteedCPU,
-			status: "Restarting false: 0 of 1 instance manager",
+			status: "Restarting false: being applied now: 1 instance manager restarts",
 			plan:   []string{"Restart im-1 for storage-network, priority-class, guaranteed-instance-manager-cpu"},
 			next:   "Restart im-1 for storage-network, priority-class, guaranteed-instance-manager-cpu",
 		},
@@ -243,7 +256,7 @@ func TestMake(t *testing.T) {
 				f.attach()
 				f.Components = f.Components[:1]
 			}, setting: GuaranteedCPU,
-			status: "Waiting false: instance manager im-1 on node-1 runs 1 instance: pvc-a-e-0; so far 0 of 1 instance manager",
+			status: "Waiting false: will be applied when these engines and replicas have stopped: pvc-a-e-0 (node-1). Then 1 instance manager restarts",
 			plan:   []string{"later Restart im-1 for priority-class: pvc-a", "later Restart im-1 for guaranteed-instance-manager-cpu: im-1"},
 		},
 		"a template gets what is open, no more": {
@@ -253,7 +266,7 @@ func TestMake(t *testing.T) {
 				f.attach()
 				f.Components = []Component{*f.component("engine-image-ei-1")}
 			}, setting: EngineImageProbePeriod,
-			status: "Restarting false: 0 of 3 DaemonSet pods",
+			status: "Restarting false: being applied now: 1 DaemonSet rolls",
 			plan:   []string{"Update engine-image-ei-1 for engine-image-pod-liveness-probe-period", "later Update engine-image-ei-1 for priority-class: pvc-a"},
 			next:   "Update engine-image-ei-1 for engine-image-pod-liveness-probe-period",
 		},
@@ -268,7 +281,7 @@ func TestMake(t *testing.T) {
 					}
 				}
 			}, setting: V2GuaranteedCPU,
-			status: "Waiting false: instance manager v2-im-1 on node-1 runs 1 instance: pvc-b-e-0; so far 0 of 3 instance managers",
+			status: "Waiting false: will be applied when these engines and replicas have stopped: pvc-b-e-0 (node-1), pvc-b-e-0 (node-2), pvc-b-e-0 (node-3). Then 3 instance managers restart one by one",
 			plan: []string{
 				"Restart im-1 for guaranteed-instance-manager-cpu", "Restart im-2 for guaranteed-instance-manager-cpu", "Restart im-3 for guaranteed-instance-manager-cpu",
 				"later Restart v2-im-1 for v2-data-engine-guaranteed-instance-manager-cpu: v2-im-1",
@@ -287,7 +300,7 @@ func TestMake(t *testing.T) {
 					}
 				}
 			}, setting: GuaranteedCPU,
-			status: "Restarting false: 3 of 6 instance managers",
+			status: "Restarting false: being applied now: 3 instance managers restart one by one; so far 3 of 6 instance managers",
 			plan:   []string{"Restart im-1 for guaranteed-instance-manager-cpu", "Restart im-2 for guaranteed-instance-manager-cpu", "Restart im-3 for guaranteed-instance-manager-cpu"},
 			next:   "Restart im-1 for guaranteed-instance-manager-cpu",
 		},
@@ -304,7 +317,7 @@ func TestMake(t *testing.T) {
 					f.Nodes[name] = n
 				}
 			}, setting: GuaranteedCPU,
-			status: "Restarting false: 1 of 3 instance managers",
+			status: "Restarting false: being applied now: 2 instance managers restart one by one; so far 1 of 3 instance managers",
 			plan:   []string{"Restart im-2 for guaranteed-instance-manager-cpu", "Restart im-3 for guaranteed-instance-manager-cpu"},
 			next:   "Restart im-2 for guaranteed-instance-manager-cpu",
 		},
@@ -314,7 +327,7 @@ func TestMake(t *testing.T) {
 				f.component("im-1").Built[CPURequest] = "800m"
 				f.component("im-1").Ready = false
 			}, setting: GuaranteedCPU,
-			status: "Restarting false: 0 of 3 instance managers; instance manager im-1 on node-1 is not Ready yet",
+			status: "Restarting false: being applied now: 2 instance managers restart one by one",
 			plan:   []string{"Restart im-2 for guaranteed-instance-manager-cpu", "Restart im-3 for guaranteed-instance-manager-cpu", "starting im-1"},
 		},
 		"starting: and for one that is yet to be made": {
@@ -322,7 +335,7 @@ func TestMake(t *testing.T) {
 				f.set(GuaranteedCPU, "20")
 				f.component("im-1").Built, f.component("im-1").Ready, f.component("im-1").Missing = nil, false, true
 			}, setting: GuaranteedCPU,
-			status: "Restarting false: 0 of 3 instance managers; instance manager im-1 on node-1 is yet to be made anew by the storage system",
+			status: "Restarting false: being applied now: 2 instance managers restart one by one",
 			plan:   []string{"Restart im-2 for guaranteed-instance-manager-cpu", "Restart im-3 for guaranteed-instance-manager-cpu", "starting im-1"},
 		},
 		"starting: and for one that is terminating": {
@@ -330,7 +343,7 @@ func TestMake(t *testing.T) {
 				f.set(GuaranteedCPU, "20")
 				f.component("im-1").Terminating = true
 			}, setting: GuaranteedCPU,
-			status: "Restarting false: 0 of 3 instance managers; instance manager im-1 on node-1 is still terminating",
+			status: "Restarting false: 2 instance managers restart one by one now; waiting: instance manager im-1 on node-1 is still terminating. Then 1 instance manager restarts",
 			plan: []string{
 				"Restart im-2 for guaranteed-instance-manager-cpu", "Restart im-3 for guaranteed-instance-manager-cpu",
 				"later Restart im-1 for guaranteed-instance-manager-cpu: im-1", "starting im-1",
@@ -350,9 +363,9 @@ func TestMake(t *testing.T) {
 			but: func(f *Facts) {
 				f.set(GuaranteedCPU, "20")
 				f.component("im-1").Ready = false
-				f.Held["im-1"] = Hold{Until: noon.Add(time.Minute), Message: "somebody else writes it"}
+				f.Held["im-1"] = Hold{Wants: map[Trait]string{CPURequest: "800m"}, Seen: "before", Until: noon.Add(time.Minute), Message: "is as it was"}
 			}, setting: GuaranteedCPU,
-			status: "Restarting false: 0 of 3 instance managers; somebody else writes it",
+			status: "Restarting false: 2 instance managers restart one by one now; waiting: instance manager im-1 on node-1 is as it was. Then 1 instance manager restarts",
 			plan: []string{
 				"Restart im-2 for guaranteed-instance-manager-cpu", "Restart im-3 for guaranteed-instance-manager-cpu",
 				"later Restart im-1 for guaranteed-instance-manager-cpu: im-1", "starting im-1",
@@ -367,7 +380,7 @@ func TestMake(t *testing.T) {
 				}
 				f.component("bim").Ready = false
 			}, setting: GuaranteedCPU,
-			status: "Restarting false: 0 of 3 instance managers; backing image manager bim on node-1 is not Ready yet",
+			status: "Restarting false: being applied now: 3 instance managers restart one by one; backing image manager bim on node-1 is not Ready yet",
 			plan: []string{
 				"Restart im-1 for guaranteed-instance-manager-cpu", "Restart im-2 for guaranteed-instance-manager-cpu", "Restart im-3 for guaranteed-instance-manager-cpu",
 				"starting bim",
@@ -384,7 +397,7 @@ func TestMake(t *testing.T) {
 				f.component("im-2").Built[CPURequest] = "4000m"
 				f.component("im-2").Ready = false
 			}, setting: GuaranteedCPU,
-			status: "Restarting false: 0 of 3 instance managers; instance manager im-2 on node-2 is not Ready yet",
+			status: "Restarting false: being applied now: 3 instance managers restart one by one; instance manager im-2 on node-2 is not Ready yet",
 			plan: []string{
 				"Restart im-1 for guaranteed-instance-manager-cpu", "Restart im-2 for guaranteed-instance-manager-cpu", "Restart im-3 for guaranteed-instance-manager-cpu",
 				"starting im-2",
@@ -413,7 +426,7 @@ func TestMake(t *testing.T) {
 		"applied stays when a pod is not Ready later": {
 			but: func(f *Facts) {
 				f.set(PriorityClass, critical)
-				f.Applied[PriorityClass] = critical
+				f.rolled(PriorityClass, critical)
 				for i := range f.Components {
 					f.Components[i].Built[PriorityClassName] = critical
 				}
@@ -444,16 +457,16 @@ func TestMake(t *testing.T) {
 				}
 				f.component("bim").Node, f.component("bim").Ready = "", false
 			}, setting: SystemManagedNodeSelector,
-			status: "Restarting false: 4 of 4 Deployment pods, 6 of 6 DaemonSet pods, 0 of 1 backing image manager, 3 of 3 instance managers; backing image manager bim is not Ready yet",
+			status: "Restarting false: 4 of 4 Deployment pods, 6 of 6 DaemonSet pods, 0 of 1 backing image manager; backing image manager bim is not Ready yet; left out by the selector: node-1, node-2, node-3",
 			plan:   []string{"starting bim"},
 		},
 		"held: left alone until then": {
 			but: func(f *Facts) {
 				f.set(GuaranteedCPU, "20")
-				f.Held["im-1"] = Hold{Until: noon.Add(time.Minute), Message: "somebody else writes it"}
-				f.Held["im-2"] = Hold{Until: noon, Message: "over"}
+				f.Held["im-1"] = Hold{Wants: map[Trait]string{CPURequest: "800m"}, Seen: "before", Until: noon.Add(time.Minute), Message: "is as it was"}
+				f.Held["im-2"] = Hold{Wants: map[Trait]string{CPURequest: "800m"}, Seen: "before", Until: noon, Message: "over"}
 			}, setting: GuaranteedCPU,
-			status: "Restarting false: 0 of 3 instance managers; somebody else writes it",
+			status: "Restarting false: 2 instance managers restart one by one now; waiting: instance manager im-1 on node-1 is as it was. Then 1 instance manager restarts",
 			plan: []string{
 				"Restart im-2 for guaranteed-instance-manager-cpu", "Restart im-3 for guaranteed-instance-manager-cpu",
 				"later Restart im-1 for guaranteed-instance-manager-cpu: im-1",
@@ -466,7 +479,7 @@ func TestMake(t *testing.T) {
 				f.Components = f.Components[:1]
 				f.component("im-1").OptOut = true
 			}, setting: GuaranteedCPU,
-			status: "Waiting false: instance manager im-1 on node-1 opts out by " + storage.OptOutAnnotation + ": remove the annotation; so far 0 of 1 instance manager",
+			status: "Waiting false: waiting: instance manager im-1 on node-1 opts out by fairlead.io/opt-out: remove the annotation. Then 1 instance manager restarts",
 			plan:   []string{"later Restart im-1 for guaranteed-instance-manager-cpu: im-1"},
 		},
 		"an invalid value in force changes nothing": {
@@ -475,32 +488,38 @@ func TestMake(t *testing.T) {
 		},
 		"defaults are not enforced on what was installed otherwise": {
 			but: func(f *Facts) { f.component("im-1").Built[PriorityClassName] = "installed" }, setting: PriorityClass,
-			status: "Applied true: no resource sets it: components stay as they were installed",
+			status: "Applied true: default; not set anywhere",
 		},
 		"a default that the storage system's own setting says is": {
 			but: func(f *Facts) {
-				f.Values[PriorityClass] = Value{"", "longhorn"}
+				f.set(PriorityClass, "")
 				f.component("im-1").Built[PriorityClassName] = "installed"
 			}, setting: PriorityClass,
-			status: "Restarting false: 4 of 4 Deployment pods, 6 of 6 DaemonSet pods, 1 of 1 backing image manager, 2 of 3 instance managers",
+			status: "Restarting false: being applied now: 1 instance manager restarts; so far 4 of 4 Deployment pods, 6 of 6 DaemonSet pods, 1 of 1 backing image manager, 2 of 3 instance managers",
 			plan:   []string{"Restart im-1 for priority-class"}, next: "Restart im-1 for priority-class",
 		},
-		"taken back after it was applied: the default": {
+		"taken away after it was applied: the default": {
 			but: func(f *Facts) {
-				f.Applied[GuaranteedCPU] = "20"
-				f.Components = f.Components[:1]
-				f.component("im-1").Built[CPURequest] = "800m"
-			}, setting: GuaranteedCPU,
-			status: "Restarting false: 0 of 1 instance manager",
-			plan:   []string{"Restart im-1 for guaranteed-instance-manager-cpu"}, next: "Restart im-1 for guaranteed-instance-manager-cpu",
+				f.rolled(EngineImageProbePeriod, "20")
+				f.component("engine-image-ei-1").Built[ProbePeriod] = "20"
+			}, setting: EngineImageProbePeriod,
+			status: "Restarting false: being applied now: 1 DaemonSet rolls",
+			plan:   []string{"Update engine-image-ei-1 for engine-image-pod-liveness-probe-period"}, next: "Update engine-image-ei-1 for engine-image-pod-liveness-probe-period",
 		},
-		"taken back half-way: the default as well": {
+		"taken away half-way: the default as well": {
 			but: func(f *Facts) {
-				f.Applied[GuaranteedCPU] = Underway
-				f.component("im-1").Built[CPURequest] = "800m"
-			}, setting: GuaranteedCPU,
-			status: "Restarting false: 2 of 3 instance managers",
-			plan:   []string{"Restart im-1 for guaranteed-instance-manager-cpu"}, next: "Restart im-1 for guaranteed-instance-manager-cpu",
+				f.underway(EngineImageProbePeriod)
+				f.component("engine-image-ei-1").Built[ProbePeriod] = "20"
+			}, setting: EngineImageProbePeriod,
+			status: "Restarting false: being applied now: 1 DaemonSet rolls",
+			plan:   []string{"Update engine-image-ei-1 for engine-image-pod-liveness-probe-period"}, next: "Update engine-image-ei-1 for engine-image-pod-liveness-probe-period",
+		},
+		"taken away before a component was changed: what was installed stays": {
+			but: func(f *Facts) {
+				f.Told[EngineImageProbePeriod] = Told{}
+				f.component("engine-image-ei-1").Built[ProbePeriod] = "20"
+			}, setting: EngineImageProbePeriod,
+			status: "Applied true: default; not set anywhere",
 		},
 		"two names of one trait: the first of the catalog decides": {
 			but: func(f *Facts) {
@@ -509,28 +528,18 @@ func TestMake(t *testing.T) {
 				f.set(DataEngineCPUMask, `{"v2":"0x7"}`)
 				f.set(V2CPUMask, "0xf")
 			}, setting: V2CPUMask,
-			status: "Applied true: of no effect: data-engine-cpu-mask decides",
+			status: "Applied true: in effect; no component of this kind exists",
 			plan:   []string{"Restart v2-im-3 for data-engine-cpu-mask"}, next: "Restart v2-im-3 for data-engine-cpu-mask",
-		},
-		"two names of one trait: a default that comes back decides nothing": {
-			but: func(f *Facts) {
-				f.addV2()
-				f.Components = f.Components[len(f.Components)-1:]
-				f.Applied[DataEngineCPUMask] = `{"v2":"0x7"}`
-				f.set(V2CPUMask, "0xf")
-			}, setting: V2CPUMask,
-			status: "Restarting false: 0 of 1 instance manager",
-			plan:   []string{"Restart v2-im-3 for v2-data-engine-cpu-mask"}, next: "Restart v2-im-3 for v2-data-engine-cpu-mask",
 		},
 		"data engine off: its instance managers go for good": {
 			but: func(f *Facts) { f.addV2(); f.set(V2DataEngine, "false"); f.attach() }, setting: V2DataEngine,
-			status: "Restarting false: 0 of 3 instance managers",
+			status: "Restarting false: being applied now: 3 instance managers are removed",
 			plan:   []string{"Remove v2-im-1 for v2-data-engine", "Remove v2-im-2 for v2-data-engine", "Remove v2-im-3 for v2-data-engine"},
 			next:   "Remove v2-im-1 for v2-data-engine",
 		},
 		"data engine off: not while one volume of it is attached, wherever": {
 			but: func(f *Facts) { f.set(V1DataEngine, "false"); f.attach() }, setting: V1DataEngine,
-			status: "Waiting false: 1 volume attached: pvc-a; so far 0 of 3 instance managers",
+			status: "Waiting false: will be applied when these volumes are detached: pvc-a (node-1, pod default/web-0). Then 3 instance managers are removed",
 			plan:   []string{"later Remove im-1 for v1-data-engine: pvc-a", "later Remove im-2 for v1-data-engine: pvc-a", "later Remove im-3 for v1-data-engine: pvc-a"},
 		},
 		"data engine off: waits on, though the pod restarts for another setting": {
@@ -540,7 +549,7 @@ func TestMake(t *testing.T) {
 				f.attach()
 				f.Components = f.Components[2:3]
 			}, setting: V1DataEngine,
-			status: "Waiting false: 1 volume attached: pvc-a; so far 0 of 1 instance manager",
+			status: "Waiting false: will be applied when these volumes are detached: pvc-a (node-1, pod default/web-0). Then 1 instance manager is removed",
 			plan:   []string{"Restart im-3 for guaranteed-instance-manager-cpu", "later Remove im-3 for v1-data-engine: pvc-a"},
 			next:   "Restart im-3 for guaranteed-instance-manager-cpu",
 		},
@@ -550,12 +559,12 @@ func TestMake(t *testing.T) {
 				f.Components = f.Components[:1]
 				f.component("im-1").Built, f.component("im-1").Ready, f.component("im-1").Missing = nil, false, true
 			}, setting: V1DataEngine,
-			status: "Applied true: " + "in force: no component is built with it here",
+			status: "Applied true: in effect; no component of this kind exists",
 		},
 		"data engine on: until an instance manager is on every node": {
 			but: func(f *Facts) {
 				f.addV2()
-				f.Applied[V2DataEngine] = "false"
+				f.rolled(V2DataEngine, "false")
 				f.Components = f.Components[:len(f.Components)-2]
 				n := f.Nodes["node-3"]
 				n.DisabledV2 = true
@@ -566,7 +575,7 @@ func TestMake(t *testing.T) {
 		"data engine on: not on a node where the storage system is down": {
 			but: func(f *Facts) {
 				f.addV2()
-				f.Applied[V2DataEngine] = "false"
+				f.rolled(V2DataEngine, "false")
 				f.Components = f.Components[:len(f.Components)-1]
 				f.changeNode("node-3", func(n *Node) { n.StorageDown = true })
 			}, setting: V2DataEngine,
@@ -575,41 +584,15 @@ func TestMake(t *testing.T) {
 		"data engine on: not on a node that is cordoned": {
 			but: func(f *Facts) {
 				f.addV2()
-				f.Applied[V2DataEngine] = "false"
+				f.rolled(V2DataEngine, "false")
 				f.Components = f.Components[:len(f.Components)-1]
 				f.changeNode("node-3", func(n *Node) { n.Cordoned = true })
 			}, setting: V2DataEngine,
 			status: "Applied true: every component is built with it",
 		},
-		"an overridden gate restarts pods in use, for that setting alone": {
-			but: func(f *Facts) {
-				f.set(PriorityClass, critical)
-				f.set(GuaranteedCPU, "20")
-				f.set(TaintToleration, "a=b:NoSchedule")
-				f.Overridden[GuaranteedCPU] = true
-				f.attach()
-				f.Components = append(f.Components[:2], *f.component("csi-attacher"))
-			}, setting: GuaranteedCPU,
-			status: "Restarting false: 0 of 2 instance managers",
-			plan: []string{
-				"Restart im-1 for guaranteed-instance-manager-cpu", "Restart im-2 for guaranteed-instance-manager-cpu",
-				"later Update csi-attacher for taint-toleration, priority-class: pvc-a",
-			},
-			next: "Restart im-1 for guaranteed-instance-manager-cpu",
-		},
-		"an overridden gate does not reach who opts out": {
-			but: func(f *Facts) {
-				f.set(GuaranteedCPU, "20")
-				f.Overridden[GuaranteedCPU] = true
-				f.Components = f.Components[:1]
-				f.component("im-1").OptOut = true
-			}, setting: GuaranteedCPU,
-			status: "Waiting false: instance manager im-1 on node-1 opts out by " + storage.OptOutAnnotation + ": remove the annotation; so far 0 of 1 instance manager",
-			plan:   []string{"later Restart im-1 for guaranteed-instance-manager-cpu: im-1"},
-		},
 		"nothing is built with it": {
 			but: func(f *Facts) { f.set(ReplicaRebuildLimit, "7") }, setting: ReplicaRebuildLimit,
-			status: "Applied true: in force",
+			status: "Applied true: in effect",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -641,8 +624,9 @@ func invalid(name Name, value string) string {
 func TestAHoldSaysWhenToLookAgain(t *testing.T) {
 	f := fleet()
 	f.set(GuaranteedCPU, "20")
-	f.Held["im-1"] = Hold{Until: noon.Add(time.Minute)}
-	f.Held["im-2"] = Hold{Until: noon.Add(time.Second)}
+	wants := map[Trait]string{CPURequest: "800m"}
+	f.Held["im-1"] = Hold{Wants: wants, Seen: "before", Until: noon.Add(time.Minute)}
+	f.Held["im-2"] = Hold{Wants: wants, Seen: "before", Until: noon.Add(time.Second)}
 	if got := Make(f).After; got != time.Second {
 		t.Fatalf("after %v", got)
 	}
@@ -761,16 +745,7 @@ func TestRegressionEverySettingThatWaitsSaysForWhat(t *testing.T) {
 	}
 }
 
-// underAnothersOverride: two settings are to be brought to a pod in use, and the gate of one is overridden.
-func underAnothersOverride(f *Facts) {
-	f.set(StorageNetwork, "kube-system/one")
-	f.set(PriorityClass, critical)
-	f.attach()
-	f.Components = f.Components[:1]
-	f.Overridden[PriorityClass] = true
-}
-
-func TestAnnounce(t *testing.T) {
+func TestDescribe(t *testing.T) {
 	for name, test := range map[string]struct {
 		but     func(*Facts)
 		setting Name // "" is PriorityClass
@@ -780,12 +755,12 @@ func TestAnnounce(t *testing.T) {
 		"nothing to do": {but: func(*Facts) {}},
 		"all at once": {
 			but:  func(f *Facts) { f.set(PriorityClass, critical) },
-			text: "accepted; nothing keeps it from being applied now: 2 Deployments and 2 DaemonSets roll, 1 backing image manager and 3 instance managers restart one by one",
+			text: "being applied now: 2 Deployments and 2 DaemonSets roll, 1 backing image manager and 3 instance managers restart one by one",
 		},
 		"some of it": {
 			but:     func(f *Facts) { f.set(PriorityClass, critical); f.attach() },
 			pending: true,
-			text: "accepted; 1 instance manager restarts now; the rest when these volumes are detached: pvc-a (node-1, pod default/web-0). " +
+			text: "1 instance manager restarts now; the rest when these volumes are detached: pvc-a (node-1, pod default/web-0). " +
 				"Then 2 Deployments and 2 DaemonSets roll, 1 backing image manager and 2 instance managers restart one by one",
 		},
 		"nothing of it": {
@@ -795,7 +770,7 @@ func TestAnnounce(t *testing.T) {
 				f.Components = f.Components[:2]
 			},
 			pending: true,
-			text:    "accepted; will be applied when these volumes are detached: pvc-a (node-1, pod default/web-0). Then 2 instance managers restart one by one",
+			text:    "will be applied when these volumes are detached: pvc-a (node-1, pod default/web-0). Then 2 instance managers restart one by one",
 		},
 		"not for volumes": {
 			but: func(f *Facts) {
@@ -804,7 +779,7 @@ func TestAnnounce(t *testing.T) {
 				f.component("im-1").OptOut, f.component("im-2").OptOut = true, true
 			},
 			pending: true,
-			text: "accepted; 1 instance manager restarts now; waiting: instance manager im-1 on node-1 opts out by " + storage.OptOutAnnotation +
+			text: "1 instance manager restarts now; waiting: instance manager im-1 on node-1 opts out by " + storage.OptOutAnnotation +
 				": remove the annotation, and 1 more. Then 2 instance managers restart one by one",
 		},
 		"for volumes and more: only volumes are to be detached": {
@@ -815,24 +790,18 @@ func TestAnnounce(t *testing.T) {
 				f.component("im-1").OptOut = true
 			},
 			pending: true,
-			text: "accepted; will be applied when these volumes are detached: pvc-a (node-1, pod default/web-0); also waiting: instance manager im-1 on node-1 opts out by " +
+			text: "will be applied when these volumes are detached: pvc-a (node-1, pod default/web-0); also waiting: instance manager im-1 on node-1 opts out by " +
 				storage.OptOutAnnotation + ": remove the annotation. Then 2 instance managers restart one by one",
 		},
-		"what it waits for, not what another setting does": {
-			but:  underAnothersOverride,
-			text: "accepted; nothing keeps it from being applied now: 1 instance manager restarts",
-		},
-		// The pod is deleted now for the overridden one, and comes back on the network.
-		"nor what comes with another setting's restart": {but: underAnothersOverride, setting: StorageNetwork},
 		// Nothing is done to a share manager in use, which comes back with the value by itself.
 		"a share manager of before, and the value is set back": {
 			but: func(f *Facts) {
 				f.share("pvc-a", critical)
-				f.Applied[PriorityClass] = Underway
+				f.underway(PriorityClass)
 				f.set(PriorityClass, "")
 			},
 			pending: true,
-			text:    "accepted; will be applied when these volumes are detached: pvc-a (node-1)",
+			text:    "will be applied when these volumes are detached: pvc-a (node-1)",
 		},
 		"each share manager by its own volume, not by what else is attached": {
 			but: func(f *Facts) {
@@ -843,7 +812,7 @@ func TestAnnounce(t *testing.T) {
 				f.set(PriorityClass, "")
 			},
 			pending: true,
-			text:    "accepted; will be applied when these volumes are detached: pvc-b (node-1), pvc-c (node-1)",
+			text:    "will be applied when these volumes are detached: pvc-b (node-1), pvc-c (node-1)",
 		},
 		"and the rest of it now": {
 			but: func(f *Facts) {
@@ -852,7 +821,7 @@ func TestAnnounce(t *testing.T) {
 				f.set(PriorityClass, "")
 			},
 			pending: true,
-			text:    "accepted; 1 instance manager restarts now; the rest when these volumes are detached: pvc-c (node-1)",
+			text:    "1 instance manager restarts now; the rest when these volumes are detached: pvc-c (node-1)",
 		},
 		"all volumes where more than share managers wait": {
 			but: func(f *Facts) {
@@ -862,9 +831,8 @@ func TestAnnounce(t *testing.T) {
 				f.set(PriorityClass, "")
 			},
 			pending: true,
-			text:    "accepted; will be applied when these volumes are detached: pvc-a (node-1, pod default/web-0), pvc-c (node-1). Then 1 instance manager restarts",
+			text:    "will be applied when these volumes are detached: pvc-a (node-1, pod default/web-0), pvc-c (node-1). Then 1 instance manager restarts",
 		},
-		"nobody heeds it: that is told otherwise": {but: func(f *Facts) { f.setBoth(PriorityClass, critical, "") }},
 		// It ends with its volume, whether it opts out or not.
 		"a share manager that is left alone": {
 			but: func(f *Facts) {
@@ -873,7 +841,7 @@ func TestAnnounce(t *testing.T) {
 				f.set(PriorityClass, "")
 			},
 			pending: true,
-			text:    "accepted; will be applied when these volumes are detached: pvc-c (node-1)",
+			text:    "will be applied when these volumes are detached: pvc-c (node-1)",
 		},
 		"a share manager that is left alone, and has no volume any more": {
 			but: func(f *Facts) {
@@ -882,7 +850,7 @@ func TestAnnounce(t *testing.T) {
 				f.set(PriorityClass, "")
 			},
 			pending: true,
-			text: "accepted; waiting: share manager share-manager-pvc-c on node-1 opts out by " + storage.OptOutAnnotation +
+			text: "waiting: share manager share-manager-pvc-c on node-1 opts out by " + storage.OptOutAnnotation +
 				": remove the annotation. Then 1 share manager restarts",
 		},
 		"a share manager whose volume nobody knows": {
@@ -893,7 +861,7 @@ func TestAnnounce(t *testing.T) {
 				f.set(PriorityClass, "")
 			},
 			pending: true,
-			text:    "accepted; waiting: share manager share-manager-pvc-c on node-1 runs 1 instance: pvc-x",
+			text:    "waiting: share manager share-manager-pvc-c on node-1 runs 1 instance: pvc-x",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -903,7 +871,8 @@ func TestAnnounce(t *testing.T) {
 			if test.setting != "" {
 				name = test.setting
 			}
-			pending, text := Announce(Make(f), name)
+			p := Make(f)
+			pending, text := p.Waits(name), p.Describe(name)
 			if pending != test.pending || text != test.text {
 				t.Fatalf("pending %t, %s\nwant %t, %s", pending, text, test.pending, test.text)
 			}
@@ -921,7 +890,7 @@ func TestAShareManagerWaitsForItsOwnVolume(t *testing.T) {
 	f.set(PriorityClass, "")
 	p := Make(f)
 	s, _ := p.Of(PriorityClass)
-	if got := namesOf(s.Blockers); got != "pvc-b, pvc-c" || !strings.HasPrefix(s.Message, "2 volumes attached: pvc-b, pvc-c; so far") {
+	if got := namesOf(s.Blockers); got != "pvc-b, pvc-c" || !strings.HasPrefix(s.Message, "will be applied when these volumes are detached: pvc-b (node-1), pvc-c (node-1); so far") {
 		t.Errorf("waits for %s: %s", got, s.Message)
 	}
 	if got := textOf(p); len(got) > 0 {
@@ -948,7 +917,7 @@ func TestOnlyWhatChoosesTheNetworkWaitsForIt(t *testing.T) {
 		},
 		"the older one is set": {
 			but:   func(f *Facts) { f.set(StorageNetworkForRWX, "true") },
-			older: "Waiting false: 1 RWX volume attached: pvc-a", endpoint: "Applied true: in force",
+			older: "Waiting false: 1 RWX volume attached: pvc-a", endpoint: "Applied true: in effect",
 		},
 		"both": {
 			but:   func(f *Facts) { f.set(StorageNetworkForRWX, "true"); f.set(EndpointNetworkForRWX, two) },
@@ -957,7 +926,7 @@ func TestOnlyWhatChoosesTheNetworkWaitsForIt(t *testing.T) {
 		"the newer one is taken back, and clients are on their way": {
 			but: func(f *Facts) {
 				f.set(EndpointNetworkForRWX, "")
-				f.Applied[EndpointNetworkForRWX] = two
+				f.rolled(EndpointNetworkForRWX, two)
 				f.set(StorageNetworkForRWX, "true")
 			},
 			older: "Waiting false: 1 RWX volume attached: pvc-a", endpoint: "Waiting false: 1 RWX volume attached: pvc-a",
@@ -977,7 +946,7 @@ func TestOnlyWhatChoosesTheNetworkWaitsForIt(t *testing.T) {
 	}
 }
 
-func TestAnnounceOfADataEngineAndOfCPU(t *testing.T) {
+func TestDescribeDataEngineAndCPU(t *testing.T) {
 	f := fleet()
 	f.addV2()
 	f.set(V2DataEngine, "false")
@@ -986,11 +955,11 @@ func TestAnnounceOfADataEngineAndOfCPU(t *testing.T) {
 	f.attach()
 	f.component("im-2").Uses, f.component("im-3").Uses = nil, []string{"pvc-a-r-1"}
 	p := Make(f)
-	if _, text := Announce(p, V2DataEngine); text != "accepted; nothing keeps it from being applied now: 3 instance managers are removed" {
+	if text := p.Describe(V2DataEngine); text != "being applied now: 3 instance managers are removed" {
 		t.Error(text)
 	}
-	want := "accepted; 3 instance managers are removed, 1 instance manager restarts now; the rest when these engines and replicas have stopped: pvc-a-e-0 (node-1), pvc-a-r-1 (node-3). Then 2 instance managers restart one by one"
-	if _, text := Announce(p, GuaranteedCPU); text != want {
+	want := "3 instance managers are removed, 1 instance manager restarts now; the rest when these engines and replicas have stopped: pvc-a-e-0 (node-1), pvc-a-r-1 (node-3). Then 2 instance managers restart one by one"
+	if text := p.Describe(GuaranteedCPU); text != want {
 		t.Error(text)
 	}
 }

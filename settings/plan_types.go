@@ -13,14 +13,8 @@ type Facts struct {
 	Values Values
 	// OwnValues and SystemValues are what they follow from: Fairlead's own and the storage system's.
 	OwnValues, SystemValues map[Name]string
-	// Applied is the value that was last seen rolled out, by setting; Underway
-	// where another has begun to be since.
-	Applied map[Name]string
-	// Overridden gates, for the value in force; see Override.
-	Overridden map[Name]bool
-	// Overrides are those that are asked for and were let pass, for the value in
-	// force; also those that have expired.
-	Overrides map[Name]Override
+	// Told is what was last reported, by setting.
+	Told map[Name]Told
 	// Volumes of the profile, all of them.
 	Volumes    []storage.Volume
 	Components []Component
@@ -33,17 +27,17 @@ type Facts struct {
 	Now  time.Time
 }
 
-// Underway in Facts.Applied: some components may be built with one value, some
-// with another. No value is it.
-const Underway = "\x00underway"
-
-// Hold keeps a component from being touched again: it was, and is as before.
+// Hold keeps a component from being changed again for a while: the same change
+// was undone, or refused.
 type Hold struct {
+	// Wants are what the component was changed to, by trait.
+	Wants map[Trait]string
+	// Seen is Component.Seen from before the change: as long as it stays, the change has
+	// yet to be seen. Empty if the change was refused.
+	Seen  string
 	Until time.Time
-	// Message says who or what seems to be at it.
+	// Message says what seems to be wrong.
 	Message string
-	// Leaving: it is the pod that was just deleted, and nobody else is at it.
-	Leaving bool
 }
 
 // WorkAction is what is done to a component.

@@ -13,7 +13,7 @@ func probeFamily() []Definition {
 	normalize := wholeNumber(1, 60)
 	ofEngineImages := func(name Name, text string, trait Trait) Definition {
 		return Definition{
-			Name: name, Default: text, Normalize: normalize, Since: "1.12", DangerZone: true, Gate: AtOnce,
+			Name: name, Default: text, Normalize: normalize, Since: "1.12", ByFairlead: true, DangerZone: true, Gate: AtOnce,
 			Trait: trait, Wants: wants(engineImage, normalize), Affects: "engine-image DaemonSets",
 		}
 	}

@@ -18,7 +18,7 @@ var (
 	deletedX = "NetworkAttachmentDefinition team-x/nfs was deleted: CSI plugin pods, and the server pods of pvc-of-team-x, do not start again without it: create it again"
 )
 
-func asking(name string, n storage.Network, nodes ...string) storage.Volume {
+func askingFor(name string, n storage.Network, nodes ...string) storage.Volume {
 	return storage.Volume{Name: name, Shared: true, Attached: len(nodes) > 0, Nodes: nodes, Request: storage.Request{Network: n, Source: "StorageClass fast"}}
 }
 
@@ -34,7 +34,7 @@ func onVolumeNetworks(servers bool, networks ...storage.Attachment) func() Rollo
 			r.Clients[i].VolumeNetworks, r.Clients[i].VolumeNetworksReported = networks, networks
 		}
 		for _, a := range networks {
-			r.Volumes = append(r.Volumes, asking("pvc-of-"+a.Namespace, a.Network))
+			r.Volumes = append(r.Volumes, askingFor("pvc-of-"+a.Namespace, a.Network))
 		}
 		return r
 	}
@@ -58,7 +58,7 @@ func TestNextForNetworksOfSingleVolumes(t *testing.T) {
 		"joining: clients are built with it at once, volumes attached or not": {
 			start: onVolumeNetworks(false),
 			but: func(r *Rollout) {
-				r.Volumes = []storage.Volume{asking("pvc-a", teamX, "node-1")}
+				r.Volumes = []storage.Volume{askingFor("pvc-a", teamX, "node-1")}
 				r.Networks = NetworksThere([]storage.Network{netOne.Network, teamX, teamY})
 			},
 			want: still(func(s *Step) {
@@ -79,7 +79,7 @@ func TestNextForNetworksOfSingleVolumes(t *testing.T) {
 		"not joined: a network that does not exist": {
 			start: onVolumeNetworks(false),
 			but: func(r *Rollout) {
-				r.Volumes, r.Networks = []storage.Volume{asking("pvc-a", teamX)}, NetworksThere([]storage.Network{netOne.Network, teamY})
+				r.Volumes, r.Networks = []storage.Volume{askingFor("pvc-a", teamX)}, NetworksThere([]storage.Network{netOne.Network, teamY})
 			},
 			want: still(func(s *Step) {
 				s.Volumes = Progress{
@@ -99,7 +99,7 @@ func TestNextForNetworksOfSingleVolumes(t *testing.T) {
 		"joined, deleted, and another is joined: no client restarts": {
 			start: onVolumeNetworks(true, onX),
 			but: func(r *Rollout) {
-				r.Volumes, r.Networks = append(r.Volumes, asking("pvc-a", teamY)), NetworksThere([]storage.Network{netOne.Network, teamY})
+				r.Volumes, r.Networks = append(r.Volumes, askingFor("pvc-a", teamY)), NetworksThere([]storage.Network{netOne.Network, teamY})
 				r.Record.VolumeClients, r.DaemonSet.VolumeNetworks = []storage.Attachment{onX, onY}, []storage.Attachment{onX, onY}
 				r.DaemonSet.Paused = true
 			},
@@ -128,7 +128,7 @@ func TestNextForNetworksOfSingleVolumes(t *testing.T) {
 		"not joined: a volume that no client mounts": {
 			start: onVolumeNetworks(false),
 			but: func(r *Rollout) {
-				migratable := asking("pvc-a", teamX)
+				migratable := askingFor("pvc-a", teamX)
 				migratable.Shared = false
 				r.Volumes, r.Networks = []storage.Volume{migratable}, NetworksThere([]storage.Network{netOne.Network, teamX})
 			},
@@ -136,14 +136,14 @@ func TestNextForNetworksOfSingleVolumes(t *testing.T) {
 		},
 		"not joined: the network that all volumes are on": {
 			start: onVolumeNetworks(false),
-			but:   func(r *Rollout) { r.Volumes = []storage.Volume{asking("pvc-a", netOne.Network)} },
+			but:   func(r *Rollout) { r.Volumes = []storage.Volume{askingFor("pvc-a", netOne.Network)} },
 			want:  still(func(*Step) {}),
 		},
 		"not joined: a DaemonSet on the host network": {
 			start: func() Rollout { return atRest(clusterNet) },
 			but: func(r *Rollout) {
 				r.DaemonSet.HostNetwork = true
-				r.Volumes, r.Networks = []storage.Volume{asking("pvc-a", teamX)}, NetworksThere([]storage.Network{netOne.Network, teamX})
+				r.Volumes, r.Networks = []storage.Volume{askingFor("pvc-a", teamX)}, NetworksThere([]storage.Network{netOne.Network, teamX})
 			},
 			want: still(func(s *Step) {
 				s.Message = "RWX volumes are on the cluster network"
@@ -158,7 +158,7 @@ func TestNextForNetworksOfSingleVolumes(t *testing.T) {
 			start: func() Rollout { return atRest(clusterNet) },
 			but: func(r *Rollout) {
 				r.MountsFromHost = true
-				r.Volumes, r.Networks = []storage.Volume{asking("pvc-a", teamX)}, NetworksThere([]storage.Network{netOne.Network, teamX})
+				r.Volumes, r.Networks = []storage.Volume{askingFor("pvc-a", teamX)}, NetworksThere([]storage.Network{netOne.Network, teamX})
 			},
 			want: still(func(s *Step) {
 				s.Message = "RWX volumes are on the cluster network"
@@ -293,7 +293,7 @@ func TestNextForNetworksOfSingleVolumes(t *testing.T) {
 		"there: an attached volume follows when next attached": {
 			start: onVolumeNetworks(true, onX),
 			but: func(r *Rollout) {
-				r.Volumes = []storage.Volume{asking("pvc-a", teamX, "node-1")}
+				r.Volumes = []storage.Volume{askingFor("pvc-a", teamX, "node-1")}
 				r.Services = []storage.Service{service("pvc-a", netOne)}
 			},
 			want: still(func(s *Step) { s.Volumes.Message = "yet to be attached anew for their networks: pvc-a" }),
@@ -322,7 +322,7 @@ func TestNextForNetworksOfSingleVolumes(t *testing.T) {
 		"leaving: servers first, attached volumes or not": {
 			start: onVolumeNetworks(true, onX),
 			but: func(r *Rollout) {
-				r.Volumes = []storage.Volume{asking("pvc-a", storage.Network{}, "node-1")}
+				r.Volumes = []storage.Volume{askingFor("pvc-a", storage.Network{}, "node-1")}
 				r.Services = []storage.Service{serviceOnX("pvc-a")}
 			},
 			want: still(func(s *Step) {
@@ -333,7 +333,7 @@ func TestNextForNetworksOfSingleVolumes(t *testing.T) {
 		"leaving: clients stay while a volume is there": {
 			start: onVolumeNetworks(false, onX),
 			but: func(r *Rollout) {
-				r.Volumes = []storage.Volume{asking("pvc-a", storage.Network{}, "node-1")}
+				r.Volumes = []storage.Volume{askingFor("pvc-a", storage.Network{}, "node-1")}
 				r.Services = []storage.Service{serviceOnX("pvc-a")}
 			},
 			want: still(func(s *Step) { s.Message += "; yet to be attached anew: pvc-a" }),
@@ -367,7 +367,7 @@ func TestNextForNetworksOfSingleVolumes(t *testing.T) {
 			start: onVolumeNetworks(false),
 			but: func(r *Rollout) {
 				r.Desired = netTwo
-				r.Volumes, r.Networks = []storage.Volume{asking("pvc-a", teamX)}, NetworksThere([]storage.Network{netOne.Network, teamX, netTwo.Network})
+				r.Volumes, r.Networks = []storage.Volume{askingFor("pvc-a", teamX)}, NetworksThere([]storage.Network{netOne.Network, teamX, netTwo.Network})
 			},
 			want: Step{
 				Action: RecordServers, Phase: PhaseSwitching, Message: "new servers go to the cluster network", Updated: 2, Total: 2,
@@ -457,7 +457,7 @@ func TestPlace(t *testing.T) {
 
 func TestNetworksAreLookedUpWhileOneIsUsed(t *testing.T) {
 	asked := atRest(clusterNet)
-	asked.Volumes = []storage.Volume{asking("pvc-a", teamX)}
+	asked.Volumes = []storage.Volume{askingFor("pvc-a", teamX)}
 	desired := atRest(clusterNet)
 	desired.Desired = netOne
 	left := atRest(netOne)

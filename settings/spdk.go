@@ -26,8 +26,8 @@ func spdkFamily() []Definition {
 		spdk(DataEngineMemorySize, `{"v2":"2048"}`, v2Only(normalizeMemory, memoryForm, "2048"), MemorySize),
 		spdk(DataEngineHugepages, `{"v2":"true"}`, v2Only(normalizeBool, boolForm, "true"), Hugepages),
 		spdk(DataEngineInterrupts, `{"v2":"false"}`, v2Only(normalizeBool, boolForm, "true"), InterruptMode),
-		formerSPDK(V2CPUMask, "0x1", normalizeCPUMask, CPUMask, "1.8"),
-		formerSPDK(V2HugepageLimit, "2048", normalizeMemory, MemorySize, "1.6"),
+		formerSPDK(V2CPUMask, DataEngineCPUMask, "0x1", normalizeCPUMask, CPUMask, "1.8"),
+		formerSPDK(V2HugepageLimit, DataEngineMemorySize, "2048", normalizeMemory, MemorySize, "1.6"),
 	}
 }
 
@@ -41,9 +41,9 @@ func spdk(name Name, text string, p perEngine, trait Trait, otherDefaults ...str
 }
 
 // formerSPDK is a setting of before 1.10, which takes no JSON.
-func formerSPDK(name Name, text string, normalize func(string) (string, error), trait Trait, since string) Definition {
+func formerSPDK(name, replacedBy Name, text string, normalize func(string) (string, error), trait Trait, since string) Definition {
 	return Definition{
-		Name: name, Default: text, Normalize: normalize, Since: since, Until: "1.10", DangerZone: true, Gate: InstanceManagerIdle,
+		Name: name, Default: text, Normalize: normalize, Since: since, Until: "1.10", ReplacedBy: replacedBy, DangerZone: true, Gate: InstanceManagerIdle,
 		Trait: trait, Wants: wants(instanceManagerOf(EngineV2), normalize), Affects: affectsV2InstanceManagers,
 	}
 }

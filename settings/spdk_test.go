@@ -44,7 +44,7 @@ func TestSpellingsOfCPUMasks(t *testing.T) {
 	checkSpellings(t, DataEngineCPUMask, map[string]spelled{
 		"Longhorn's":       {value: `{"v2":"0x3"}`, normal: `{"v2":"0x3"}`},
 		"a list":           {value: `{"v2":"0-1,5"}`, normal: `{"v2":"0x23"}`},
-		"a plain one":      {value: "0-1", normal: "0x3"},
+		"a plain one":      {value: "0-1", normal: `{"v2":"0x3"}`},
 		"of v1":            {value: `{"v1":"0x3"}`, problem: each + `: data engine "v1" must be v2`},
 		"of both":          {value: `{"v1":"0x3","v2":"0x3"}`, problem: each + `: data engine "v1" must be v2`},
 		"of none":          {value: `{}`, problem: each + ": data engine v2 is missing"},
@@ -69,7 +69,7 @@ func TestSpellingsOfMemory(t *testing.T) {
 	const each = form + `, or one for each data engine as {"v2":"2048"}`
 	checkSpellings(t, DataEngineMemorySize, map[string]spelled{
 		"Longhorn's":       {value: `{"v2":"2048"}`, normal: `{"v2":"2048"}`},
-		"a plain one":      {value: " 4096 ", normal: "4096"},
+		"a plain one":      {value: " 4096 ", normal: `{"v2":"4096"}`},
 		"half a huge page": {value: `{"v2":"2049"}`, problem: each + `: v2 is "2049"`},
 	})
 }
@@ -80,7 +80,7 @@ func TestSpellingsOfSPDKSwitches(t *testing.T) {
 		checkSpellings(t, name, map[string]spelled{
 			"on":            {value: `{"v2":"true"}`, normal: `{"v2":"true"}`},
 			"spelled short": {value: `{"v2":"T"}`, normal: `{"v2":"true"}`},
-			"a plain one":   {value: "0", normal: "false"},
+			"a plain one":   {value: "0", normal: `{"v2":"false"}`},
 			"a word":        {value: `{"v2":"yes"}`, problem: each + `: v2 is "yes"`},
 			"no string":     {value: `{"v2":true}`, problem: each + ": the value of v2 must be in quotes"},
 			"of v1":         {value: `{"v1":"true"}`, problem: each + `: data engine "v1" must be v2`},

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/fairlead-io/fairlead/fence/taint"
-	"github.com/fairlead-io/fairlead/settings"
 	"github.com/fairlead-io/fairlead/storage"
 )
 
@@ -16,7 +15,7 @@ const AnnotationPrefix = "fairlead.io/"
 
 // forUsers are the annotations that people write.
 func forUsers() []string {
-	return append(storage.VolumeAnnotations(), storage.OptOutAnnotation, settings.OverrideAnnotation, taint.NoTaintAnnotation)
+	return append(storage.VolumeAnnotations(), storage.OptOutAnnotation, taint.NoTaintAnnotation)
 }
 
 // byFairlead are the annotations that Fairlead writes on the objects that CheckAnnotations sees.

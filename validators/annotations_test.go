@@ -19,7 +19,7 @@ func TestMisspelledAnnotations(t *testing.T) {
 		"without dashes":  {[]string{"fairlead.io/optout"}, []string{"annotation fairlead.io/optout" + unknown + "did you mean fairlead.io/opt-out?"}},
 		"in capitals":     {[]string{"fairlead.io/Opt-Out"}, []string{"annotation fairlead.io/Opt-Out" + unknown + "did you mean fairlead.io/opt-out?"}},
 		"short and near":  {[]string{"fairlead.io/volume-max"}, []string{"annotation fairlead.io/volume-max" + unknown + "did you mean fairlead.io/volume-mac?"}},
-		"nothing like it": {[]string{"fairlead.io/color"}, []string{"annotation fairlead.io/color" + unknown + "Fairlead reads fairlead.io/volume-network, fairlead.io/volume-addresses, fairlead.io/volume-mac, fairlead.io/opt-out, fairlead.io/override-gate, fairlead.io/no-automatic-taint"}},
+		"nothing like it": {[]string{"fairlead.io/color"}, []string{"annotation fairlead.io/color" + unknown + "Fairlead reads fairlead.io/volume-network, fairlead.io/volume-addresses, fairlead.io/volume-mac, fairlead.io/opt-out, fairlead.io/no-automatic-taint"}},
 		"several, sorted": {[]string{"fairlead.io/optout", "fairlead.io/opt-outs"}, []string{
 			"annotation fairlead.io/opt-outs" + unknown + "did you mean fairlead.io/opt-out?",
 			"annotation fairlead.io/optout" + unknown + "did you mean fairlead.io/opt-out?",

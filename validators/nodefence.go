@@ -34,6 +34,9 @@ type NodeFenceFacts struct {
 	Controller bool
 }
 
+// maxReason is how long the reason of an override may be: events quote it, and take 1 KiB.
+const maxReason = 512
+
 // ValidateNodeFence judges the breaking of a node's glass: a gate and a reason,
 // somebody whom RBAC allows the verb, and a record of this incident in his own
 // name, which the mutating webhook writes. Taking the request away closes the

@@ -36,73 +36,58 @@ type SettingFacts struct {
 	PriorityClasses []string
 	// Applies is false where Fairlead only guards: then it does not say what it will do.
 	Applies bool
-	// User who makes the change, and whether RBAC allows him settings.OverrideVerb;
-	// looked up only where an override is asked for.
-	User        string
-	MayOverride bool
-	// overrides: the change itself asks for the gate to be overridden, for its own value, which is in force.
-	overrides bool
 }
 
 // ValidateSetting judges the creation or change of a setting of the catalog.
 //
-// A value that is not well formed is refused. A well-formed one is accepted,
-// attached volumes or not: what it waits for is said in a warning. Refused with
-// reasons is what no later moment makes right: a class that does not exist, a
-// data engine switched off under its volumes.
+// A value that is not well formed is refused, and so is one outside the setting's
+// home. A well-formed one is accepted, attached volumes or not: what it waits for is
+// said in a warning. Refused with reasons is what no later moment makes right: a
+// class that does not exist, a data engine switched off under its volumes.
 // Source: proposal "Support non-disruptive volume-related setting updates".
 func ValidateSetting(s Setting, old *Setting, facts SettingFacts) Verdict {
-	definition, known := settings.Lookup(s.Metadata.Name)
+	d, known := settings.Lookup(s.Metadata.Name)
 	if !known {
 		return unknownSetting(s, facts)
 	}
-	if readOnly(s, old, facts) {
-		return refuseReadOnly(s, facts)
-	}
-	facts = facts.changed(func(_, _ map[settings.Name]string) {})
-	v := checkOverride(s, old, facts)
+	var v Verdict
 	if s.Value != nil {
-		if problems := checkValue(definition, *s.Value, facts); len(problems) > 0 {
+		v.checkHome(d, facts)
+		v.checkReadOnly(d, s, old, facts)
+		if len(v.Problems) > 0 {
+			return v
+		}
+		if problems := checkValue(d, *s.Value, facts); len(problems) > 0 {
 			v.refuse(ReasonInvalidValue, problems...)
 			return v
 		}
-		v.checkNetworkExists(definition, *s.Value, facts)
+		v.checkNetworkExists(d, *s.Value, facts)
 	}
-	after := facts.changed(func(own, system map[settings.Name]string) {
-		values := system
-		if facts.Own {
-			values = own
-		}
-		delete(values, definition.Name)
+	before := facts.changed(func(map[settings.Name]string) {})
+	after := facts.changed(func(values map[settings.Name]string) {
+		delete(values, d.Name)
 		if s.Value != nil {
-			values[definition.Name] = *s.Value
+			values[d.Name] = *s.Value
 		}
 	})
-	inForce := facts.Own || after.Values[definition.Name].Source != settings.SourceFairlead
-	asked := overrides(s) && len(v.Problems) == 0
-	if inForce { // else its override is none of the gate that is looked at
-		after.overrides = asked
-		after.Overridden = maps.Clone(after.Overridden)
-		if after.Overridden == nil {
-			after.Overridden = map[settings.Name]bool{}
-		}
-		after.Overridden[definition.Name] = asked
-	}
-	v.checkEffect(definition, facts, after)
-	if asked && !inForce {
-		v.tellOverridesNothing(definition, after)
-	}
-	if len(v.Problems) == 0 && s.Value != nil {
-		v.warnUnknown(definition, after)
-	}
+	v.checkEffect(d, before, after)
 	return v
+}
+
+// checkHome: a setting has one home, see settings.Resolve.
+func (v *Verdict) checkHome(d settings.Definition, facts SettingFacts) {
+	if !facts.Own {
+		return
+	}
+	if why := d.NotAtHome(facts.SystemValues, facts.Profile.Name); why != "" {
+		v.refuse(ReasonNotAtHome, field.Forbidden(field.NewPath("value"), why))
+	}
 }
 
 // ValidateSettingDeletion judges the deletion of a setting. The storage system's
 // own can be changed, never deleted, as Longhorn has it; but for those that a
 // later version replaces, which longhorn-manager deletes as it starts, and does
-// not start if it can't. Fairlead's own can: then the storage system's value is
-// in force again.
+// not start if it can't. Fairlead's own can.
 func ValidateSettingDeletion(name string, facts SettingFacts) Verdict {
 	definition, known := settings.Lookup(name)
 	if !known {
@@ -119,10 +104,10 @@ func ValidateSettingDeletion(name string, facts SettingFacts) Verdict {
 		)}}
 	}
 	var v Verdict
-	facts = facts.changed(func(_, _ map[settings.Name]string) {})
-	after := facts.changed(func(own, _ map[settings.Name]string) { delete(own, definition.Name) })
-	v.checkEffect(definition, facts, after)
-	if now, then := facts.Values[definition.Name], after.Values[definition.Name]; now.Text != then.Text {
+	before := facts.changed(func(map[settings.Name]string) {})
+	after := facts.changed(func(own map[settings.Name]string) { delete(own, definition.Name) })
+	v.checkEffect(definition, before, after)
+	if now, then := before.Values[definition.Name], after.Values[definition.Name]; now.Text != then.Text {
 		v.Warnings = append([]string{fmt.Sprintf("%s is %q from now on (%s)", name, then.Text, then.Source.Explain())}, v.Warnings...)
 	}
 	return v
@@ -135,8 +120,6 @@ func unknownSetting(s Setting, facts SettingFacts) Verdict {
 		return checkCleanup(s, facts)
 	case !facts.Own:
 		return Verdict{Reason: ReasonValid} // the storage system's to judge
-	case settings.ReadOnly(s.Metadata.Name):
-		return refuseReadOnly(s, facts)
 	}
 	var names []string
 	for _, d := range settings.All() {
@@ -145,16 +128,18 @@ func unknownSetting(s Setting, facts SettingFacts) Verdict {
 	return Verdict{Reason: ReasonUnknown, Problems: field.ErrorList{field.NotSupported(path, s.Metadata.Name, names)}}
 }
 
-// changed are the facts as they would be after the change, with its values in force.
-func (f SettingFacts) changed(change func(own, system map[settings.Name]string)) SettingFacts {
-	f.OwnValues, f.SystemValues = maps.Clone(f.OwnValues), maps.Clone(f.SystemValues)
-	if f.OwnValues == nil {
-		f.OwnValues = map[settings.Name]string{}
+// changed are the facts as they would be after a change of the values of the
+// setting's group, with the values that are in force then.
+func (f SettingFacts) changed(change func(values map[settings.Name]string)) SettingFacts {
+	values := &f.SystemValues
+	if f.Own {
+		values = &f.OwnValues
 	}
-	if f.SystemValues == nil {
-		f.SystemValues = map[settings.Name]string{}
+	*values = maps.Clone(*values)
+	if *values == nil {
+		*values = map[settings.Name]string{}
 	}
-	change(f.OwnValues, f.SystemValues)
+	change(*values)
 	f.Values = settings.Resolve(f.OwnValues, f.SystemValues, f.Profile.Name)
 	return f
 }

@@ -9,21 +9,10 @@ import (
 	"github.com/fairlead-io/fairlead/settings"
 )
 
-// refuseWritten refuses what no later moment makes right. Longhorn goes by its own
-// group whatever Fairlead's says, so there it is the value that is written, in force or
-// not. Who gives a value of Fairlead's up writes none: Longhorn's is judged when it comes.
-func (v *Verdict) refuseWritten(d settings.Definition, before, after SettingFacts) {
-	was, is := before.Values[d.Name].Text, after.Values[d.Name].Text
-	if !before.Own {
-		was, is = before.SystemValues[d.Name], after.SystemValues[d.Name]
-	} else if _, written := after.OwnValues[d.Name]; !written {
-		return
-	}
-	normal, err := d.Normalize(is)
-	if err != nil {
-		return
-	}
-	if same, err := d.Normalize(was); err == nil && same == normal {
+// refuseForGood refuses what no later moment makes right.
+func (v *Verdict) refuseForGood(d settings.Definition, before, after SettingFacts) {
+	normal, err := after.Values.Normal(d)
+	if err != nil || d.Same(before.Values[d.Name].Text, normal) {
 		return
 	}
 	switch d.Name {
@@ -36,15 +25,13 @@ func (v *Verdict) refuseWritten(d settings.Definition, before, after SettingFact
 	case settings.DisableSnapshotPurge:
 		v.refuseCleanedUp(normal, after)
 	case settings.StorageNetwork:
-		if !before.Own { // Longhorn does not read Fairlead's
-			v.refuseLeaving(before)
-		}
+		v.refuseLeaving(before)
 	}
 }
 
 // checkCombination warns of what the value comes to beside other settings and the cluster.
 func (v *Verdict) checkCombination(d settings.Definition, before, after SettingFacts) {
-	normal, err := d.Normalize(after.Values[d.Name].Text)
+	normal, err := after.Values.Normal(d)
 	if err != nil || before.Values[d.Name] == after.Values[d.Name] {
 		return
 	}
@@ -77,19 +64,13 @@ func (f SettingFacts) endpointNetwork() string {
 
 // warnUnmatched: components do not start where the selector does not match.
 func (v *Verdict) warnUnmatched(normal string, after SettingFacts) {
-	selector, err := settings.ParseNodeSelector(normal)
-	if err != nil || len(selector) == 0 || len(after.Nodes) == 0 {
+	if normal == "" || len(after.Nodes) == 0 {
 		return
 	}
 	var matched int
 	var unmatched []string
 	for name, node := range after.Nodes {
-		matches := true
-		for key, value := range selector {
-			has, ok := node.Labels[key]
-			matches = matches && ok && has == value
-		}
-		if matches {
+		if node.Has(normal) {
 			matched++
 		} else if node.Storage {
 			unmatched = append(unmatched, name)
@@ -126,11 +107,8 @@ func toleratesAny(t corev1.Toleration, nodes settings.Nodes) bool {
 		return true // of everything, also of what is yet to come
 	}
 	for _, node := range nodes {
-		for _, taint := range node.Taints {
-			if t.Key == taint.Key && (t.Effect == "" || string(t.Effect) == taint.Effect) &&
-				(t.Operator == corev1.TolerationOpExists || t.Value == taint.Value) {
-				return true
-			}
+		if slices.ContainsFunc(node.Taints, func(taint corev1.Taint) bool { return settings.Tolerates(t, taint) }) {
+			return true
 		}
 	}
 	return false

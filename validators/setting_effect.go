@@ -16,23 +16,19 @@ func (v *Verdict) checkEffect(d settings.Definition, before, after SettingFacts)
 		return
 	}
 	v.Reason = ReasonValid
-	if v.refuseWritten(d, before, after); len(v.Problems) > 0 {
+	if v.refuseForGood(d, before, after); len(v.Problems) > 0 {
 		return
 	}
-	inForce := after.Values[d.Name]
-	if !before.Own && inForce.Source == settings.SourceFairlead && inForce.Text != after.SystemValues[d.Name] {
-		if after.unheeded(d) == "" {
-			v.warn("has no effect: settings.fairlead.io %s says %q and wins", d.Name, inForce.Text)
-		} else {
-			v.warn("%s goes by it, and Fairlead does not roll it out while settings.fairlead.io %s says %q: delete that", after.Profile.Name, d.Name, inForce.Text)
-		}
+	if problem := after.Values[d.Name].Problem; problem != "" {
+		v.warn("nothing is applied until this is corrected: %s", problem)
+		return
 	}
 	if !d.DangerZone {
 		return
 	}
 	v.warnOfMounts(before, after)
 	v.checkCombination(d, before, after)
-	if before.Values[d.Name] == inForce && before.Overridden[d.Name] == after.Overridden[d.Name] {
+	if before.Values[d.Name] == after.Values[d.Name] {
 		return
 	}
 	if !before.Applies {
@@ -40,54 +36,26 @@ func (v *Verdict) checkEffect(d settings.Definition, before, after SettingFacts)
 		v.warnKept(d, after)
 		return
 	}
-	if why := after.unheeded(d); why != "" {
-		v.Reason = ReasonNoEffect
-		v.warn("accepted, but will not be applied: %s", why)
-		v.announceNetwork(d, before, after) // which Fairlead goes by
-		return
-	}
 	v.announceNetwork(d, before, after)
 	v.announce(d, after)
 	v.warnKept(d, after)
 }
 
-// unheeded tells why the value in force comes to nothing.
-func (f SettingFacts) unheeded(d settings.Definition) string {
-	return settings.Unheeded(f.Values, f.SystemValues, d.Name, f.Profile.Name)
-}
-
-// announce says what becomes of the components.
+// announce says what becomes of the components, in the words of the plan.
 func (v *Verdict) announce(d settings.Definition, after SettingFacts) {
 	plan := settings.Make(after.Facts)
-	pending, text := settings.Announce(plan, d.Name)
-	if text == "" {
+	now, later := plan.For(d.Name)
+	waits := plan.Waits(d.Name)
+	if len(now)+len(later) == 0 && !waits {
 		return
 	}
-	if v.Reason != ReasonPending {
+	switch {
+	case waits:
+		v.Reason = ReasonPending
+	case v.Reason != ReasonPending:
 		v.Reason = ReasonApplies
-		if pending {
-			v.Reason = ReasonPending
-		}
 	}
-	v.warn("%s", text)
-	if !after.Overridden[d.Name] {
-		return
-	}
-	now, _ := plan.For(d.Name)
-	var used []string
-	done := "restarted"
-	for _, w := range now {
-		if len(w.Component.Uses) == 0 {
-			continue
-		}
-		used = append(used, w.Component.Name)
-		if w.Action == settings.RemoveComponent {
-			done = "removed"
-		}
-	}
-	if len(used) > 0 {
-		v.warn("its gate is overridden: %s in use will be %s (%s); volumes on them will stop or fail over", settings.Count(len(used), "pod"), done, settings.FirstOf(used))
-	}
+	v.warn("accepted; %s", plan.Describe(d.Name))
 }
 
 // announceNetwork compares the network of shared volumes after the change with
@@ -140,7 +108,7 @@ func (v *Verdict) refuseEngineOff(engine string, after SettingFacts) {
 			attached = append(attached, b.Blocker)
 		}
 	}
-	if len(attached) == 0 || after.overrides {
+	if len(attached) == 0 {
 		return
 	}
 	while, them := "1 volume of it is", "it"

@@ -18,7 +18,6 @@ func TestStorageNetworkIsNotLeftUnderReplicas(t *testing.T) {
 	for name, test := range map[string]struct {
 		was, is string
 		built   string // of the instance manager
-		own     bool
 		volumes []storage.Volume
 		// idle: the instance manager runs nothing; elsewhere: another one, on no network, runs the volume.
 		idle, elsewhere bool
@@ -32,15 +31,11 @@ func TestStorageNetworkIsNotLeftUnderReplicas(t *testing.T) {
 		"no volume is attached":                       {was: a, is: b, built: a + lhnet1},
 		"a volume on its way, instance managers idle": {was: a, is: b, built: a + lhnet1, volumes: attached, idle: true, refused: true},
 		"the volume runs elsewhere":                   {was: a, is: b, built: a + lhnet1, volumes: attached, idle: true, elsewhere: true},
-		"Fairlead's own is not read by Longhorn":      {was: a, is: b, built: a + lhnet1, volumes: attached, own: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			facts := SettingFacts{Own: test.own, Applies: true, NetworksKnown: false}
+			facts := SettingFacts{Applies: true, NetworksKnown: false}
 			facts.Profile = storage.Longhorn()
 			facts.SystemValues, facts.Volumes = values{settings.StorageNetwork: test.was}, test.volumes
-			if test.own {
-				facts.OwnValues = values{settings.StorageNetwork: test.was}
-			}
 			manager := settings.Component{Kind: settings.InstanceManager, Name: "instance-manager-1", Built: map[settings.Trait]string{settings.StorageAttachment: test.built}}
 			if !test.idle {
 				manager.Uses = []string{"pvc-117d3553-r-1"}

@@ -10,7 +10,7 @@ import "github.com/fairlead-io/fairlead/settings"
 // Source: longhorn-manager v1.7.2 csi/node_server.go, requireHostNamespaceMounter; seen beside v1.7.2.
 func (v *Verdict) warnOfMounts(before, after SettingFacts) {
 	was, is := settings.MountPlace(before.SystemValues, before.Profile), settings.MountPlace(after.SystemValues, after.Profile)
-	if before.Own || was == is {
+	if was == is {
 		return
 	}
 	missed := map[string]bool{}

@@ -19,23 +19,18 @@ func TestNewMountsThatFailWhileLeavingAreWarnedOf(t *testing.T) {
 		was, is string
 		service storage.Service
 		volume  storage.Volume
-		own     bool
 		warned  bool
 	}{
-		"served on the network":                 {"true", "false", onNetwork, webVolume, false, true},
-		"served on the cluster network":         {"true", "false", onCluster, webVolume, false, false},
-		"detached":                              {"true", "false", onNetwork, detached, false, false},
-		"enabled: clients reach both":           {"false", "true", onCluster, webVolume, false, false},
-		"Fairlead's own: Longhorn mounts as is": {"true", "false", onNetwork, webVolume, true, false},
+		"served on the network":         {"true", "false", onNetwork, webVolume, true},
+		"served on the cluster network": {"true", "false", onCluster, webVolume, false},
+		"detached":                      {"true", "false", onNetwork, detached, false},
+		"enabled: clients reach both":   {"false", "true", onCluster, webVolume, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			facts := SettingFacts{Own: test.own, Applies: true}
+			facts := SettingFacts{Applies: true}
 			facts.Profile = storage.Longhorn()
 			facts.SystemValues = values{settings.StorageNetwork: "kube-system/storage-net", settings.StorageNetworkForRWX: test.was}
 			facts.Volumes = []storage.Volume{test.volume}
-			if test.own {
-				facts.OwnValues = values{settings.StorageNetworkForRWX: test.was}
-			}
 			facts.Rollout.Record = settings.Record{Clients: network, Servers: network}
 			facts.Rollout.Services = []storage.Service{test.service}
 			var s Setting

@@ -21,23 +21,19 @@ func (v *Verdict) refuseCleanedUp(normal string, after SettingFacts) {
 }
 
 // checkCleanup is the same the other way round, for a setting that is otherwise
-// the storage system's to judge. Longhorn refuses "true" alone: another spelling,
-// and a value of Fairlead's own group, which it does not read, it lets pass.
+// the storage system's to judge. Longhorn refuses "true" alone, and lets other spellings pass.
 func checkCleanup(s Setting, facts SettingFacts) Verdict {
 	v := Verdict{Reason: ReasonValid}
 	if s.Value == nil || !isOn(*s.Value) {
 		return v
 	}
-	own, theirs := facts.OwnValues[settings.DisableSnapshotPurge], facts.SystemValues[settings.DisableSnapshotPurge]
+	theirs := facts.SystemValues[settings.DisableSnapshotPurge]
 	switch {
 	case isOn(theirs) && *s.Value == "true":
 		v.refuse(ReasonContradicts, field.Forbidden(field.NewPath("value"), fmt.Sprintf(
 			`snapshots can't be cleaned up while %s is %q: set that to "false" first`, settings.DisableSnapshotPurge, theirs)))
 	case isOn(theirs):
 		v.warn(`snapshots are not cleaned up while %s is %q: set one of the two to "false"`, settings.DisableSnapshotPurge, theirs)
-	case isOn(own):
-		v.warn(`snapshots are cleaned up although settings.fairlead.io %s is %q, which %s does not go by: set that in settings.%[3]s.io to keep them, and this to "false"`,
-			settings.DisableSnapshotPurge, own, facts.Profile.Name)
 	}
 	return v
 }

@@ -14,19 +14,16 @@ func TestRegressionKeepingAndCleaningUpContradict(t *testing.T) {
 		cleanup = settings.AutoCleanup
 	)
 	for name, row := range map[string]struct {
-		setting           settings.Name
-		value             string
-		own               bool
-		ownWas, systemWas values
-		reason            string
-		problem, warning  string
+		setting          settings.Name
+		value            string
+		systemWas        values
+		reason           string
+		problem, warning string
 	}{
 		"kept, and cleaned up": {setting: disable, value: "true", systemWas: values{cleanup: "true", disable: "false"}, reason: ReasonContradicts,
 			problem: `value: Forbidden: snapshots can't be kept from being purged while auto-cleanup-system-generated-snapshot is "true": set that to "false" first`},
 		"kept, and cleaned up in another spelling": {setting: disable, value: "true", systemWas: values{cleanup: "1", disable: "false"}, reason: ReasonContradicts,
 			problem: `value: Forbidden: snapshots can't be kept from being purged while auto-cleanup-system-generated-snapshot is "1": set that to "false" first`},
-		"kept in another spelling by Fairlead's own": {setting: disable, value: "True", own: true, systemWas: values{cleanup: "T", disable: "false"}, reason: ReasonContradicts,
-			problem: `value: Forbidden: snapshots can't be kept from being purged while auto-cleanup-system-generated-snapshot is "T": set that to "false" first`},
 		"kept, and not cleaned up": {setting: disable, value: "true", systemWas: values{cleanup: "0", disable: "false"}, reason: ReasonValid},
 		"cleaned up, and kept": {setting: cleanup, value: "true", systemWas: values{disable: "true"}, reason: ReasonContradicts,
 			problem: `value: Forbidden: snapshots can't be cleaned up while disable-snapshot-purge is "true": set that to "false" first`},
@@ -34,15 +31,13 @@ func TestRegressionKeepingAndCleaningUpContradict(t *testing.T) {
 			problem: `value: Forbidden: snapshots can't be cleaned up while disable-snapshot-purge is "1": set that to "false" first`},
 		"cleaned up in a spelling that Longhorn lets pass, and kept": {setting: cleanup, value: "1", systemWas: values{disable: "true"}, reason: ReasonValid,
 			warning: `snapshots are not cleaned up while disable-snapshot-purge is "true": set one of the two to "false"`},
-		"cleaned up, and kept by Fairlead's own alone": {setting: cleanup, value: "true", ownWas: values{disable: "true"}, systemWas: values{disable: "false"}, reason: ReasonValid,
-			warning: `snapshots are cleaned up although settings.fairlead.io disable-snapshot-purge is "true", which longhorn does not go by: set that in settings.longhorn.io to keep them, and this to "false"`},
 		"cleaned up, and not kept":              {setting: cleanup, value: "true", systemWas: values{disable: "false"}, reason: ReasonValid},
 		"not cleaned up, and kept":              {setting: cleanup, value: "false", systemWas: values{disable: "true"}, reason: ReasonValid},
 		"no switch at all is Longhorn's matter": {setting: cleanup, value: "x", systemWas: values{disable: "true"}, reason: ReasonValid},
 	} {
 		t.Run(name, func(t *testing.T) {
 			facts := quiet()
-			facts.Own, facts.OwnValues, facts.SystemValues = row.own, row.ownWas, row.systemWas
+			facts.SystemValues = row.systemWas
 			var s Setting
 			s.Metadata.Name, s.Value = string(row.setting), &row.value
 			var problems, warnings []string

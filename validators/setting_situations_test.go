@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/fairlead-io/fairlead/settings"
 	"github.com/fairlead-io/fairlead/storage"
 )
@@ -42,8 +44,6 @@ const (
 	noV2 = "v2 data engine off"
 	// guarding: Fairlead judges and Longhorn applies, and a volume is attached.
 	guarding = "Fairlead only guards"
-	// ownSaysSo: Fairlead's own settings set the two that are asked for here.
-	ownSaysSo = "Fairlead's own group says otherwise"
 	// malformedBefore: a value of before Fairlead's webhooks is not well formed.
 	malformedBefore = "another value is malformed"
 	// manyAttached: ten v1 volumes are attached, on every node.
@@ -101,11 +101,6 @@ func situation(name string) SettingFacts {
 	case noV2:
 		f.SystemValues[settings.V2DataEngine] = "false"
 		f.Components = slices.DeleteFunc(f.Components, func(c settings.Component) bool { return c.Engine == settings.EngineV2 })
-	case ownSaysSo:
-		f.OwnValues[settings.PriorityClass], f.OwnValues[settings.GuaranteedCPU] = "system-node-critical", "12"
-		for i := range f.Components {
-			f.Components[i].Built[settings.PriorityClassName] = "system-node-critical"
-		}
 	case malformedBefore:
 		f.SystemValues[settings.StorageNetwork] = "ns/"
 	case manyAttached:
@@ -128,13 +123,13 @@ func idleCluster() *builder {
 	f := &builder{SettingFacts{
 		Facts: settings.Facts{
 			OwnValues: values{}, SystemValues: values{settings.AutoCleanup: "true", settings.V2DataEngine: "true", settings.PriorityClass: "longhorn-critical"},
-			Profile: storage.Longhorn(), Now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), Nodes: settings.Nodes{}, Applied: values{},
+			Profile: storage.Longhorn(), Now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), Nodes: settings.Nodes{}, Told: map[settings.Name]settings.Told{},
 			Rollout: settings.Rollout{
 				DaemonSet: settings.DaemonSet{Name: "longhorn-csi-plugin", Found: true, Observed: true, Wanted: 3, MaxUnavailable: 1},
 				Clients:   make([]storage.Client, 3),
 			},
 		},
-		Applies: true, MissingPolicy: Warn, User: "alice",
+		Applies: true, MissingPolicy: Warn,
 		Networks: []storage.Network{storageNet.Network, backupNet.Network}, NetworksKnown: true,
 		PriorityClasses: []string{"longhorn-critical", "system-cluster-critical", "system-node-critical"},
 	}}
@@ -145,14 +140,14 @@ func idleCluster() *builder {
 	}
 	f.Values = settings.Resolve(f.OwnValues, f.SystemValues, f.Profile.Name)
 	for name, value := range f.Values {
-		f.Applied[name] = value.Text
+		f.Told[name] = settings.Told{Rolled: &value.Text, Applied: true}
 	}
 	for i := 1; i <= 3; i++ {
 		name := fmt.Sprintf("node-%d", i)
 		f.Nodes[name] = settings.Node{Ready: true, Storage: true, AllocatableMilliCPU: 4000, AllocatableHugepagesMiB: 8192, Labels: map[string]string{"kubernetes.io/hostname": name, "disktype": "ssd"}}
 	}
 	labelled := f.Nodes["node-1"]
-	labelled.Labels["rack"], labelled.Taints = "a", []settings.Taint{{Key: "dedicated", Value: "storage", Effect: "NoSchedule"}}
+	labelled.Labels["rack"], labelled.Taints = "a", []corev1.Taint{{Key: "dedicated", Value: "storage", Effect: "NoSchedule"}}
 	f.Nodes["node-1"] = labelled
 	for _, name := range []string{"csi-attacher", "csi-provisioner", "csi-resizer", "csi-snapshotter"} {
 		f.add(settings.Component{Kind: settings.Deployment, Name: name, Updated: 3, Total: 3})

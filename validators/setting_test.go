@@ -69,7 +69,7 @@ func TestSetting(t *testing.T) {
 		"node by node": {
 			setting: settings.StorageNetworkForRWX, value: "true", reason: ReasonApplies,
 			but: func(f *SettingFacts) {
-				f.Own, f.OwnValues, f.Volumes = true, values{settings.StorageNetwork: "kube-system/storage-net"}, []storage.Volume{webVolume}
+				f.Own, f.SystemValues, f.Volumes = true, values{settings.StorageNetwork: "kube-system/storage-net"}, []storage.Volume{webVolume}
 				f.Rollout.Gate = settings.GateNode
 			},
 			warnings: []string{"accepted; applied node by node: 3 CSI plugin pods restart, each when no RWX volume is attached on its node"},
@@ -77,7 +77,7 @@ func TestSetting(t *testing.T) {
 		"pending": {
 			setting: settings.StorageNetworkForRWX, value: "true", reason: ReasonPending,
 			but: func(f *SettingFacts) {
-				f.Own, f.OwnValues, f.Volumes = true, values{settings.StorageNetwork: "kube-system/storage-net"}, []storage.Volume{webVolume}
+				f.Own, f.SystemValues, f.Volumes = true, values{settings.StorageNetwork: "kube-system/storage-net"}, []storage.Volume{webVolume}
 			},
 			warnings: []string{pending},
 		},
@@ -188,15 +188,6 @@ func TestSetting(t *testing.T) {
 	}
 }
 
-func TestAnOwnSettingWithoutValueGivesTheWordBack(t *testing.T) {
-	facts := quiet()
-	facts.Own, facts.OwnValues = true, values{settings.StorageNetworkForRWX: "false"}
-	facts.SystemValues = values{settings.StorageNetworkForRWX: "true", settings.StorageNetwork: "kube-system/storage-net"}
-	var s Setting
-	s.Metadata.Name = enabledFor
-	checkVerdict(t, ValidateSetting(s, nil, facts), ReasonApplies, nil, []string{rolling})
-}
-
 // Advice that is followed must not be refused in turn.
 func TestAdviceOnSpaceIsItselfWellFormed(t *testing.T) {
 	value := " kube-system "
@@ -222,18 +213,11 @@ func TestSettingDeletion(t *testing.T) {
 		"Fairlead's own, back to the default": {
 			setting: enabledFor, reason: ReasonPending,
 			but: func(f *SettingFacts) {
-				f.Own, f.OwnValues = true, values{settings.StorageNetworkForRWX: "true", settings.StorageNetwork: "kube-system/storage-net"}
+				f.Own, f.OwnValues = true, values{settings.StorageNetworkForRWX: "true"}
+				f.SystemValues = values{settings.StorageNetwork: "kube-system/storage-net"}
 				f.Rollout.Record, f.Volumes = settings.Record{Clients: storageNet, Servers: storageNet}, []storage.Volume{webVolume}
 			},
 			warnings: []string{`storage-network-for-rwx-volume-enabled is "false" from now on (the default)`, pending},
-		},
-		"Fairlead's own, back to the storage system's": {
-			setting: enabledFor, reason: ReasonApplies,
-			but: func(f *SettingFacts) {
-				f.Own, f.OwnValues = true, values{settings.StorageNetworkForRWX: "false"}
-				f.SystemValues = values{settings.StorageNetworkForRWX: "true", settings.StorageNetwork: "kube-system/storage-net"}
-			},
-			warnings: []string{`storage-network-for-rwx-volume-enabled is "true" from now on (as the setting of longhorn says)`, rolling},
 		},
 		"Fairlead's own, the same value stays": {
 			setting: enabledFor, reason: ReasonValid,

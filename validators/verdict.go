@@ -30,6 +30,7 @@ const (
 	ReasonContradicts   = "contradicts another setting"
 	ReasonOverride      = "override of a gate refused"
 	ReasonNoEffect      = "accepted, without effect"
+	ReasonNotAtHome     = "not the setting's home"
 	ReasonOverridden    = "gate overridden"
 	ReasonNotTheirs     = "the controller's own"
 	ReasonNotForgotten  = "record of a lost node"

@@ -35,22 +35,20 @@ import (
 var storageNet = storage.Attachment{Network: storage.Network{Namespace: "kube-system", Name: "storage-net"}, Interface: "lhnet1"}
 
 const (
-	clientPodsPath       = "/mutate/longhorn/client-pods"
-	instanceManagersPath = "/mutate/longhorn/instance-manager-pods"
-	valuesPath           = "/mutate/longhorn/setting-values"
-	settingStatusPath    = "/mutate/longhorn/setting-status"
-	deletionsPath        = "/validate/longhorn/instance-manager-deletions"
-	podKind              = `{"group":"","version":"v1","kind":"Pod"}`
-	serviceKind          = `{"group":"","version":"v1","kind":"Service"}`
-	daemonSetKind        = `{"group":"apps","version":"v1","kind":"DaemonSet"}`
-	shareKind            = `{"group":"longhorn.io","version":"v1beta2","kind":"ShareManager"}`
-	settingKind          = `{"group":"longhorn.io","version":"v1beta2","kind":"Setting"}`
-	ownKind              = `{"group":"fairlead.io","version":"v1alpha1","kind":"Setting"}`
-	attachmentKind       = `{"group":"storage.k8s.io","version":"v1","kind":"VolumeAttachment"}`
-	nodeKind             = `{"group":"","version":"v1","kind":"Node"}`
-	nodeFenceKind        = `{"group":"fairlead.io","version":"v1alpha1","kind":"NodeFence"}`
-	claimKind            = `{"group":"","version":"v1","kind":"PersistentVolumeClaim"}`
-	networkKind          = `{"group":"k8s.cni.cncf.io","version":"v1","kind":"NetworkAttachmentDefinition"}`
+	clientPodsPath    = "/mutate/longhorn/client-pods"
+	settingStatusPath = "/mutate/longhorn/setting-status"
+	deletionsPath     = "/validate/longhorn/instance-manager-deletions"
+	podKind           = `{"group":"","version":"v1","kind":"Pod"}`
+	serviceKind       = `{"group":"","version":"v1","kind":"Service"}`
+	daemonSetKind     = `{"group":"apps","version":"v1","kind":"DaemonSet"}`
+	shareKind         = `{"group":"longhorn.io","version":"v1beta2","kind":"ShareManager"}`
+	settingKind       = `{"group":"longhorn.io","version":"v1beta2","kind":"Setting"}`
+	ownKind           = `{"group":"fairlead.io","version":"v1alpha1","kind":"Setting"}`
+	attachmentKind    = `{"group":"storage.k8s.io","version":"v1","kind":"VolumeAttachment"}`
+	nodeKind          = `{"group":"","version":"v1","kind":"Node"}`
+	nodeFenceKind     = `{"group":"fairlead.io","version":"v1alpha1","kind":"NodeFence"}`
+	claimKind         = `{"group":"","version":"v1","kind":"PersistentVolumeClaim"}`
+	networkKind       = `{"group":"k8s.cni.cncf.io","version":"v1","kind":"NetworkAttachmentDefinition"}`
 )
 
 // onNetwork is a cluster whose clients and servers are recorded on storageNet.

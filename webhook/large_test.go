@@ -56,7 +56,7 @@ type largeReview struct{ name, path, review, warning string }
 
 func largeReviews() []largeReview {
 	return []largeReview{
-		{"setting", "/validate/longhorn/settings", settingReview(ownKind, "CREATE", "priority-class", `{"metadata":{"name":"priority-class"},"value":"longhorn-critical"}`),
+		{"setting", "/validate/longhorn/settings", settingReview(settingKind, "CREATE", "priority-class", `{"metadata":{"name":"priority-class"},"value":"longhorn-critical"}`),
 			"accepted; will be applied when these volumes are detached: pvc-00000000-"},
 		{"network", networksPath, reviewOf(networkKind, `"resource":{"group":"k8s.cni.cncf.io","version":"v1","resource":"network-attachment-definitions"},"namespace":"team-x","name":"nfs","operation":"DELETE","oldObject":{"metadata":{"name":"nfs"}}`), ""},
 		{"annotations", volumeNetworksPath, reviewOf(claimKind, `"resource":{"group":"","version":"v1","resource":"persistentvolumeclaims"},"namespace":"team-a","name":"data-1","operation":"UPDATE",`+

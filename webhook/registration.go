@@ -47,8 +47,6 @@ func Registration(profiles []storage.Profile) (*admissionregistrationv1.Mutating
 		mutating.Webhooks = append(mutating.Webhooks,
 			mutate(p, entryClientPods, created("", "v1", "pods"), labels(p.ClientLabels)),
 			mutate(p, entryServerPods, created("", "v1", "pods"), labels(p.ServerLabels)),
-			mutate(p, entryInstanceManagerPods, created("", "v1", "pods"), labels(p.InstanceManagerLabels)),
-			mutate(p, entryImageManagerPods, created("", "v1", "pods"), labels(p.BackingImageManagerLabels)),
 			// Longhorn puts no label of its own on this DaemonSet: its name is the only sure mark.
 			mutate(p, entryClientTemplate, written("apps", "v1", "daemonsets"), nil,
 				condition("the-client-daemonset", fmt.Sprintf("request.name == %q", p.ClientDaemonSet)),
@@ -58,7 +56,6 @@ func Registration(profiles []storage.Profile) (*admissionregistrationv1.Mutating
 			}),
 			mutate(p, entryShareManagers, on("longhorn.io", "v1beta2", "sharemanagers/status", admissionregistrationv1.Update), nil,
 				condition("has-an-endpoint", "has(object.status) && has(object.status.endpoint) && object.status.endpoint != ''")),
-			mutateSettings(p),
 			mutate(p, entrySettingStatus, on("longhorn.io", "v1beta2", "settings/status", admissionregistrationv1.Update), nil,
 				condition("chooses-the-network-for-rwx-volumes", "object.metadata.name in "+names(settings.ChooseSharedNetwork())),
 				condition("turns-applied", "has(object.status) && object.status.applied && !(has(oldObject.status) && has(oldObject.status.applied) && oldObject.status.applied)"),
@@ -93,17 +90,6 @@ func mutate(p storage.Profile, entry string, rule admissionregistrationv1.RuleWi
 	}
 }
 
-// mutateSettings hears of less than validateSettings: deletions have no value.
-func mutateSettings(p storage.Profile) admissionregistrationv1.MutatingWebhook {
-	w := mutate(p, entrySettingValues, written("longhorn.io", "v1beta2", "settings"), nil,
-		condition("a-setting-that-fairlead-judges", "request.resource.group == 'fairlead.io' || object.metadata.name in "+names(settings.DangerZone())),
-		condition("a-new-value", "(has(object.value) && (request.operation == 'CREATE' || !has(oldObject.value) || object.value != oldObject.value)) || "+overrideChanged),
-		notADefault(),
-	)
-	w.Rules = append(w.Rules, written("fairlead.io", "v1alpha1", "settings"))
-	return w
-}
-
 func validateSettings(p storage.Profile) admissionregistrationv1.ValidatingWebhook {
 	// Beside the danger zone, what contradicts a setting of it.
 	all, judged := names(settings.All()), names(append(settings.DangerZone(), settings.Definition{Name: settings.AutoCleanup}))
@@ -124,13 +110,13 @@ func validateSettings(p storage.Profile) admissionregistrationv1.ValidatingWebho
 			// By the object's name: a deletion of many at once has none in the request.
 			condition("a-setting-that-fairlead-judges", "request.resource.group == 'fairlead.io' || "+
 				"(request.operation == 'DELETE' ? oldObject.metadata.name : object.metadata.name) in "+judged),
-			condition("value-changed", "request.operation != 'UPDATE' || (has(object.value) != has(oldObject.value)) || (has(object.value) && object.value != oldObject.value) || "+overrideChanged),
+			condition("value-changed", "request.operation != 'UPDATE' || (has(object.value) != has(oldObject.value)) || (has(object.value) && object.value != oldObject.value)"),
 			// A namespace, or all of a kind, going away must not wait for Fairlead.
 			condition("not-the-clean-up-of-kubernetes", "!(request.operation == 'DELETE' && "+cleanUp+")"),
 			// longhorn-manager deletes settings that its version has replaced as it starts, and does not start if it can't.
 			condition("not-a-replaced-one", "!(request.operation == 'DELETE' && request.resource.group != 'fairlead.io' && oldObject.metadata.name in "+names(replaced())+")"),
 			// The controller creates Fairlead's own settings without a value: there is nothing to judge.
-			condition("not-an-empty-one", "!(request.operation == 'CREATE' && request.resource.group == 'fairlead.io' && !has(object.value) && object.metadata.name in "+all+" && !("+overrideChanged+"))"),
+			condition("not-an-empty-one", "!(request.operation == 'CREATE' && request.resource.group == 'fairlead.io' && !has(object.value) && object.metadata.name in "+all+")"),
 			notADefault(),
 			notTheStorageSystemsOwn(p),
 		},
@@ -144,8 +130,8 @@ func validateSettings(p storage.Profile) admissionregistrationv1.ValidatingWebho
 // By the request's namespace, so that it holds where Longhorn is in another one.
 func notTheStorageSystemsOwn(p storage.Profile) admissionregistrationv1.MatchCondition {
 	return condition("not-created-by-the-storage-system", fmt.Sprintf(
-		"!(request.operation == 'CREATE' && request.resource.group != 'fairlead.io' && request.userInfo.username == 'system:serviceaccount:' + request.namespace + ':%s' && !(%s))",
-		p.ServiceAccount, overrideChanged))
+		"!(request.operation == 'CREATE' && request.resource.group != 'fairlead.io' && request.userInfo.username == 'system:serviceaccount:' + request.namespace + ':%s')",
+		p.ServiceAccount))
 }
 
 // validateInstanceManagerDeletions sees what the storage system itself deletes, and only while the pod works:
@@ -177,11 +163,9 @@ func replaced() []settings.Definition {
 // notADefault: longhorn-manager creates missing settings with their defaults as
 // it starts, and does not start if it can't.
 func notADefault() admissionregistrationv1.MatchCondition {
-	return condition("not-a-default", "!(request.operation == 'CREATE' && request.resource.group != 'fairlead.io' && has(object.value) && object.value in "+defaults()+" && !("+overrideChanged+"))")
+	return condition("not-a-default", fmt.Sprintf(
+		"!(request.operation == 'CREATE' && request.resource.group != 'fairlead.io' && has(object.value) && object.metadata.name in %[1]s && object.value in %[1]s[object.metadata.name])", defaults()))
 }
-
-// overrideChanged, in CEL: the override of a gate, or the record of one, comes, changes or goes.
-var overrideChanged = noteChanged(settings.OverrideAnnotation) + " || " + noteChanged(settings.OverriddenAnnotation)
 
 func noteChanged(annotation string) string {
 	in := func(object string) string {
@@ -196,17 +180,17 @@ func noteChanged(annotation string) string {
 const cleanUp = "request.userInfo.username in ['system:serviceaccount:kube-system:namespace-controller', " +
 	"'system:serviceaccount:kube-system:generic-garbage-collector', 'system:kube-controller-manager', 'system:apiserver']"
 
-// defaults lists the default values of the danger zone in CEL, those of all versions.
+// defaults maps the settings of the danger zone to their defaults, those of all versions, in CEL.
 func defaults() string {
-	var values []string
+	var entries []string
 	for _, d := range settings.DangerZone() {
+		var values []string
 		for _, value := range append([]string{d.Default}, d.OtherDefaults...) {
-			if quoted := fmt.Sprintf("'%s'", value); !slices.Contains(values, quoted) {
-				values = append(values, quoted)
-			}
+			values = append(values, fmt.Sprintf("'%s'", value))
 		}
+		entries = append(entries, fmt.Sprintf("'%s': [%s]", d.Name, strings.Join(values, ", ")))
 	}
-	return "[" + strings.Join(values, ", ") + "]"
+	return "{" + strings.Join(entries, ", ") + "}"
 }
 
 // names lists the names of settings in CEL.

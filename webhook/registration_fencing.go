@@ -150,7 +150,7 @@ var unhealthy = []v1alpha1.NodeFencePhase{
 	v1alpha1.NodeLost, v1alpha1.NodeFencing, v1alpha1.NodeFenced, v1alpha1.NodeDrained, v1alpha1.NodeReturned, v1alpha1.NodeUnfencing,
 }
 
-// gateOverrideChanged is overrideChanged for NodeFences.
+// gateOverrideChanged, in CEL: the override of a NodeFence's gate, or the record of one, comes, changes or goes.
 var gateOverrideChanged = noteChanged(fence.OverrideAnnotation) + " || " + noteChanged(fence.OverriddenAnnotation)
 
 // othersChangeMeta, in CEL: another account changes the controller's labels or finalizer.

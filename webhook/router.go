@@ -10,25 +10,21 @@ import (
 
 	config "github.com/fairlead-io/fairlead/api/config/v1alpha1"
 	"github.com/fairlead-io/fairlead/mutators"
-	"github.com/fairlead-io/fairlead/settings"
 )
 
 // Entries of the webhook configurations: the names that rules have in paths,
 // metrics and logs.
 const (
-	entryClientPods          = "client-pods"
-	entryServerPods          = "server-pods"
-	entryInstanceManagerPods = "instance-manager-pods"
-	entryImageManagerPods    = "backing-image-manager-pods"
-	entryClientTemplate      = "client-template"
-	entryServices            = "services"
-	entryShareManagers       = "sharemanagers"
-	entrySettingStatus       = "setting-status"
-	entrySettings            = "settings"
-	entrySettingValues       = "setting-values"
-	entryNetworks            = "networks"
-	entryVolumeNetworks      = "volume-networks"
-	entryStraySettings       = "stray-settings"
+	entryClientPods     = "client-pods"
+	entryServerPods     = "server-pods"
+	entryClientTemplate = "client-template"
+	entryServices       = "services"
+	entryShareManagers  = "sharemanagers"
+	entrySettingStatus  = "setting-status"
+	entrySettings       = "settings"
+	entryNetworks       = "networks"
+	entryVolumeNetworks = "volume-networks"
+	entryStraySettings  = "stray-settings"
 
 	entryInstanceManagerDeletions = "instance-manager-deletions"
 
@@ -89,12 +85,9 @@ func NewRouter(c *config.Configuration, profiles []Profile, fencing *Fencing, nf
 		serve(r, mutatePath(p.Name, entryClientPods), clients, p.clientPods())
 		serve(r, mutatePath(p.Name, entryClientTemplate), clients, p.clientTemplate())
 		serve(r, mutatePath(p.Name, entryServerPods), pods, p.serverPods())
-		serve(r, mutatePath(p.Name, entryInstanceManagerPods), p.buildsComponents(), p.componentPods(entryInstanceManagerPods, settings.InstanceManager))
-		serve(r, mutatePath(p.Name, entryImageManagerPods), p.buildsComponents(), p.componentPods(entryImageManagerPods, settings.BackingImageManager))
 		serve(r, mutatePath(p.Name, entryServices), services, p.services())
 		serve(r, mutatePath(p.Name, entryShareManagers), services, p.shareManagers(c.ClusterDomain))
 		serve(r, mutatePath(p.Name, entrySettingStatus), p.Duties.Settings == config.Apply, p.settingStatus())
-		serve(r, mutatePath(p.Name, entrySettingValues), p.Duties.Settings != config.Off, p.settingValues())
 		serve(r, validatePath(p.Name, entrySettings), p.Duties.Settings != config.Off, p.settings(c.Networks.Missing))
 		if p.Duties.Settings != config.Off {
 			judged = append(judged, p)

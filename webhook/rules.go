@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	admissionv1 "k8s.io/api/admission/v1"
-	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -28,8 +27,6 @@ type Profile struct {
 	Record func() settings.Record
 	// Live reads from the API server.
 	Live *cluster.Reader
-	// MayOverride asks the API server whether a user may override the gate of a setting.
-	MayOverride func(ctx context.Context, user authenticationv1.UserInfo, setting string) (bool, error)
 }
 
 func (p Profile) clientPods() rule[mutators.ClientPod] {
@@ -58,11 +55,11 @@ func (p Profile) clientTemplate() rule[mutators.ClientTemplate] {
 	}
 }
 
-func (p Profile) serverPods() rule[mutators.ComponentPod] {
-	return rule[mutators.ComponentPod]{
+func (p Profile) serverPods() rule[mutators.ServerPod] {
+	return rule[mutators.ServerPod]{
 		name:  p.Name + "/" + entryServerPods,
 		kinds: []metav1.GroupVersionKind{{Version: "v1", Kind: "Pod"}},
-		decide: func(ctx context.Context, r *Request[mutators.ComponentPod]) (Decision, error) {
+		decide: func(ctx context.Context, r *Request[mutators.ServerPod]) (Decision, error) {
 			// Live: the Service may have been created a millisecond ago.
 			var service *storage.Service
 			if volume := r.Object.Metadata.Labels[p.VolumeLabel]; volume != "" {
@@ -75,18 +72,7 @@ func (p Profile) serverPods() rule[mutators.ComponentPod] {
 			if err != nil {
 				return Decision{}, err
 			}
-			var wants mutators.ComponentWants
-			var unread error
-			if p.buildsComponents() {
-				if wants, unread = p.componentWants(ctx, settings.ShareManager, r.Object); unread != nil {
-					wants = mutators.ComponentWants{}
-				}
-			}
-			decision := fromMutation(mutators.MutateShareManagerPod(*r.Object, p.interfaces(r.Namespace), service, record, wants))
-			if unread != nil { // its network comes first: without it the volume is not reached
-				decision.Warnings = append(decision.Warnings, fmt.Sprintf("fairlead: settings are not looked at: %v", unread))
-			}
-			return decision, nil
+			return fromMutation(mutators.MutateServerPod(*r.Object, p.interfaces(r.Namespace), service, record)), nil
 		},
 	}
 }

@@ -217,7 +217,7 @@ func TestFactsUnavailable(t *testing.T) {
 		for path, review := range reviewsOfEveryPath() {
 			status, _ := h.post(path, review)
 			// Those that refuse by themselves, and those that need no facts.
-			others := []string{clientPodsPath, valuesPath, "/validate/longhorn/settings", attachmentsPath, attachmentMarksPath, nodeFenceOverridesPath, nodeFencesPath, straySettingsPath, nfsServicesPath}
+			others := []string{clientPodsPath, "/validate/longhorn/settings", attachmentsPath, attachmentMarksPath, nodeFenceOverridesPath, nodeFencesPath, straySettingsPath, nfsServicesPath}
 			if reads := !slices.Contains(others, path); reads && status != http.StatusInternalServerError {
 				t.Errorf("%s: got %d", path, status)
 			}
@@ -231,29 +231,26 @@ var errDown = errors.New("the API server is down")
 func reviewsOfEveryPath() map[string]string {
 	create := `"namespace":"longhorn-system","name":"pvc-a","operation":"CREATE","object":{"metadata":{"name":"pvc-a","labels":{"longhorn.io/share-manager":"pvc-a"}},"spec":{"template":{"metadata":{}}},"status":{"endpoint":"nfs://None/pvc-a"}}`
 	return map[string]string{
-		clientPodsPath:                                reviewOf(podKind, create),
-		"/mutate/longhorn/server-pods":                reviewOf(podKind, create),
-		instanceManagersPath:                          reviewOf(podKind, create),
-		"/mutate/longhorn/backing-image-manager-pods": reviewOf(podKind, create),
-		valuesPath:                                    settingReview(settingKind, "CREATE", "storage-network", `{"metadata":{"name":"storage-network"},"value":" a/b "}`),
-		"/mutate/longhorn/client-template":            reviewOf(daemonSetKind, create),
-		"/mutate/longhorn/services":                   reviewOf(serviceKind, create),
-		"/mutate/longhorn/sharemanagers":              reviewOf(shareKind, create),
-		"/validate/longhorn/settings":                 settingReview(settingKind, "CREATE", "storage-network", `{"metadata":{"name":"storage-network"},"value":"x"}`),
-		settingStatusPath:                             statusReview(),
-		straySettingsPath:                             strayReview("default"),
-		networksPath:                                  reviewOf(networkKind, create),
-		deletionsPath:                                 deletionReview("True"),
-		volumeNetworksPath:                            reviewOf(claimKind, `"namespace":"default","name":"data","operation":"CREATE","object":{"metadata":{"name":"data","annotations":{"fairlead.io/volume-network":"nfs"}}}`),
-		attachmentMarksPath:                           attachmentReview("pv-a", "node-2"),
-		attachmentsPath:                               attachmentReview("pv-a", "node-2"),
-		nodesPath:                                     reviewOf(nodeKind, `"name":"node-1","operation":"UPDATE","object":{"metadata":{"name":"node-1"},"spec":{"taints":[{"key":"node.kubernetes.io/out-of-service"}]}},"oldObject":{"metadata":{"name":"node-1"}}`),
-		nodeFenceOverridesPath:                        reviewOf(nodeFenceKind, `"name":"node-1","operation":"CREATE","object":{"metadata":{"name":"node-1"}}`),
-		nodeFencesPath:                                reviewOf(nodeFenceKind, `"name":"node-1","operation":"CREATE","object":{"metadata":{"name":"node-1"}}`),
-		workloadPodsPath:                              reviewOf(podKind, `"namespace":"default","name":"web","operation":"CREATE","object":{"spec":{"volumes":[{"name":"data","persistentVolumeClaim":{"claimName":"data"}}]}}`),
-		nfsServicesPath:                               nfsServiceReview("CREATE", `{"backends":[{"address":"x"}]}`, ""),
-		nfsVolumesPath:                                nfsVolumeReview("nfs.lb.csi.storage.gke.io", `{"share":"x"}`, ""),
-		nfsVolumeOptionsPath:                          nfsVolumeReview("nfs.lb.csi.storage.gke.io", `{"share":"/x"}`, ""),
+		clientPodsPath:                     reviewOf(podKind, create),
+		"/mutate/longhorn/server-pods":     reviewOf(podKind, create),
+		"/mutate/longhorn/client-template": reviewOf(daemonSetKind, create),
+		"/mutate/longhorn/services":        reviewOf(serviceKind, create),
+		"/mutate/longhorn/sharemanagers":   reviewOf(shareKind, create),
+		"/validate/longhorn/settings":      settingReview(settingKind, "CREATE", "storage-network", `{"metadata":{"name":"storage-network"},"value":"x"}`),
+		settingStatusPath:                  statusReview(),
+		straySettingsPath:                  strayReview("default"),
+		networksPath:                       reviewOf(networkKind, create),
+		deletionsPath:                      deletionReview("True"),
+		volumeNetworksPath:                 reviewOf(claimKind, `"namespace":"default","name":"data","operation":"CREATE","object":{"metadata":{"name":"data","annotations":{"fairlead.io/volume-network":"nfs"}}}`),
+		attachmentMarksPath:                attachmentReview("pv-a", "node-2"),
+		attachmentsPath:                    attachmentReview("pv-a", "node-2"),
+		nodesPath:                          reviewOf(nodeKind, `"name":"node-1","operation":"UPDATE","object":{"metadata":{"name":"node-1"},"spec":{"taints":[{"key":"node.kubernetes.io/out-of-service"}]}},"oldObject":{"metadata":{"name":"node-1"}}`),
+		nodeFenceOverridesPath:             reviewOf(nodeFenceKind, `"name":"node-1","operation":"CREATE","object":{"metadata":{"name":"node-1"}}`),
+		nodeFencesPath:                     reviewOf(nodeFenceKind, `"name":"node-1","operation":"CREATE","object":{"metadata":{"name":"node-1"}}`),
+		workloadPodsPath:                   reviewOf(podKind, `"namespace":"default","name":"web","operation":"CREATE","object":{"spec":{"volumes":[{"name":"data","persistentVolumeClaim":{"claimName":"data"}}]}}`),
+		nfsServicesPath:                    nfsServiceReview("CREATE", `{"backends":[{"address":"x"}]}`, ""),
+		nfsVolumesPath:                     nfsVolumeReview("nfs.lb.csi.storage.gke.io", `{"share":"x"}`, ""),
+		nfsVolumeOptionsPath:               nfsVolumeReview("nfs.lb.csi.storage.gke.io", `{"share":"/x"}`, ""),
 	}
 }
 
@@ -306,17 +303,16 @@ var fencingPaths = []string{attachmentMarksPath, attachmentsPath, nodesPath, nod
 var nfsPaths = []string{nfsServicesPath, nfsVolumesPath, nfsVolumeOptionsPath}
 
 func TestEachDutySwitchesItsOwnRules(t *testing.T) {
-	built := []string{instanceManagersPath, "/mutate/longhorn/backing-image-manager-pods"}
 	rulesOf := map[string]struct {
 		off   func(*config.Duties)
 		paths []string
 	}{
-		"pods":     {func(d *config.Duties) { d.Pods = config.Off }, append(built, clientPodsPath, "/mutate/longhorn/server-pods", "/mutate/longhorn/client-template")},
+		"pods":     {func(d *config.Duties) { d.Pods = config.Off }, []string{clientPodsPath, "/mutate/longhorn/server-pods", "/mutate/longhorn/client-template"}},
 		"services": {func(d *config.Duties) { d.Services = config.Off }, []string{"/mutate/longhorn/services", "/mutate/longhorn/sharemanagers"}},
 		// Who does not roll out the network of all does not roll out others.
-		"settings": {func(d *config.Duties) { d.Settings = config.Off }, append(built, "/validate/longhorn/settings", valuesPath, volumeNetworksPath, straySettingsPath, deletionsPath, settingStatusPath, clientPodsPath, "/mutate/longhorn/client-template")},
+		"settings": {func(d *config.Duties) { d.Settings = config.Off }, []string{"/validate/longhorn/settings", volumeNetworksPath, straySettingsPath, deletionsPath, settingStatusPath, clientPodsPath, "/mutate/longhorn/client-template"}},
 		// Who only guards settings builds nothing by them, and leaves clients to the storage system.
-		"applying settings": {func(d *config.Duties) { d.Settings = config.Guard }, append(built, volumeNetworksPath, settingStatusPath, clientPodsPath, "/mutate/longhorn/client-template")},
+		"applying settings": {func(d *config.Duties) { d.Settings = config.Guard }, []string{volumeNetworksPath, settingStatusPath, clientPodsPath, "/mutate/longhorn/client-template"}},
 		"volumeNetworks":    {func(d *config.Duties) { d.VolumeNetworks = config.Off }, []string{volumeNetworksPath}},
 	}
 	for duty, test := range rulesOf {

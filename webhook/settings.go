@@ -60,7 +60,6 @@ func (p Profile) settingFacts(ctx context.Context, r *Request[validators.Setting
 		Own:           r.Kind.Group == v1alpha1.GroupVersion.Group,
 		MissingPolicy: validators.Strictness(missing),
 		Applies:       p.Duties.Settings == config.Apply,
-		User:          r.UserInfo.Username,
 	}
 	var err error
 	if facts.Facts, err = p.Live.Announcing().Facts(ctx, cluster.FactsOptions{Now: time.Now(), Policy: p.Policy}); err != nil {
@@ -68,11 +67,6 @@ func (p Profile) settingFacts(ctx context.Context, r *Request[validators.Setting
 	}
 	if facts.PriorityClasses, _, err = p.Live.PriorityClasses(ctx); err != nil {
 		return facts, err
-	}
-	if r.Object != nil && validators.AsksForOverride(*r.Object, r.OldObject) && p.MayOverride != nil {
-		if facts.MayOverride, err = p.MayOverride(ctx, r.UserInfo, r.Object.Metadata.Name); err != nil {
-			return facts, err
-		}
 	}
 	// A cluster without Multus has no such kind; values are judged all the same.
 	facts.Networks, err = p.Live.Networks(ctx)
@@ -82,13 +76,7 @@ func (p Profile) settingFacts(ctx context.Context, r *Request[validators.Setting
 	return facts, nil
 }
 
-// MayOverride asks the API server whether a user may override the gate of a
-// setting in a namespace, of either group.
-func MayOverride(c client.Client, namespace string) func(context.Context, authenticationv1.UserInfo, string) (bool, error) {
-	return may(c, authorizationv1.ResourceAttributes{Namespace: namespace, Verb: settings.OverrideVerb, Group: v1alpha1.GroupVersion.Group, Resource: "settings"})
-}
-
-// MayOverrideFence asks it whether a user may override the gates of a node.
+// MayOverrideFence asks the API server whether a user may override the gates of a node.
 func MayOverrideFence(c client.Client) func(context.Context, authenticationv1.UserInfo, string) (bool, error) {
 	return may(c, authorizationv1.ResourceAttributes{Verb: fence.OverrideVerb, Group: v1alpha1.GroupVersion.Group, Resource: "nodefences"})
 }

@@ -2,8 +2,8 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Setting is one named value of a profile. It has the shape of the storage
-// systems' own settings, and wins over a setting of the same name there.
+// Setting reports where one setting of a profile is. It also holds the value, if the
+// storage system does not have a setting of this name itself.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -18,8 +18,8 @@ type Setting struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Value of the setting. When it is absent, the storage system's own setting
-	// of this name is followed, or the default where there is none.
+	// Value of the setting, only if the storage system has none of this name. Absent,
+	// the storage system's value is in effect, or the default.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=4096
@@ -39,7 +39,12 @@ type SettingStatus struct {
 	//
 	// +optional
 	AppliedValue *string `json:"appliedValue,omitempty"`
-	// EffectiveValue is the value in force for this name after precedence.
+	// Underway is true from the moment before a component is changed for a value until
+	// the value in effect is applied.
+	//
+	// +optional
+	Underway bool `json:"underway,omitempty"`
+	// EffectiveValue is the value in effect.
 	//
 	// +optional
 	EffectiveValue string `json:"effectiveValue"`
@@ -91,14 +96,6 @@ const MaxListed = 64
 
 // ConditionApplied is the condition whose message is the Reason column.
 const ConditionApplied = "Applied"
-
-// ConditionGateOverridden is True while a gate is overridden, with who did it
-// and why, and False, for ReasonOverrideExpired, once that has lasted too long
-// for a value that still waits.
-const (
-	ConditionGateOverridden = "GateOverridden"
-	ReasonOverrideExpired   = "OverrideExpired"
-)
 
 // Blocker is one concrete thing that keeps a setting from being applied.
 type Blocker struct {

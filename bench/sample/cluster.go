@@ -30,14 +30,14 @@ var on = storage.Attachment{Network: storage.Network{Namespace: "kube-system", N
 // attached. Their network is rolled out, so that every Service is looked at. Beside
 // the clients, one for each node, the pods are components of every kind.
 func (c Cluster) Facts() settings.Facts {
-	own := map[settings.Name]string{
+	system := map[settings.Name]string{
 		settings.PriorityClass: "longhorn-critical", settings.TaintToleration: "dedicated=storage:NoSchedule",
 		settings.StorageNetwork: "kube-system/storage-net", settings.GuaranteedCPU: "20",
 		settings.EndpointNetworkForRWX: "kube-system/storage-net",
 	}
 	f := settings.Facts{
-		Profile: storage.Longhorn(), OwnValues: own, Values: settings.Resolve(own, nil, "longhorn"),
-		Applied: map[settings.Name]string{}, Nodes: settings.Nodes{}, Now: time.Unix(0, 0),
+		Profile: storage.Longhorn(), SystemValues: system, Values: settings.Resolve(nil, system, "longhorn"),
+		Nodes: settings.Nodes{}, Now: time.Unix(0, 0),
 		Rollout: settings.Rollout{
 			MountsFromHost: true, Record: settings.Record{Clients: on, Servers: on},
 			DaemonSet: settings.DaemonSet{Name: "longhorn-csi-plugin", Found: true, Observed: true, Network: on, Wanted: c.Nodes, MaxUnavailable: 1, Revision: "1"},

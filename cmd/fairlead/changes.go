@@ -43,14 +43,11 @@ func parseChanges(set, unset []string) (changes, error) {
 		if !isPair {
 			return nil, fmt.Errorf("--set %q: %w", text, errNotNameValue)
 		}
-		given := value
 		if err := add(name, &value); err != nil {
 			return nil, fmt.Errorf("--set %w", err)
 		}
-		d, _ := settings.Lookup(name)
-		var err error
-		if value, err = d.Normalize(given); err != nil { // else as Fairlead's webhook stores it
-			return nil, fmt.Errorf("--set %s: value %q %w", name, given, err)
+		if d, _ := settings.Lookup(name); d.Parse(value) != nil {
+			return nil, fmt.Errorf("--set %s: value %q %w", name, value, d.Parse(value))
 		}
 	}
 	for _, name := range unset {
@@ -61,8 +58,8 @@ func parseChanges(set, unset []string) (changes, error) {
 	return found, nil
 }
 
-// to are the values of a group after the changes.
-func (c changes) to(values map[settings.Name]string) map[settings.Name]string {
+// applied are the values of a group after the changes.
+func (c changes) applied(values map[settings.Name]string) map[settings.Name]string {
 	then := maps.Clone(values)
 	if then == nil {
 		then = map[settings.Name]string{}

@@ -20,7 +20,6 @@ import (
 type planOptions struct {
 	clientOptions
 	set, unset []string
-	group      string
 }
 
 func planCommand() *cobra.Command {
@@ -31,12 +30,11 @@ func planCommand() *cobra.Command {
 		Long: `Tell what settings would do to this cluster now, and what would wait; change nothing.
 
 The cluster is read live. Without --set and --unset the plan is for the values in
-force, else for what they would be, in the order of their names: as if set in settings of the
-group, or taken away there. Without --group a value is set in the storage system's group
-where that has the setting and settings.fairlead.io says nothing, as by PUT of the REST
-API; and taken away from settings.fairlead.io. Each is judged as Fairlead's webhook would judge it, by
-the same rules; what that refuses is not planned. No webhook is asked: another one,
-such as the storage system's, may still refuse.
+effect, else for what they would be, in the order of their names. Each value is set
+where the setting has its home: in settings.longhorn.io where Longhorn has the
+setting, else in settings.fairlead.io. Each change is judged by the rules of
+Fairlead's webhook; what that refuses is not planned. No webhook is asked: another
+one, such as the storage system's, may still refuse.
 
 Exit codes:
   0  all that was asked about would be applied now, or there is nothing to do
@@ -44,13 +42,9 @@ Exit codes:
   2  something that was asked about would wait; the plan says for what`,
 		Example: `  fairlead plan --set priority-class=longhorn-critical
   fairlead plan --set storage-network=kube-system/storage-net --set storage-network-for-rwx-volume-enabled=true
-  fairlead plan --set priority-class=longhorn-critical --group=longhorn.io
-  fairlead plan --unset priority-class -o json`,
+  fairlead plan --unset endpoint-network-for-rwx-volume -o json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if o.group != "" && o.group != ownGroup && o.group != systemGroup {
-				return fmt.Errorf("--group %q: %w", o.group, errGroup)
-			}
 			changes, err := parseChanges(o.set, o.unset)
 			if err != nil {
 				return err
@@ -60,7 +54,7 @@ Exit codes:
 				return err
 			}
 			p.noteDefaults(cmd.ErrOrStderr())
-			view, err := p.plan(cmd.Context(), request{changes, o.group}, time.Now())
+			view, err := p.plan(cmd.Context(), request{changes}, time.Now())
 			if err != nil {
 				return explain(err)
 			}
@@ -70,28 +64,18 @@ Exit codes:
 	o.setup(cmd)
 	// Arrays, since values may have commas.
 	cmd.Flags().StringArrayVar(&o.set, "set", nil, "name=value to plan for; may be given several times")
-	cmd.Flags().StringArrayVar(&o.unset, "unset", nil, "name of a setting whose value is taken away from settings of the group; may be given several times")
-	cmd.Flags().StringVar(&o.group, "group", "", "group of the settings that would be changed: "+ownGroup+", or the storage system's, "+systemGroup+" (default: by setting)")
+	cmd.Flags().StringArrayVar(&o.unset, "unset", nil, "name of a setting whose value in settings.fairlead.io is taken away; may be given several times")
 	return cmd
 }
 
-var errGroup = fmt.Errorf("must be %s or %s", ownGroup, systemGroup)
-
-// request is what a plan is asked for: changes in Fairlead's own group or in the
-// storage system's, or without a group wherever PUT of the REST API would make each.
-type request struct {
-	changes
-	group string
-}
+// request is what a plan is asked for.
+type request struct{ changes }
 
 // own tells whether a setting is changed in Fairlead's own group.
 func (q request) own(name settings.Name, f settings.Facts) bool {
-	if q.group != "" {
-		return q.group == ownGroup
-	}
 	_, inOwn := f.OwnValues[name]
 	_, inSystem := f.SystemValues[name]
-	return inOwn || !inSystem || q.changes[name] == nil
+	return !inSystem || inOwn && q.changes[name] == nil
 }
 
 // to are the values of both groups after the changes.
@@ -104,7 +88,7 @@ func (q request) to(f settings.Facts) (own, system map[settings.Name]string) {
 			inSystem[name] = value
 		}
 	}
-	return inOwn.to(f.OwnValues), inSystem.to(f.SystemValues)
+	return inOwn.applied(f.OwnValues), inSystem.applied(f.SystemValues)
 }
 
 // plan reads the cluster, judges the changes and makes the plan.

@@ -26,9 +26,9 @@ func planOnce(tb testing.TB, size sample.Cluster) func() {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	facts := validators.SettingFacts{Facts: size.Facts(), Own: true, Applies: true, MissingPolicy: validators.Warn, PriorityClasses: []string{"system-node-critical"}}
+	facts := validators.SettingFacts{Facts: size.Facts(), Applies: true, MissingPolicy: validators.Warn, PriorityClasses: []string{"system-node-critical"}}
 	return func() {
-		view, err := request{changes, ownGroup}.planned(facts)
+		view, err := request{changes}.planned(facts)
 		if err != nil {
 			tb.Fatal(err)
 		}

@@ -35,12 +35,10 @@ func judge(facts validators.SettingFacts, q request) (map[settings.Name][]string
 	return warnings, errors.Join(refusals...)
 }
 
-// after are the facts after a change of one setting. Overridden gates are for the values of before.
+// after are the facts after a change of one setting.
 func (q request) after(name settings.Name, f settings.Facts) settings.Facts {
-	before, one := f.Values, changes{name: q.changes[name]}
-	f.OwnValues, f.SystemValues = request{one, q.group}.to(f)
+	f.OwnValues, f.SystemValues = request{changes{name: q.changes[name]}}.to(f)
 	f.Values = settings.Resolve(f.OwnValues, f.SystemValues, f.Profile.Name)
-	f.Overridden = stillOverridden(f.Overridden, before, f.Values)
 	return f
 }
 

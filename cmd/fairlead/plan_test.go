@@ -17,8 +17,7 @@ import (
 // threeNodes: each has an instance manager, that of node-2 serves an attached volume.
 func threeNodes() settings.Facts {
 	f := settings.Facts{
-		Profile: storage.Longhorn(), Values: settings.Resolve(nil, nil, "longhorn"),
-		Applied: map[settings.Name]string{}, Overridden: map[settings.Name]bool{}, Nodes: settings.Nodes{}, Now: time.Unix(0, 0),
+		Profile: storage.Longhorn(), Told: map[settings.Name]settings.Told{}, Nodes: settings.Nodes{}, Now: time.Unix(0, 0),
 		Volumes: []storage.Volume{
 			{Name: "pvc-a", Attached: true, Engine: settings.EngineV1, Nodes: []string{"node-2"}, Workloads: []string{"default/web-0"}},
 			{Name: "pvc-b", Engine: settings.EngineV1},
@@ -27,6 +26,11 @@ func threeNodes() settings.Facts {
 			{Kind: settings.Deployment, Name: "csi-attacher", Ready: true, Updated: 3, Total: 3, Built: map[settings.Trait]string{settings.PriorityClassName: ""}},
 		},
 	}
+	f = inLonghorn(f, settings.PriorityClass, "")
+	f = inLonghorn(f, settings.GuaranteedCPU, "12")
+	f = inLonghorn(f, settings.StorageNetwork, "")
+	f = inLonghorn(f, settings.V1DataEngine, "true")
+	f = inLonghorn(f, settings.DisableSnapshotPurge, "false")
 	for i := 1; i <= 3; i++ {
 		node := fmt.Sprintf("node-%d", i)
 		f.Nodes[node] = settings.Node{Ready: true, Storage: true, AllocatableMilliCPU: 4000}
@@ -42,20 +46,26 @@ func threeNodes() settings.Facts {
 	return f
 }
 
+// inLonghorn are the facts with a value of settings.longhorn.io.
+func inLonghorn(f settings.Facts, name settings.Name, value string) settings.Facts {
+	system := map[settings.Name]string{name: value}
+	for n, v := range f.SystemValues {
+		if n != name {
+			system[n] = v
+		}
+	}
+	f.SystemValues = system
+	f.Values = settings.Resolve(f.OwnValues, system, f.Profile.Name)
+	return f
+}
+
 func planFor(t *testing.T, f settings.Facts, set, unset []string) planView {
 	t.Helper()
 	c, err := parseChanges(set, unset)
 	if err != nil {
 		t.Fatal(err)
 	}
-	own := map[settings.Name]string{}
-	for name, v := range f.Values {
-		if v.Source == settings.SourceFairlead {
-			own[name] = v.Text
-		}
-	}
-	f.OwnValues = own
-	return request{c, ownGroup}.view(f)
+	return request{c}.view(f)
 }
 
 // golden compares with a file of testdata; UPDATE=1 writes it.
@@ -82,10 +92,9 @@ func TestPlans(t *testing.T) {
 	withStarting.Volumes[0].Attached = false
 	withStarting.Components[2].Uses = nil
 	rolledOut := threeNodes()
-	rolledOut.Values = settings.Resolve(map[settings.Name]string{settings.PriorityClass: ""}, nil, "longhorn")
-	rolledOut.Applied[settings.PriorityClass] = ""
-	malformed := threeNodes()
-	malformed.Values = settings.Resolve(map[settings.Name]string{settings.PriorityClass: "Not A Name"}, nil, "longhorn")
+	rolledOut.OwnValues = map[settings.Name]string{settings.EngineImageProbePeriod: "5"}
+	rolledOut.Values = settings.Resolve(rolledOut.OwnValues, rolledOut.SystemValues, "longhorn")
+	malformed := inLonghorn(threeNodes(), settings.PriorityClass, "Not A Name")
 	for _, test := range []struct {
 		name       string
 		facts      settings.Facts
@@ -97,7 +106,7 @@ func TestPlans(t *testing.T) {
 		{"two", threeNodes(), []string{"guaranteed-instance-manager-cpu=20", "priority-class=longhorn-critical"}, nil, outcomeWaits, appliesPartly},
 		{"in-turn", withStarting, []string{"priority-class=longhorn-critical"}, nil, outcomeWaits, appliesPartly},
 		{"as-it-is", threeNodes(), []string{"guaranteed-instance-manager-cpu=12"}, nil, outcomeNothing, appliesDone},
-		{"taken-away", rolledOut, nil, []string{"priority-class"}, outcomeNothing, appliesDone},
+		{"taken-away", rolledOut, nil, []string{"engine-image-pod-liveness-probe-period"}, outcomeNothing, appliesDone},
 		{"at-once", threeNodes(), []string{"auto-delete-pod-when-volume-detached-unexpectedly=false"}, nil, outcomeNow, appliesNow},
 		{"in-force", threeNodes(), nil, nil, outcomeNothing, ""},
 		{"malformed", malformed, nil, nil, outcomeWaits, ""},
@@ -146,25 +155,6 @@ func TestNothingChangesWhenNothingIsThere(t *testing.T) {
 	}
 }
 
-// An override is for the value that it was let pass for.
-func TestAnOverriddenGateIsForItsValue(t *testing.T) {
-	f := threeNodes()
-	f.Values = settings.Resolve(map[settings.Name]string{settings.PriorityClass: "urgent"}, nil, "longhorn")
-	f.Overridden[settings.PriorityClass] = true
-	if view := planFor(t, f, nil, nil); view.Outcome != outcomeNow {
-		t.Errorf("as it is: %s", view.Outcome)
-	}
-	if view := planFor(t, f, []string{"priority-class=urgent"}, nil); view.Outcome != outcomeNow {
-		t.Errorf("the same value: %s", view.Outcome)
-	}
-	if view := planFor(t, f, []string{"priority-class=other"}, nil); view.Outcome != outcomeWaits {
-		t.Errorf("another value: %s", view.Outcome)
-	}
-	if !f.Overridden[settings.PriorityClass] {
-		t.Error("the facts were changed")
-	}
-}
-
 func TestLongListsAreCutInTheTableOnly(t *testing.T) {
 	f := threeNodes()
 	for i := range 100 {
@@ -190,9 +180,7 @@ func TestLongListsAreCutInTheTableOnly(t *testing.T) {
 }
 
 func TestSettingThatWaitsAnywayIsNamed(t *testing.T) {
-	f := threeNodes()
-	f.Values = settings.Resolve(map[settings.Name]string{settings.PriorityClass: "urgent"}, nil, "longhorn")
-	f.OwnValues = map[settings.Name]string{settings.PriorityClass: "urgent"}
+	f := inLonghorn(threeNodes(), settings.PriorityClass, "urgent")
 	var out strings.Builder
 	if err := writePlan(&out, planFor(t, f, []string{"guaranteed-instance-manager-cpu=20"}, nil)); err != nil ||
 		!strings.Contains(out.String(), "\nNot applied yet, with or without the change: priority-class\n") {
@@ -228,8 +216,9 @@ func TestNetworkOfSharedVolumes(t *testing.T) {
 // than the roll-out: that it waits for volumes, of which the RWX ones are some.
 func TestTheNetworkIsMovedForAllThatChooseIt(t *testing.T) {
 	f := threeNodes()
-	f.Values = settings.Resolve(map[settings.Name]string{settings.StorageNetworkForRWX: "true"}, nil, "longhorn")
-	f.Applied[settings.EndpointNetworkForRWX] = ""
+	f = inLonghorn(f, settings.StorageNetworkForRWX, "true")
+	rolled := ""
+	f.Told[settings.EndpointNetworkForRWX] = settings.Told{Rolled: &rolled, Applied: true}
 	f.Volumes = []storage.Volume{{Name: "pvc-rwx", Shared: true, Attached: true, Engine: settings.EngineV1, Nodes: []string{"node-2"}}}
 	for i := range f.Components {
 		if f.Components[i].Kind == settings.InstanceManager {

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"maps"
 	"slices"
-	"strings"
 
 	v1 "github.com/fairlead-io/fairlead/api/rest/v1"
 	"github.com/fairlead-io/fairlead/settings"
@@ -23,15 +21,13 @@ type planner struct {
 	ahead, behind map[settings.Name]bool
 }
 
-// viewOf makes the plan of the facts with other values. A gate that is
-// overridden is so for the value of now.
+// viewOf makes the plan of the facts with other values.
 func viewOf(profile storage.Profile, facts settings.Facts, changed changes, then settings.Values) planView {
 	p := &planner{
 		changes: changed, now: facts.Values, then: then,
 		ahead: map[settings.Name]bool{}, behind: map[settings.Name]bool{}, summed: map[seenBlockers]string{},
 	}
 	facts = facts.With(then)
-	facts.Overridden = stillOverridden(facts.Overridden, p.now, then)
 	p.plan = settings.Make(facts)
 	p.addNetwork(profile)
 	p.addWorks()
@@ -60,14 +56,6 @@ func nodesOf(facts settings.Facts) []planNode {
 		})
 	}
 	return nodes
-}
-
-// stillOverridden are the gates that a change leaves open: an override is for a
-// value, in the group where it is asked for.
-func stillOverridden(overridden map[settings.Name]bool, now, then settings.Values) map[settings.Name]bool {
-	still := maps.Clone(overridden)
-	maps.DeleteFunc(still, func(name settings.Name, _ bool) bool { return now[name] != then[name] })
-	return still
 }
 
 // addWorks adds what is done to components.
@@ -169,7 +157,7 @@ func (p *planner) settings() []planSetting {
 	for _, d := range settings.All() {
 		if _, asked := p.changes[d.Name]; asked && !d.DangerZone {
 			shown = append(shown, p.setting(settings.SettingPlan{
-				Name: d.Name, Value: p.then[d.Name], Applied: true, Phase: settings.PhaseApplied, Message: "in force",
+				Name: d.Name, Value: p.then[d.Name], Applied: true, Phase: settings.PhaseApplied, Message: "in effect",
 			}))
 		}
 	}
@@ -183,12 +171,8 @@ func (p *planner) setting(s settings.SettingPlan) planSetting {
 		Name: string(s.Name), Changed: changed, Now: valueOf(p.now[s.Name]), Then: valueOf(s.Value),
 		Applies: p.applies(s), Reason: s.Message, Gate: string(d.Gate), Progress: []planProgress{}, Warnings: []string{},
 	}
-	// In the words that whoever changes the setting would read.
-	if _, text := settings.Announce(p.plan, s.Name); changed && text != "" && shown.Applies != appliesInvalid {
-		shown.Reason = strings.TrimPrefix(text, accepted)
-	}
 	if changed && d.Gate == settings.AtOnce && shown.Applies == appliesDone && shown.Now.Value != shown.Then.Value {
-		shown.Applies, shown.Reason = appliesNow, "in force as soon as it is set: nothing restarts"
+		shown.Applies, shown.Reason = appliesNow, "in effect as soon as it is set: nothing restarts"
 	}
 	for _, k := range s.Progress {
 		shown.Progress = append(shown.Progress, planProgress{string(k.Kind), k.Updated, k.Total})

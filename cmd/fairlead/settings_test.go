@@ -123,28 +123,27 @@ func TestTheDocumentationShowsRealOutput(t *testing.T) {
 }
 
 func TestAPlanReadsTheCluster(t *testing.T) {
-	p := placeWith(t, nil, waitingSetting())
-	c, err := parseChanges([]string{"v2-data-engine=true"}, []string{"priority-class"})
+	p := placeWith(t, nil, systemSetting("priority-class", "longhorn-critical"), systemSetting("v2-data-engine", "false"))
+	c, err := parseChanges([]string{"v2-data-engine=true", "priority-class="}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	view, err := p.plan(t.Context(), request{c, ownGroup}, time.Now())
+	view, err := p.plan(t.Context(), request{c}, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, s := range view.Settings {
-		if s.Name == "priority-class" && (s.Now.Value != "longhorn-critical" || s.Then.Value != "" || !s.Changed) || s.Name == "v2-data-engine" && s.Then.Source != "fairlead" {
+		if s.Name == "priority-class" && (s.Now.Value != "longhorn-critical" || s.Then.Value != "" || !s.Changed) || s.Name == "v2-data-engine" && s.Then.Source != "longhorn" {
 			t.Errorf("got %+v", s)
 		}
 	}
 }
 
-// What the storage system has is planned as set there: in Fairlead's own group
-// it would come to nothing. Where that says something, it is that which changes.
+// A plan sets each value in the setting's home.
 func TestAPlanSetsWhereItCounts(t *testing.T) {
 	high := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "high"}}
-	p := placeWith(t, nil, high, systemSetting("priority-class", ""), systemSetting("taint-toleration", ""), waitingSetting())
-	c, err := parseChanges([]string{"taint-toleration=a=b:NoSchedule", "priority-class=high", "storage-network=kube-system/a"}, nil)
+	p := placeWith(t, nil, high, systemSetting("priority-class", ""), systemSetting("taint-toleration", ""))
+	c, err := parseChanges([]string{"taint-toleration=a=b:NoSchedule", "priority-class=high", "endpoint-network-for-rwx-volume=kube-system/a"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +151,7 @@ func TestAPlanSetsWhereItCounts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]string{"taint-toleration": "longhorn applied", "priority-class": "fairlead waits", "storage-network": "fairlead applied"}
+	want := map[string]string{"taint-toleration": "longhorn applied", "priority-class": "longhorn applied", "endpoint-network-for-rwx-volume": "fairlead waits"}
 	for _, s := range view.Settings {
 		if got := s.Then.Source + " " + s.Applies; s.Changed && got != want[s.Name] {
 			t.Errorf("%s: %s: %s", s.Name, got, s.Reason)
@@ -170,7 +169,7 @@ func TestAPlanThatPutsANetworkRight(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	view, err := p.plan(t.Context(), request{c, ownGroup}, time.Now())
+	view, err := p.plan(t.Context(), request{c}, time.Now())
 	if err != nil || view.Outcome != outcomeNothing {
 		t.Errorf("got %s, %v", view.Outcome, err)
 	}

@@ -149,7 +149,7 @@ func (o *webhookOptions) run(ctx context.Context, log *slog.Logger) error {
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	server := &webhook.Server{Listener: tls.NewListener(listener, tlsConfig), DrainDelay: o.drainDelay, Log: log}
 	fencing := webhookFencing(configuration, live, lists, server)
-	server.Handler = webhook.NewRouter(configuration, webhookProfiles(configuration, records, live, lists), fencing, webhookNFS(configuration, lists), webhook.NewMetrics(registry), log)
+	server.Handler = webhook.NewRouter(configuration, webhookProfiles(configuration, records, lists), fencing, webhookNFS(configuration, lists), webhook.NewMetrics(registry), log)
 	readiness := &webhook.Readiness{
 		Address: dialAddress(listener.Addr()), ServingName: o.servingName, Now: time.Now,
 		Synced:   func() bool { return records.Synced() && (fencing == nil || fencing.Live.Synced()) },
@@ -188,7 +188,7 @@ func (o *webhookOptions) run(ctx context.Context, log *slog.Logger) error {
 	return group.Wait()
 }
 
-func webhookProfiles(c *config.Configuration, records *cluster.Records, live client.Client, lists *cluster.Live) []webhook.Profile {
+func webhookProfiles(c *config.Configuration, records *cluster.Records, lists *cluster.Live) []webhook.Profile {
 	var profiles []webhook.Profile
 	for _, p := range c.Profiles {
 		profile := p.Storage()
@@ -196,8 +196,6 @@ func webhookProfiles(c *config.Configuration, records *cluster.Records, live cli
 			Profile: profile, Duties: p.Duties, Policy: c.Policy(),
 			Record: func() settings.Record { return records.Of(profile) },
 			Live:   cluster.NewReader(profile, lists, lists),
-
-			MayOverride: webhook.MayOverride(live, profile.Namespace),
 		})
 	}
 	return profiles

@@ -1,10 +1,12 @@
 package apply
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -104,7 +106,25 @@ func TestMultusMayBeTakenAway(t *testing.T) {
 	}
 	w.networksFail = errDied
 	w.clock.SetTime(w.clock.Now().Add(networksKeptFor))
-	if _, err := w.reconcile(); err == nil {
-		t.Error("it is taken for known what could not be listed")
+	w.step()
+	if s := w.status(settings.StorageNetwork); s.Applied || len(s.Blockers) != 1 || !strings.Contains(s.Blockers[0].Message, "cannot be listed") {
+		t.Errorf("while networks can't be listed: %+v", s)
+	}
+}
+
+// Regression: a list of networks that failed stopped all settings, and left them
+// reported as they were, applied.
+func TestFailingListOfNetworksStopsNoOtherSetting(t *testing.T) {
+	w := newWorld(t, setting(settings.StorageNetwork, ""), setting(settings.TaintToleration, ""))
+	w.comeToRest()
+	w.networksFail = errDied
+	w.setSystem(settings.StorageNetwork, "kube-system/one")
+	w.setSystem(settings.TaintToleration, "a=b:NoSchedule")
+	w.goOn()
+	if s := w.status(settings.StorageNetwork); s.Applied || s.EffectiveValue != "kube-system/one" {
+		t.Errorf("the one that needs it: %+v", s)
+	}
+	if d := w.deployment(); !slices.ContainsFunc(d.Spec.Template.Spec.Tolerations, func(t corev1.Toleration) bool { return t.Key == "a" }) {
+		t.Error("the other one is not applied to templates")
 	}
 }

@@ -13,8 +13,7 @@ import (
 // metrics of one profile.
 type metrics struct {
 	pending, since, blockers *prometheus.GaugeVec
-	stoodDown                prometheus.Gauge
-	work, overrides          *prometheus.CounterVec
+	work                     *prometheus.CounterVec
 }
 
 func newMetrics(registry prometheus.Registerer, profile string) (*metrics, error) {
@@ -26,18 +25,12 @@ func newMetrics(registry prometheus.Registerer, profile string) (*metrics, error
 		pending:  gauge("fairlead_setting_pending", "1 while the value in force of the setting is not rolled out."),
 		since:    gauge("fairlead_setting_pending_since_seconds", "When the value in force came to wait, in Unix time; 0 when it is applied."),
 		blockers: gauge("fairlead_setting_blockers", "What the setting waits for, counted."),
-		stoodDown: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "fairlead_components_stood_down", Help: "Components that somebody else writes otherwise and that Fairlead leaves alone for now.", ConstLabels: labels,
-		}),
-		overrides: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "fairlead_gate_overrides_total", Help: "Gates that were overridden by annotation.", ConstLabels: labels,
-		}, []string{"setting"}),
 	}
 	var err error
 	if m.work, err = restarts.Counter(registry, profile); err != nil {
 		return nil, err
 	}
-	for _, c := range []prometheus.Collector{m.pending, m.since, m.blockers, m.stoodDown, m.overrides} {
+	for _, c := range []prometheus.Collector{m.pending, m.since, m.blockers} {
 		if err := registry.Register(c); err != nil {
 			return nil, err
 		}

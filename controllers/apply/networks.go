@@ -20,15 +20,16 @@ type keptNetworks struct {
 
 // addNetworks adds which networks there are. They are listed live, since their kind may
 // not be installed. A change may wait for days: the list is kept for a while, except
-// where something is decided on what the live reader sees.
-func (r *Reconciler) addNetworks(ctx context.Context, reader *cluster.Reader, facts *settings.Facts) error {
+// where something is decided on what the live reader sees. If they can't be listed, what
+// restarts on a network waits, and nothing else.
+func (r *Reconciler) addNetworks(ctx context.Context, reader *cluster.Reader, facts *settings.Facts) {
 	if reader == r.Cached && r.networks.there != nil && facts.Now.Sub(r.networks.at) < networksKeptFor {
 		facts.Existing.Networks = r.networks.there
-		return nil
+		return
 	}
 	if err := r.Live.AddNetworks(ctx, facts); err != nil {
-		return err
+		facts.Existing.NetworksUnlisted = err.Error()
+		return
 	}
 	r.networks = keptNetworks{facts.Existing.Networks, facts.Now}
-	return nil
 }

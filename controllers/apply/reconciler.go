@@ -43,8 +43,8 @@ type Reconciler struct {
 
 	metrics *metrics
 	window  gathering.Window
-	// There is one worker: these need no lock.
-	attempts attempts
+	// There is one worker: what follows needs no lock.
+	backoff backoff
 	// wake is when to look again for what was told or not told, as time.Duration from this look; 0 is never.
 	wake     time.Duration
 	failures map[settings.Name]failure
@@ -102,11 +102,11 @@ func (r *Reconciler) wakeIn(after time.Duration) {
 	}
 }
 
-// newlyApplied tells whether the plan has a setting applied that was last told not to be.
+// newlyApplied tells whether the plan has a setting applied that was last reported not to be.
 func newlyApplied(facts settings.Facts, plan settings.Plan) bool {
 	return slices.ContainsFunc(plan.Settings, func(s settings.SettingPlan) bool {
-		was, told := facts.Applied[s.Name]
-		return s.Applied && (!told || was != s.Value.Text)
+		told := facts.Told[s.Name]
+		return s.Applied && (!told.Applied || told.Rolled == nil || *told.Rolled != s.Value.Text)
 	})
 }
 
@@ -116,12 +116,10 @@ func (r *Reconciler) plan(ctx context.Context, reader *cluster.Reader) (settings
 	if err != nil {
 		return facts, settings.Plan{}, err
 	}
-	facts.Held = r.attempts.holds(facts)
+	facts.Held = r.backoff.holds()
 	plan := settings.Make(facts)
 	if plan.AsksForNetworks {
-		if err := r.addNetworks(ctx, reader, &facts); err != nil {
-			return facts, plan, err
-		}
+		r.addNetworks(ctx, reader, &facts)
 		plan = settings.Make(facts)
 	}
 	return facts, plan, nil
@@ -135,7 +133,7 @@ func (r *Reconciler) workLive(ctx context.Context) error {
 		return err
 	}
 	work, due := plan.Next()
-	if !due || slices.ContainsFunc(work.Settings, func(name settings.Name) bool { return facts.Applied[name] != settings.Underway }) {
+	if !due || slices.ContainsFunc(work.Settings, func(name settings.Name) bool { return !facts.Told[name].Underway }) {
 		return nil // or it is for a value of just now, which is yet to be told: its event is on the way
 	}
 	err = r.do(ctx, facts, work)
@@ -145,7 +143,7 @@ func (r *Reconciler) workLive(ctx context.Context) error {
 		return nil
 	}
 	if err != nil { // what is denied to one component keeps no other from its turn
-		r.attempts.made(work, facts.Now, err)
+		r.backoff.made(work, facts.Now, err)
 	}
 	for _, name := range work.Settings {
 		if r.failures == nil {

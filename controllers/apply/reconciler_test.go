@@ -81,14 +81,7 @@ func TestACrashAtAnyWriteResumes(t *testing.T) {
 	begin := func(t *testing.T) *world {
 		w := newWorld(t, setting(class, ""))
 		w.comeToRest()
-		s := w.system(class)
-		s.Value, s.Annotations = "high", map[string]string{
-			settings.OverrideAnnotation:   "disk dies",
-			settings.OverriddenAnnotation: settings.Override{By: "jane", Reason: "disk dies", Value: "high", At: noon}.Text(),
-		}
-		w.must(w.store.Update(t.Context(), s))
 		w.setSystem(class, "high")
-		w.must(w.store.Create(t.Context(), attached("pvc-1")))
 		w.restart()
 		return w
 	}
@@ -96,12 +89,8 @@ func TestACrashAtAnyWriteResumes(t *testing.T) {
 		t.Helper()
 		w.must(w.allOf("high"))
 		s := w.system(class)
-		_, open := s.Annotations[settings.OverrideAnnotation]
-		if status := w.status(class); !status.Applied || *status.AppliedValue != "high" || !s.Status.Applied || open {
+		if status := w.status(class); !status.Applied || *status.AppliedValue != "high" || !s.Status.Applied {
 			t.Fatalf("%s: it ends with %+v, %+v", what, status, s)
-		}
-		if len(w.told("StoodDown")) > 0 {
-			t.Fatalf("%s: %q", what, w.told("StoodDown"))
 		}
 	}
 	whole := begin(t)
@@ -161,25 +150,39 @@ func TestACrashAndAChangeBack(t *testing.T) {
 	}
 }
 
-// A setting that was half-way to a value, and has none any more, goes back to the default.
-func TestTakenBackHalfWayWithNoValueBelow(t *testing.T) {
-	w := newWorld(t)
-	w.comeToRest()
-	w.set(class, "high")
-	for range 2 {
-		w.step()
-	}
-	if w.deployment().Spec.Template.Spec.PriorityClassName != "high" {
-		t.Fatal("nothing has begun")
-	}
-	s := w.own(class)
-	s.Value = nil
-	w.must(w.store.Update(t.Context(), s))
-	w.restart()
-	w.comeToRest()
-	w.must(w.allOf(""))
-	if got := w.status(class); !got.Applied || got.Source != "default" || *got.AppliedValue != "" {
-		t.Errorf("got %+v", got)
+// A value in Fairlead's group that is taken away half-way leaves the default behind,
+// and one that is taken away before anything was changed leaves what was installed.
+func TestTakenAwayHalfWay(t *testing.T) {
+	const period = settings.EngineImageProbePeriod
+	for name, begins := range map[string]bool{"after a template was changed": true, "before": false} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			ds := w.daemonSet("engine-image-ei-1")
+			ds.Spec.Template.Spec.Containers[0].LivenessProbe.PeriodSeconds = 7 // by the installer
+			w.must(w.store.Update(t.Context(), ds))
+			w.comeToRest()
+			if !begins {
+				w.r.Applies = false
+			}
+			w.set(period, "20")
+			w.step()
+			if got := w.daemonSet("engine-image-ei-1").Spec.Template.Spec.Containers[0].LivenessProbe.PeriodSeconds == 20; got != begins {
+				t.Fatalf("changed: %v", got)
+			}
+			s := w.own(period)
+			s.Value = nil
+			w.must(w.store.Update(t.Context(), s))
+			w.restart()
+			w.r.Applies = true
+			w.comeToRest()
+			want := map[bool]int32{true: 5, false: 7}[begins]
+			if got := w.daemonSet("engine-image-ei-1").Spec.Template.Spec.Containers[0].LivenessProbe.PeriodSeconds; got != want {
+				t.Errorf("the period is %d, want %d", got, want)
+			}
+			if got := w.status(period); !got.Applied || got.Source != "default" || *got.AppliedValue != "5" || got.Underway {
+				t.Errorf("got %+v", got)
+			}
+		})
 	}
 }
 

@@ -21,13 +21,11 @@ func (r *Reconciler) report(ctx context.Context, facts settings.Facts, plan sett
 	}
 	for _, d := range settings.All() {
 		if !d.DangerZone {
-			told[d.Name] = settings.SettingPlan{Name: d.Name, Value: facts.Values[d.Name], Applied: true, Phase: settings.PhaseApplied, Message: "in force"}
+			told[d.Name] = settings.SettingPlan{Name: d.Name, Value: facts.Values[d.Name], Applied: true, Phase: settings.PhaseApplied, Message: "in effect"}
 		}
 	}
 	var t telling
-	t.add(r.tellStoodDown(ctx, facts))
-	r.tellOverrides(ctx, facts, &t)
-	r.reportOwn(ctx, facts, told, &t)
+	r.reportOwn(ctx, facts, plan, told, &t)
 	if r.Applies {
 		r.reportSystem(ctx, facts, told, &t)
 	}
@@ -62,4 +60,16 @@ func guarded(s settings.SettingPlan) settings.SettingPlan {
 		s.Phase, s.Message = settings.PhaseWaiting, "waiting for the storage system to apply it; "+s.Message
 	}
 	return s
+}
+
+// sayOnce tells whether something has not been said of it yet.
+func (r *Reconciler) sayOnce(of, what string) bool {
+	if r.told == nil {
+		r.told = map[string]string{}
+	}
+	if r.told[of] == what {
+		return false
+	}
+	r.told[of] = what
+	return true
 }

@@ -17,7 +17,7 @@ import (
 )
 
 // reportOwn writes the status of Fairlead's own settings.
-func (r *Reconciler) reportOwn(ctx context.Context, facts settings.Facts, plans map[settings.Name]settings.SettingPlan, t *telling) {
+func (r *Reconciler) reportOwn(ctx context.Context, facts settings.Facts, whole settings.Plan, plans map[settings.Name]settings.SettingPlan, t *telling) {
 	var list v1alpha1.SettingList
 	if err := r.Client.List(ctx, &list, client.InNamespace(r.Profile.Namespace)); err != nil {
 		t.add(fmt.Errorf("listing settings.fairlead.io: %w", err))
@@ -26,19 +26,14 @@ func (r *Reconciler) reportOwn(ctx context.Context, facts settings.Facts, plans 
 	for i := range list.Items {
 		setting := &list.Items[i]
 		plan, known := plans[settings.Name(setting.Name)]
-		if !known || !judged(setting, plan.Value) {
+		if !known || !judged(setting, facts) {
 			continue
 		}
 		before := setting.Status.DeepCopy()
-		fillOverride(&setting.Status, facts, plan, setting.Generation)
-		r.fill(setting, plan)
+		now, _ := whole.For(plan.Name)
+		r.fill(setting, plan, r.Applies && len(now) > 0)
 		r.metrics.reported(setting, len(plan.Blockers))
 		t.add(r.writeOwn(ctx, setting, before))
-		if setting.Value == nil {
-			t.add(r.closeRequest(ctx, setting)) // there is no value here that it could be for
-		} else {
-			t.add(r.closeOverride(ctx, setting, plan))
-		}
 	}
 }
 
@@ -47,8 +42,7 @@ func (r *Reconciler) writeOwn(ctx context.Context, setting *v1alpha1.Setting, be
 	status := &setting.Status
 	is := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionApplied)
 	if !equality.Semantic.DeepEqual(before, status) {
-		overridden := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionGateOverridden)
-		head := fmt.Sprint(setting.Generation, status.Applied, is.Reason, status.Source, status.EffectiveValue, status.LastError, overridden)
+		head := fmt.Sprint(setting.Generation, status.Applied, status.Underway, is.Reason, status.Source, status.EffectiveValue, status.LastError)
 		what := "status " + setting.Name
 		if !r.due(what, head, statusEvery) {
 			return nil
@@ -64,16 +58,15 @@ func (r *Reconciler) writeOwn(ctx context.Context, setting *v1alpha1.Setting, be
 	return nil
 }
 
-// judged tells whether the plan was made for this value of the setting: the
+// judged tells whether the plan was made for the value that the setting has: the
 // list may be newer than the facts, and then an event is on its way.
-func judged(setting *v1alpha1.Setting, value settings.Value) bool {
-	if setting.Value == nil {
-		return value.Source != settings.SourceFairlead
-	}
-	return value.Source == settings.SourceFairlead && value.Text == *setting.Value
+func judged(setting *v1alpha1.Setting, facts settings.Facts) bool {
+	ours, set := facts.OwnValues[settings.Name(setting.Name)]
+	return set == (setting.Value != nil) && (!set || ours == *setting.Value)
 }
 
-func (r *Reconciler) fill(setting *v1alpha1.Setting, plan settings.SettingPlan) {
+// fill writes the plan into the status. begins: a component is about to be changed for it.
+func (r *Reconciler) fill(setting *v1alpha1.Setting, plan settings.SettingPlan, begins bool) {
 	status := &setting.Status
 	if status.EffectiveValue != plan.Value.Text {
 		delete(r.failures, plan.Name) // it was of the value before
@@ -86,6 +79,7 @@ func (r *Reconciler) fill(setting *v1alpha1.Setting, plan settings.SettingPlan) 
 	status.ObservedGeneration = setting.Generation
 	status.Blockers = cluster.Blockers(plan.Blockers)
 	status.Applied = plan.Applied
+	status.Underway = !plan.Applied && (status.Underway || begins)
 	status.Components = nil
 	for _, p := range plan.Progress {
 		status.Components = append(status.Components, v1alpha1.ComponentProgress{Kind: string(p.Kind), Updated: int32(p.Updated), Total: int32(p.Total)})

@@ -35,9 +35,6 @@ func (r *Reconciler) reportSystem(ctx context.Context, facts settings.Facts, pla
 		if settings.ReadOnly(setting.Name) {
 			continue // Longhorn's webhook refuses any write, annotations included
 		}
-		if known && plan.Value.Source == settings.SourceFairlead {
-			t.add(r.closeRequest(ctx, setting))
-		}
 		if !known || !d.DangerZone || plan.Value.Source != settings.Source(r.Profile.Name) || plan.Value.Text != setting.Value {
 			continue // not in force, or not the value that was judged
 		}
@@ -50,7 +47,6 @@ func (r *Reconciler) reportSystem(ctx context.Context, facts settings.Facts, pla
 			continue
 		}
 		t.add(r.confirm(ctx, setting, plan))
-		t.add(r.closeOverride(ctx, setting, plan))
 	}
 }
 

@@ -51,7 +51,7 @@ func TestWhatIsReportedWhileItWaits(t *testing.T) {
 		t.Errorf("components %+v", got.Components)
 	}
 	condition := got.Conditions[0]
-	if condition.Status != "False" || condition.Reason != "Waiting" || !strings.HasPrefix(condition.Message, "1 volume attached: pvc-1; so far 0 of 3 Deployment pods") {
+	if condition.Status != "False" || condition.Reason != "Waiting" || !strings.HasPrefix(condition.Message, "will be applied when these volumes are detached: pvc-1 (node-1). Then 1 Deployment and 2 DaemonSets roll") {
 		t.Errorf("condition %+v", condition)
 	}
 	if got := w.wroteToLonghorn(); len(got) > 0 {
@@ -146,33 +146,27 @@ func TestAppliedIsConfirmedOnceLonghornGaveUp(t *testing.T) {
 	}
 }
 
-// Where Fairlead's own setting wins, Longhorn's is not reported on.
-func TestOnlyWhatIsInForceIsReported(t *testing.T) {
-	w := newWorld(t, setting(class, "high"), ownSetting(class, "high"))
-	w.comeToRest()
-	w.must(w.allOf("high"))
-	if got := w.status(class); !got.Applied || got.Source != "fairlead" || *got.AppliedValue != "high" {
-		t.Errorf("got %+v", got)
-	}
-	if got := w.system(class); got.Annotations != nil {
-		t.Errorf("Longhorn's has %v", got.Annotations)
-	}
-}
-
-// Longhorn builds its pods by its own setting, whatever they are restarted for:
-// after ten seconds, a minute, ten minutes, and then every hour, without end.
-func TestRegressionWhatLonghornSaysOtherwiseRestartsNothing(t *testing.T) {
+// A value in Fairlead's group from before Longhorn had the setting: nothing is done
+// for either value until the one in Fairlead's group is taken away.
+func TestTwoValuesInTwoGroupsApplyNothing(t *testing.T) {
 	w := newWorld(t, setting(class, ""))
 	w.comeToRest()
 	w.set(class, "high")
 	w.comeToRest()
 	w.must(w.allOf(""))
 	got := w.status(class)
-	if got.Applied || len(got.Blockers) != 1 || got.Blockers[0].Kind != "Conflict" || got.Blockers[0].Name != "priority-class" {
+	if got.Applied || got.Conditions[0].Reason != "Invalid" || !strings.Contains(got.Conditions[0].Message, "Take the value in settings.fairlead.io away") {
 		t.Errorf("got %+v", got)
 	}
 	if told := w.told("Restarted"); len(told) > 0 {
 		t.Errorf("%q", told)
+	}
+	s := w.own(class)
+	s.Value = nil
+	w.must(w.store.Update(t.Context(), s))
+	w.comeToRest()
+	if got := w.status(class); !got.Applied {
+		t.Errorf("taken away: %+v", got)
 	}
 }
 

@@ -39,24 +39,19 @@ func TestAnInstanceManagerThatJustCameToRunSomethingIsNotRestarted(t *testing.T)
 		w.must(w.store.Update(context.Background(), m))
 	}
 	for name, test := range map[string]struct {
-		placed     func(*world)
-		overridden bool
-		restarts   bool
+		placed   func(*world)
+		restarts bool
 	}{
 		"an engine is placed on it":           {placed: func(w *world) { w.must(w.store.Create(context.Background(), engineOn("node-1"))) }},
 		"a replica is":                        {placed: func(w *world) { w.must(w.store.Create(context.Background(), replica.DeepCopy())) }},
 		"it reports one":                      {placed: reports},
 		"an engine is placed on another node": {placed: func(w *world) { w.must(w.store.Create(context.Background(), engineOn("node-2"))) }, restarts: true},
 		"the instance manager is gone":        {placed: func(w *world) { w.must(w.store.Delete(context.Background(), w.manager("im-node-1"))) }, restarts: true},
-		"whose gate is overridden":            {placed: reports, overridden: true, restarts: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, setting(class, ""))
 			w.comeToRest()
 			w.setSystem(class, "high")
-			if test.overridden {
-				w.annotate(w.system(class), request("high"))
-			}
 			for w.daemonSet(profile.ClientDaemonSet).Spec.Template.Spec.PriorityClassName != "high" {
 				w.step()
 			}

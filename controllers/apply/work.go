@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -27,7 +26,7 @@ func (r *Reconciler) do(ctx context.Context, facts settings.Facts, work settings
 	var object client.Object
 	switch work.Action {
 	case settings.RestartComponent:
-		object, err = r.restart(ctx, facts, work)
+		object, err = r.restart(ctx, work.Component)
 	case settings.RemoveComponent:
 		object, err = r.remove(ctx, work.Component)
 	case settings.UpdateComponent:
@@ -37,33 +36,20 @@ func (r *Reconciler) do(ctx context.Context, facts settings.Facts, work settings
 		return fmt.Errorf("%s %s %s: %w", strings.ToLower(string(work.Action)), work.Component.Kind, work.Component.Name, err)
 	}
 	names := joinNames(work.Settings)
-	r.attempts.made(work, facts.Now, nil)
+	r.backoff.made(work, facts.Now, nil)
 	r.metrics.worked(work)
 	r.Log.Info("did a piece of work", "action", work.Action, "kind", work.Component.Kind, "component", work.Component.Name,
 		"node", work.Component.Node, "settings", names)
-	r.Events.Eventf(object, nil, corev1.EventTypeNormal, pastTense[work.Action], "Apply", "by Fairlead for settings %s%s", names, r.why(facts, work))
+	why := ""
+	if work.Component.Kind == settings.InstanceManager {
+		why = "; no engine or replica runs on it"
+	}
+	r.Events.Eventf(object, nil, corev1.EventTypeNormal, pastTense[work.Action], "Apply", "by Fairlead for settings %s%s", names, why)
 	return nil
 }
 
 var pastTense = map[settings.WorkAction]string{
 	settings.RestartComponent: "Restarted", settings.RemoveComponent: "Removed", settings.UpdateComponent: "Updated",
-}
-
-// overridden are those of the settings whose gates are.
-func overridden(facts settings.Facts, work settings.Work) []settings.Name {
-	return slices.DeleteFunc(slices.Clone(work.Settings), func(name settings.Name) bool { return !facts.Overridden[name] })
-}
-
-// why says what made it safe, or who answers for it.
-func (r *Reconciler) why(facts settings.Facts, work settings.Work) string {
-	overridden := overridden(facts, work)
-	switch {
-	case len(overridden) > 0:
-		return "; the gate of " + joinNames(overridden) + " is overridden"
-	case work.Component.Kind == settings.InstanceManager:
-		return "; no engine or replica runs on it"
-	}
-	return ""
 }
 
 func joinNames(names []settings.Name) string {
@@ -74,31 +60,41 @@ func joinNames(names []settings.Name) string {
 	return strings.Join(texts, ", ")
 }
 
-// restart deletes the pod that was decided upon, and no other of its name. What
-// runs in an instance manager is no part of its pod, so no precondition can be
-// on it: it is read once more right before.
-func (r *Reconciler) restart(ctx context.Context, facts settings.Facts, work settings.Work) (client.Object, error) {
-	c := work.Component
+// restart deletes the pod that was decided upon, and no other of its name. A pod that
+// was decided upon because nothing runs in it is left if that has changed.
+func (r *Reconciler) restart(ctx context.Context, c settings.Component) (client.Object, error) {
 	uid := types.UID(c.UID)
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.Profile.Namespace, Name: c.Name, UID: uid}}
-	if c.Kind == settings.InstanceManager && len(overridden(facts, work)) == 0 {
-		uses, err := r.Live.InstanceManagerUses(ctx, c)
-		if err != nil {
-			return pod, err
-		}
-		if len(uses) > 0 { // that is an event too
-			return pod, apierrors.NewConflict(corev1.Resource("pods"), c.Name, fmt.Errorf("%w %s", errInUse, strings.Join(uses, ", ")))
-		}
+	preconditions := client.Preconditions{UID: &uid}
+	if c.Stopped {
+		preconditions.ResourceVersion = &c.Version
+	} else if err := r.stillIdle(ctx, c); err != nil {
+		return pod, err
 	}
-	return pod, r.Client.Delete(ctx, pod, client.Preconditions{UID: &uid})
+	return pod, r.Client.Delete(ctx, pod, preconditions)
 }
 
-// remove deletes an instance manager; its pod goes with it. What runs in it is in
-// its status: one that has come to run something has another version.
+// remove deletes an instance manager; its pod goes with it.
 func (r *Reconciler) remove(ctx context.Context, c settings.Component) (client.Object, error) {
 	manager := &longhorn.InstanceManager{ObjectMeta: metav1.ObjectMeta{Namespace: r.Profile.Namespace, Name: c.Name}}
+	if err := r.stillIdle(ctx, c); err != nil {
+		return manager, err
+	}
 	uid := types.UID(c.ManagerUID)
 	return manager, r.Client.Delete(ctx, manager, client.Preconditions{UID: &uid, ResourceVersion: &c.ManagerVersion})
+}
+
+// stillIdle reads once more what an instance manager runs, right before it is
+// deleted: an engine placed there meanwhile changes neither its pod nor, yet, itself.
+func (r *Reconciler) stillIdle(ctx context.Context, c settings.Component) error {
+	if c.Kind != settings.InstanceManager {
+		return nil
+	}
+	uses, err := r.Live.InstanceManagerUses(ctx, c)
+	if err != nil || len(uses) == 0 {
+		return err
+	}
+	return apierrors.NewConflict(corev1.Resource("pods"), c.Name, fmt.Errorf("%w %s", errInUse, strings.Join(uses, ", "))) // that is an event too
 }
 
 // update writes into a template what the settings want of it.

@@ -357,7 +357,7 @@ func (w *world) others() (did bool) {
 	w.must(w.store.List(ctx, &deployments))
 	for i := range deployments.Items {
 		if d := &deployments.Items[i]; d.Status.ObservedGeneration != d.Generation {
-			d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: 3, UpdatedReplicas: 3, AvailableReplicas: 3}
+			d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: 3, UpdatedReplicas: 3, AvailableReplicas: 3, ReadyReplicas: 3}
 			w.must(w.store.Status().Update(ctx, d))
 			did = true
 		}
@@ -366,7 +366,7 @@ func (w *world) others() (did bool) {
 	w.must(w.store.List(ctx, &daemonSets))
 	for i := range daemonSets.Items {
 		if d := &daemonSets.Items[i]; d.Status.ObservedGeneration != d.Generation {
-			d.Status = appsv1.DaemonSetStatus{ObservedGeneration: d.Generation, DesiredNumberScheduled: 2, UpdatedNumberScheduled: 2, NumberAvailable: 2}
+			d.Status = appsv1.DaemonSetStatus{ObservedGeneration: d.Generation, DesiredNumberScheduled: 2, UpdatedNumberScheduled: 2, NumberAvailable: 2, NumberReady: 2}
 			w.must(w.store.Status().Update(ctx, d))
 			did = true
 		}

@@ -10,13 +10,11 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/fairlead-io/fairlead/fence"
-	"github.com/fairlead-io/fairlead/settings"
 )
 
 // To override a gate is given to nobody by the way.
 func TestOnlyOneRoleOverridesGates(t *testing.T) {
 	for file, want := range map[string]struct{ role, resource string }{
-		"../base/user-roles.yaml":               {"fairlead-break-glass", "settings"},
 		"../components/fencing/user-roles.yaml": {"fairlead-fence-break-glass", "nodefences"},
 	} {
 		data, err := os.ReadFile(file)
@@ -33,7 +31,7 @@ func TestOnlyOneRoleOverridesGates(t *testing.T) {
 				if slices.Contains(rule.Verbs, rbacv1.VerbAll) {
 					t.Errorf("%s: verb *", role.Name)
 				}
-				if slices.Contains(rule.Verbs, settings.OverrideVerb) || slices.Contains(rule.Verbs, fence.OverrideVerb) {
+				if slices.Contains(rule.Verbs, fence.OverrideVerb) {
 					names = append(names, role.Name)
 					if len(role.Labels) > 0 || !slices.Equal(rule.Resources, []string{want.resource}) {
 						t.Errorf("%s is aggregated (%v), or for more: %v", role.Name, role.Labels, rule.Resources)

@@ -1,0 +1,56 @@
+package settings
+
+// Want is what a setting asks of a component.
+type Want struct {
+	Setting Name
+	// Text in the form of Component.Built.
+	Text string
+}
+
+// Told is what was last reported of a setting.
+type Told struct {
+	// Rolled is the value that was last seen rolled out; nil where none was.
+	Rolled *string
+	// Applied: it was in force then, and rolled out.
+	Applied bool
+	// Underway: components were changed for another value since, or are about to be.
+	Underway bool
+}
+
+// rolledOut tells whether the value was last seen rolled out, and nothing was changed since.
+func (t Told) rolledOut(d Definition, value string) bool {
+	return t.Rolled != nil && !t.Underway && d.Same(*t.Rolled, value)
+}
+
+// asking is a setting that asks something of components, with its normal value.
+type asking struct {
+	Definition
+	normal string
+}
+
+// asks is what the setting asks of a component; ok is false if it asks nothing of it.
+func (a asking) asks(c Component, nodes Nodes) (want string, ok bool) {
+	return a.Wants(a.normal, c, nodes)
+}
+
+// allAsking are the settings that ask something of components, in the catalog's
+// order: of two that decide the same trait the first does. A setting that no
+// resource sets asks for nothing, and what was installed without it stays. But a
+// value in Fairlead's group that was rolled out and taken away asks for the default.
+func (f Facts) allAsking() []asking {
+	var list []asking
+	for _, d := range all {
+		if d.Wants == nil || f.Values[d.Name].Source == SourceDefault && !f.takenBack(d) {
+			continue
+		}
+		if normal, err := f.Values.Normal(d); err == nil {
+			list = append(list, asking{d, normal})
+		}
+	}
+	return list
+}
+
+func (f Facts) takenBack(d Definition) bool {
+	told := f.Told[d.Name]
+	return d.ByFairlead && (told.Underway || told.Rolled != nil && !d.Same(*told.Rolled, d.Default))
+}
