@@ -84,12 +84,10 @@ var errTooMany = errors.New("too many tokens to review")
 
 // whoseLimited is whose, for so many at once and so many of one address.
 func (a *api) whoseLimited(r *http.Request, token string) (authenticationv1.UserInfo, bool, error) {
-	select {
-	case a.places <- struct{}{}:
-		defer func() { <-a.places }()
-	default:
+	if !a.places.Take("", 1) {
 		return authenticationv1.UserInfo{}, false, errTooMany
 	}
+	defer a.places.Give("", 1)
 	if !a.known.has(token) && !a.limits.allow(r) {
 		return authenticationv1.UserInfo{}, false, errTooMany
 	}

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fairlead-io/fairlead/internal/limits"
 )
 
 // The API must never be in the way of admission, which the same process serves:
@@ -13,19 +15,22 @@ import (
 const (
 	concurrent     = 16
 	requestTimeout = 20 * time.Second
+	// connections that may be open at a time: each holds memory that admission may need. Half of
+	// them for one address, so that no address uses them up.
+	connections, connectionsOfSource = 128, 64
 )
 
-func atMost(n int) func(http.Handler) http.Handler {
-	places := make(chan struct{}, n)
+// atMost counts all sources together: all callers may come through one gateway.
+func atMost(n int64) func(http.Handler) http.Handler {
+	places := limits.NewBudget(n, n)
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			select {
-			case places <- struct{}{}:
-				defer func() { <-places }()
-				next.ServeHTTP(w, r)
-			default:
+			if !places.Take("", 1) {
 				tooMany(w)
+				return
 			}
+			defer places.Give("", 1)
+			next.ServeHTTP(w, r)
 		})
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/fairlead-io/fairlead/cluster"
+	"github.com/fairlead-io/fairlead/internal/limits"
 	"github.com/fairlead-io/fairlead/storage"
 )
 
@@ -42,7 +43,7 @@ type api struct {
 	// known are tokens that the API server knew a moment ago: the limits are not for them.
 	known  *unknownTokens
 	limits *reviewLimits
-	places chan struct{}
+	places *limits.Budget
 }
 
 // NewRouter serves the API.
@@ -59,7 +60,7 @@ func newAPI(o Options) (*api, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &api{o, writer, newUnknownTokens(), newUnknownTokens(), newReviewLimits(), make(chan struct{}, authenticating)}, nil
+	return &api{o, writer, newUnknownTokens(), newUnknownTokens(), newReviewLimits(), limits.NewBudget(authenticating, authenticating)}, nil
 }
 
 func (a *api) router() http.Handler {

@@ -9,6 +9,8 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"github.com/fairlead-io/fairlead/internal/limits"
 )
 
 // Server serves the API on a listener of its own.
@@ -34,7 +36,9 @@ func (s *Server) Start(ctx context.Context) error {
 		ErrorLog:          slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
 	}
 	failed := make(chan error, 1)
-	go func() { failed <- server.Serve(tls.NewListener(limited(s.Listener, connections), s.TLS)) }()
+	go func() {
+		failed <- server.Serve(tls.NewListener(limits.Listen(s.Listener, limits.NewBudget(connections, connectionsOfSource)), s.TLS))
+	}()
 	s.Log.Info("serving the API", "address", s.Listener.Addr().String())
 	select {
 	case err := <-failed:

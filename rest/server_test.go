@@ -86,41 +86,40 @@ func TestServesOverTLSUntilItIsStopped(t *testing.T) {
 	}
 }
 
-func TestNoMoreThanSoManyConnections(t *testing.T) {
-	inner, err := net.Listen("tcp", "127.0.0.1:0")
+func TestOneAddressDoesNotUseUpTheConnections(t *testing.T) {
+	certificate, _ := selfSigned(t)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer inner.Close()
-	listener := limited(inner, 1)
-	accepted := make(chan net.Conn)
-	go func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				close(accepted)
-				return
-			}
-			accepted <- conn
-		}
-	}()
-	dial := func() net.Conn {
-		conn, err := net.Dial("tcp", inner.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = conn.Close() })
-		return conn
+	server := &Server{
+		Listener: listener, TLS: &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{certificate}},
+		Handler: http.NotFoundHandler(), Log: slog.New(slog.DiscardHandler),
 	}
-	dial()
-	first := <-accepted
-	second := dial()
-	_ = second.SetReadDeadline(time.Now().Add(5 * time.Second))
-	if _, err := second.Read(make([]byte, 1)); err != io.EOF {
-		t.Errorf("the second connection was not closed: %v", err)
+	ctx, stop := context.WithCancel(t.Context())
+	stopped := make(chan error, 1)
+	go func() { stopped <- server.Start(ctx) }()
+	t.Cleanup(func() { // after the connections are closed
+		stop()
+		<-stopped
+	})
+	handshake := func(from string) error {
+		dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
+		conn, err := tls.DialWithDialer(dialer, "tcp", listener.Addr().String(), &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // only connections count
+		if err == nil {
+			t.Cleanup(func() { _ = conn.Close() })
+		}
+		return err
 	}
-	_ = first.Close()
-	_ = first.Close() // gives back one place only
-	dial()
-	(<-accepted).Close()
+	for i := range connectionsOfSource {
+		if err := handshake("127.0.0.1"); err != nil {
+			t.Fatalf("connection %d: %v", i, err)
+		}
+	}
+	if handshake("127.0.0.1") == nil {
+		t.Errorf("more than %d connections from one address", connectionsOfSource)
+	}
+	if err := handshake("127.0.0.2"); err != nil {
+		t.Errorf("another address: %v", err)
+	}
 }

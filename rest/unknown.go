@@ -2,13 +2,14 @@ package rest
 
 import (
 	"crypto/sha256"
-	"net"
 	"net/http"
 	"sync"
 	"time"
 
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/utils/lru"
+
+	"github.com/fairlead-io/fairlead/internal/limits"
 )
 
 // Whoever has not shown a token of the cluster yet must not be in the way of those
@@ -52,10 +53,7 @@ func newReviewLimits() *reviewLimits { return &reviewLimits{addresses: lru.New(r
 
 // allow tells whether one more token from where the request comes from may be reviewed now.
 func (l *reviewLimits) allow(r *http.Request) bool {
-	address, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		address = r.RemoteAddr
-	}
+	address := limits.Source(r.RemoteAddr)
 	l.lock.Lock()
 	defer l.lock.Unlock()
 	limiter, known := l.addresses.Get(address)

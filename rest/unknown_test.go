@@ -126,12 +126,12 @@ func TestTokensUnderReviewTakeNoPlaceOfRequests(t *testing.T) {
 	if w := f.do("GET", one, "", garbage...); w.Code != http.StatusUnauthorized {
 		t.Errorf("an unknown token: got %d", w.Code)
 	}
-	if len(f.api.places) != authenticating || cap(f.api.places) != authenticating {
-		t.Errorf("%d of %d places", len(f.api.places), cap(f.api.places))
+	if n := f.api.places.Used(); n != authenticating {
+		t.Errorf("%d of %d places", n, authenticating)
 	}
 	close(release)
 	waiting.Wait()
-	if n := len(f.api.places); n != 0 {
+	if n := f.api.places.Used(); n != 0 {
 		t.Errorf("%d places are still taken", n)
 	}
 }

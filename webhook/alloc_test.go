@@ -55,7 +55,7 @@ func TestA12KBPodCostsAtMost64Allocations(t *testing.T) {
 	request := httptest.NewRequest(http.MethodPost, "/mutate/longhorn/client-pods?timeout=5s", nil)
 	request.Header.Set("Content-Type", "application/json")
 	body := bytes.NewReader(review)
-	request.Body = io.NopCloser(body)
+	request.Body, request.ContentLength = io.NopCloser(body), int64(len(review))
 
 	recorder := httptest.NewRecorder()
 	router.ServeHTTP(recorder, request)

@@ -241,7 +241,7 @@ func TestAnAttachmentIsMarkedWhetherOrNotFencingIsOn(t *testing.T) {
 		}
 	}
 	var off *Fencing
-	router := routes{Router: newMux(), metrics: newTestMetrics(), log: discard()}
+	router := routes{Router: newMux(), door: newDoor(), metrics: newTestMetrics(), log: discard()}
 	off.routes(router)
 	if got := string((rig{Handler: router}).ask(t, attachmentMarksPath, review(plain)).Patch); got == "" {
 		t.Error("not marked: the API server would judge it, though nobody wants it judged")
@@ -257,7 +257,7 @@ func TestAnAttachmentIsMarkedWhetherOrNotFencingIsOn(t *testing.T) {
 // long the answer took; meanwhile is run beside it.
 func waiting(t *testing.T, c client.Client, f *Fencing, timeout, fields string, meanwhile func()) (admissionv1.AdmissionResponse, time.Duration) {
 	t.Helper()
-	router := routes{Router: newMux(), metrics: newTestMetrics(), log: discard()}
+	router := routes{Router: newMux(), door: newDoor(), metrics: newTestMetrics(), log: discard()}
 	f.routes(router)
 	review := attachmentReview("pv-a", "node-2")
 	request := httptest.NewRequest(http.MethodPost, attachmentsPath+"?timeout="+timeout, strings.NewReader(review[:len(review)-2]+fields+"}}"))
@@ -335,7 +335,7 @@ func TestOnlySoManyAttachmentsWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := fakeClient(t, cephVolume("pv-a", rbdDriver), clusterNode("node-1", false, "pv-a"), fencing("node-1", false, "pv-a"))
 		f := newFencing(t, c)
-		router := routes{Router: newMux(), metrics: newTestMetrics(), log: discard()}
+		router := routes{Router: newMux(), door: newDoor(), metrics: newTestMetrics(), log: discard()}
 		f.routes(router)
 		var waited, refusedAtOnce atomic.Int32
 		for range maxWaits + 10 {

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"golang.org/x/time/rate"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fairlead-io/fairlead/mutators"
@@ -27,20 +28,21 @@ type rule[V any] struct {
 }
 
 // handle serves one rule.
-func handle[V any](rule rule[V], metrics *Metrics, log *slog.Logger) http.Handler {
+func handle[V any](rule rule[V], door *door, metrics *Metrics, log *slog.Logger) http.Handler {
 	log = log.With("rule", rule.name)
 	observed := metrics.forRule(rule.name)
+	refuse := refuser(observed, log)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		started := time.Now()
-		request, err := readReview[V](w, r, rule.kinds, rule.deletes)
+		visit, err := door.enter(r)
 		if err != nil {
-			status := http.StatusBadRequest
-			if refused := (*badReview)(nil); errors.As(err, &refused) {
-				status = refused.status
-			}
-			observed.done(outcomeError, "bad review", started)
-			log.Warn("refused a review", "status", status, "error", err)
-			http.Error(w, err.Error(), status)
+			refuse(w, r, started, err)
+			return
+		}
+		defer visit.leave()
+		request, err := readReview[V](w, r, visit, rule.kinds, rule.deletes)
+		if err != nil {
+			refuse(w, r, started, err)
 			return
 		}
 		ctx, cancel := withDeadline(r)
@@ -75,6 +77,24 @@ func handle[V any](rule rule[V], metrics *Metrics, log *slog.Logger) http.Handle
 			log.LogAttrs(ctx, slog.LevelInfo, decision.Outcome, about...)
 		}
 	})
+}
+
+// refuser answers reviews that are not decided. Anyone may send those: the log has one line a second.
+func refuser(observed ruleMetrics, log *slog.Logger) func(http.ResponseWriter, *http.Request, time.Time, error) {
+	lines := &rate.Sometimes{Interval: time.Second}
+	return func(w http.ResponseWriter, r *http.Request, started time.Time, err error) {
+		status, reason := http.StatusBadRequest, "bad review"
+		if refused := (*badReview)(nil); errors.As(err, &refused) {
+			status = refused.status
+		}
+		if status == http.StatusTooManyRequests {
+			reason = "too many reviews"
+			w.Header().Set("Retry-After", "1")
+		}
+		observed.done(outcomeError, reason, started)
+		lines.Do(func() { log.Warn("refused a review", "status", status, "from", r.RemoteAddr, "error", err) })
+		http.Error(w, err.Error(), status)
+	}
 }
 
 // annotated is a view whose annotations may be misspelled.

@@ -59,23 +59,40 @@ func bad(status int, format string, args ...any) error {
 
 var bodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
+// pooledBody is the largest body whose buffer is kept for the next review: most are smaller.
+const pooledBody = 16 << 10
+
 // readReview reads and checks a review. Names are matched as the API server
 // writes them, to the letter, and duplicate names are refused.
-func readReview[V any](w http.ResponseWriter, r *http.Request, kinds []metav1.GroupVersionKind, deletes bool) (*Request[V], error) {
+func readReview[V any](w http.ResponseWriter, r *http.Request, v *visit, kinds []metav1.GroupVersionKind, deletes bool) (*Request[V], error) {
 	if contentType := r.Header.Get("Content-Type"); contentType != "application/json" {
 		return nil, bad(http.StatusUnsupportedMediaType, "content type %q: must be application/json", contentType)
 	}
-	body := bodies.Get().(*bytes.Buffer)
-	defer bodies.Put(body)
-	body.Reset()
+	if r.ContentLength > MaxBody {
+		return nil, bad(http.StatusRequestEntityTooLarge, "the review is larger than %d bytes", MaxBody)
+	}
+	size := int(bodySize(r)) + bytes.MinRead // ReadFrom grows, to twice as much, what has less room
+	body := &bytes.Buffer{}
+	if size <= pooledBody {
+		body = bodies.Get().(*bytes.Buffer)
+		defer bodies.Put(body)
+		body.Reset()
+	}
+	body.Grow(size)
 	if _, err := body.ReadFrom(http.MaxBytesReader(w, r.Body, MaxBody)); err != nil {
 		if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
 			return nil, bad(http.StatusRequestEntityTooLarge, "the review is larger than %d bytes", tooLarge.Limit)
 		}
 		return nil, bad(http.StatusBadRequest, "reading the review: %w", err)
 	}
+	cost := decodingCost(body.Bytes())
+	if err := v.hold(cost); err != nil {
+		return nil, err
+	}
 	// Strings are copied out of the body as they are decoded, so it can be used again.
-	return decodeReview[V](body.Bytes(), kinds, deletes)
+	request, err := decodeReview[V](body.Bytes(), kinds, deletes)
+	v.decoded(cost, request)
+	return request, err
 }
 
 func decodeReview[V any](body []byte, kinds []metav1.GroupVersionKind, deletes bool) (*Request[V], error) {

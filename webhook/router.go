@@ -68,6 +68,7 @@ const (
 // routes registers rules.
 type routes struct {
 	chi.Router
+	door    *door
 	metrics *Metrics
 	log     *slog.Logger
 }
@@ -75,7 +76,7 @@ type routes struct {
 // NewRouter serves the rules of all profiles, the gates of fencing and the rules
 // of NFS services; without any, nil, those let everything pass.
 func NewRouter(c *config.Configuration, profiles []Profile, fencing *Fencing, nfs *NFS, metrics *Metrics, log *slog.Logger) http.Handler {
-	r := routes{chi.NewRouter(), metrics, log}
+	r := routes{chi.NewRouter(), newDoor(), metrics, log}
 	r.Use(recoverer(log))
 	var told, asked, judged []Profile
 	for _, p := range profiles {
@@ -116,7 +117,7 @@ func serve[V any](r routes, path string, on bool, rule rule[V]) {
 			return Decision{Outcome: string(mutators.Unchanged), Reason: "duty is off"}, nil
 		}
 	}
-	r.Method(http.MethodPost, path, handle(rule, r.metrics, r.log))
+	r.Method(http.MethodPost, path, handle(rule, r.door, r.metrics, r.log))
 }
 
 // recoverer answers a panic with an error, so that the failure policy rules and

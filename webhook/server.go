@@ -37,8 +37,9 @@ func (s *Server) Start(ctx context.Context) error {
 		Handler:           s.closingWhileDraining(s.Handler),
 		ReadHeaderTimeout: 10 * time.Second,
 		ReadTimeout:       15 * time.Second, // the API server sends at once; who drips holds no memory
+		WriteTimeout:      45 * time.Second, // the longest timeout of a webhook, 30s, after the body was read
 		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    64 << 10,
+		MaxHeaderBytes:    4 << 10, // net/http adds 4 KiB; the API server sends 1 KiB, and a token where it is told to
 		ErrorLog:          slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
 	}
 	failed := make(chan error, 1)

@@ -147,7 +147,7 @@ func (o *webhookOptions) run(ctx context.Context, log *slog.Logger) error {
 	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	server := &webhook.Server{Listener: tls.NewListener(listener, tlsConfig), DrainDelay: o.drainDelay, Log: log}
+	server := &webhook.Server{Listener: tls.NewListener(webhook.LimitConnections(listener), tlsConfig), DrainDelay: o.drainDelay, Log: log}
 	fencing := webhookFencing(configuration, live, lists, server)
 	server.Handler = webhook.NewRouter(configuration, webhookProfiles(configuration, records, lists), fencing, webhookNFS(configuration, lists), webhook.NewMetrics(registry), log)
 	readiness := &webhook.Readiness{
