@@ -168,15 +168,16 @@ func builtAsInstanceManager(c settings.Component, pod *corev1.Pod, manager *long
 		c.Built[settings.LivenessTimeout] = strconv.Itoa(int(probe.TimeoutSeconds))
 	}
 	if c.Engine == settings.EngineV2 {
-		builtWithSPDK(c.Built, container, manager.Spec.DataEngineSpec.V2.CPUMask)
+		builtWithSPDK(c.Built, container, manager.Spec.DataEngineSpec.V2)
 	}
 }
 
-// builtWithSPDK adds what the daemon of the v2 data engine is started with. One
-// that has a mask of its own goes by no setting.
-func builtWithSPDK(built map[settings.Trait]string, container *corev1.Container, ownMask string) {
+// builtWithSPDK adds what the daemon of the v2 data engine is started with. What
+// the instance manager has of its own goes by no setting.
+func builtWithSPDK(built map[settings.Trait]string, container *corev1.Container, own longhorn.V2DataEngineSpec) {
 	args := container.Args
-	if mask, ok := argument(args, "--spdk-cpumask"); ok && ownMask == "" {
+	// The mask is empty where the number of cores wins over it.
+	if mask, _ := argument(args, "--spdk-cpumask"); mask != "" && own.CPUMask == "" {
 		built[settings.CPUMask] = settings.CPUMaskTrait(mask)
 	}
 	memory, told := argument(args, "--spdk-memory-size")
@@ -189,6 +190,25 @@ func builtWithSPDK(built map[settings.Trait]string, container *corev1.Container,
 	built[settings.MemorySize] = memory
 	built[settings.Hugepages] = strconv.FormatBool(!slices.Contains(args, "--spdk-no-hugepage"))
 	built[settings.InterruptMode] = strconv.FormatBool(slices.Contains(args, "--spdk-interrupt-mode"))
+	cores, told := argument(args, "--spdk-core-number")
+	if !told { // before Longhorn 1.12.1
+		return
+	}
+	built[settings.CPUCores] = cores
+	built[settings.LargePool] = poolSize(args, "--spdk-iobuf-large-pool-size", settings.DefaultLargePool)
+	built[settings.SmallPool] = poolSize(args, "--spdk-iobuf-small-pool-size", settings.DefaultSmallPool)
+	if own.CPUIsolation == "" {
+		isolated := slices.Contains(args, "--enable-irq-affinity") && slices.Contains(args, "--enable-workqueue-affinity")
+		built[settings.CPUIsolation] = strconv.FormatBool(isolated)
+	}
+}
+
+// poolSize of SPDK's buffers: Longhorn leaves the default out.
+func poolSize(args []string, flag string, standard int) string {
+	if size, ok := argument(args, flag); ok {
+		return size
+	}
+	return strconv.Itoa(standard)
 }
 
 const (

@@ -111,6 +111,8 @@ func TestWhatAPodIsBuiltWith(t *testing.T) {
 	args := func(args ...string) func(*corev1.Pod) {
 		return func(pod *corev1.Pod) { pod.Spec.Containers[0].Args = args }
 	}
+	of1121 := []string{"start-spdk-tgt", "--spdk-cpumask", "", "--spdk-core-number", "2", "--spdk-memory-size", "2048", "--spdk-iobuf-large-pool-size", "4096", "daemon"}
+	isolated := append(slices.Clone(of1121), "--enable-irq-affinity", "--enable-workqueue-affinity")
 	ofNow := []string{"instance-manager", "--spdk-cpumask", "0x3", "--spdk-memory-size", "1024", "daemon", "--spdk-no-hugepage"}
 	for name, test := range map[string]struct {
 		engine  string
@@ -144,6 +146,18 @@ func TestWhatAPodIsBuiltWith(t *testing.T) {
 		"a CPU mask of its own": {"v2", args(ofNow...), []client.Object{manager("im-1", "node-1", "v2", func(m *longhorn.InstanceManager) {
 			m.Spec.DataEngineSpec.V2.CPUMask = "0x3"
 		})}, settings.CPUMask, "", true},
+		"no CPU mask where the number of cores decides": {"v2", args(of1121...), nil, settings.CPUMask, "", true},
+		"number of cores":                         {"v2", args(of1121...), nil, settings.CPUCores, "2", false},
+		"no number of cores before 1.12.1":        {"v2", args(ofNow...), nil, settings.CPUCores, "", true},
+		"a large pool":                            {"v2", args(of1121...), nil, settings.LargePool, "4096", false},
+		"the default of a small pool is left out": {"v2", args(of1121...), nil, settings.SmallPool, "8192", false},
+		"no pool before 1.12.1":                   {"v2", args(ofNow...), nil, settings.SmallPool, "", true},
+		"no CPU isolation":                        {"v2", args(of1121...), nil, settings.CPUIsolation, "false", false},
+		"CPU isolation":                           {"v2", args(isolated...), nil, settings.CPUIsolation, "true", false},
+		"half a CPU isolation is none":            {"v2", args(isolated[:len(isolated)-1]...), nil, settings.CPUIsolation, "false", false},
+		"a CPU isolation of its own": {"v2", args(isolated...), []client.Object{manager("im-1", "node-1", "v2", func(m *longhorn.InstanceManager) {
+			m.Spec.DataEngineSpec.V2.CPUIsolation = "true"
+		})}, settings.CPUIsolation, "", true},
 		"memory":        {"v2", args(ofNow...), nil, settings.MemorySize, "1024", false},
 		"no huge pages": {"v2", args(ofNow...), nil, settings.Hugepages, "false", false},
 		"huge pages":    {"v2", args("--spdk-memory-size", "1024"), nil, settings.Hugepages, "true", false},

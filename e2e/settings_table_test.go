@@ -110,6 +110,10 @@ var newer = []settingCase{
 	{name: "data-engine-memory-size", group: own, refused: "1", why: invalid("1", "must be an even number of MiB from 0 to 2147483646"+ofV2Alone+`"2048"}`), value: "1024", says: notApplied, waits: lacks("data-engine-memory-size")},
 	{name: "data-engine-hugepage-enabled", group: own, refused: "no", why: invalid("no", notABool+ofV2Alone+`"true"}`), value: "false", says: notApplied, waits: lacks("data-engine-hugepage-enabled")},
 	{name: "data-engine-interrupt-mode-enabled", group: own, refused: "no", why: invalid("no", notABool+ofV2Alone+`"true"}`), value: "true", says: notApplied, waits: lacks("data-engine-interrupt-mode-enabled")},
+	{name: "data-engine-number-of-cpu-cores", group: own, refused: "-1", why: invalid("-1", "must be a whole number from 0 to 2147483647"+ofV2Alone+`"2"}`), value: "2", says: notApplied, waits: lacks("data-engine-number-of-cpu-cores")},
+	{name: "data-engine-cpu-isolation-enabled", group: own, refused: "yes", why: invalid("yes", notABool+ofV2Alone+`"true"}`), value: "true", says: notApplied, waits: lacks("data-engine-cpu-isolation-enabled")},
+	{name: "data-engine-iobuf-large-pool-size", group: own, refused: "1023", why: invalid("1023", "must be a whole number from 1024 to 2147483647"+ofV2Alone+`"4096"}`), value: "4096", says: notApplied, waits: lacks("data-engine-iobuf-large-pool-size")},
+	{name: "data-engine-iobuf-small-pool-size", group: own, refused: "8191", why: invalid("8191", "must be a whole number from 8192 to 2147483647"+ofV2Alone+`"16384"}`), value: "16384", says: notApplied, waits: lacks("data-engine-iobuf-small-pool-size")},
 }
 
 // engines are switched off last: under their volumes that is refused.
@@ -122,7 +126,7 @@ var engines = []settingCase{
 		value: "false", says: "3 instance managers are removed", builds: true},
 }
 
-// TestEverySetting changes each of the 25 settings of the danger zone: what is
+// TestEverySetting changes each of the 29 settings of the danger zone: what is
 // refused, what waits for what, and that the last detach brings all of it about,
 // with one restart of each pod for all that had waited for the same.
 func TestEverySetting(t *testing.T) {

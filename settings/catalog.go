@@ -68,6 +68,7 @@ var all = slices.Concat(
 	cpuFamily(),
 	engineFamily(),
 	spdkFamily(),
+	spdkTuningFamily(),
 	probeFamily(),
 	resourceFamily(),
 	logPathFamily(),

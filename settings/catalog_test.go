@@ -65,11 +65,12 @@ func TestEverySettingIsDefinedInFull(t *testing.T) {
 	}
 }
 
-// Longhorn's, of 1.7 to 1.12 together: longhorn-manager types/setting.go, SettingCategoryDangerZone.
+// Longhorn's, of 1.7 to 1.12.1 together: longhorn-manager types/setting.go, SettingCategoryDangerZone.
 func TestTheDangerZoneIsLonghorns(t *testing.T) {
 	want := []Name{
 		"concurrent-backing-image-replenish-per-node-limit", "concurrent-replica-rebuild-per-node-limit",
-		"data-engine-cpu-mask", "data-engine-hugepage-enabled", "data-engine-interrupt-mode-enabled", "data-engine-memory-size",
+		"data-engine-cpu-isolation-enabled", "data-engine-cpu-mask", "data-engine-hugepage-enabled", "data-engine-interrupt-mode-enabled",
+		"data-engine-iobuf-large-pool-size", "data-engine-iobuf-small-pool-size", "data-engine-memory-size", "data-engine-number-of-cpu-cores",
 		"disable-snapshot-purge", "endpoint-network-for-rwx-volume",
 		"engine-image-pod-liveness-probe-failure-threshold", "engine-image-pod-liveness-probe-period", "engine-image-pod-liveness-probe-timeout",
 		"guaranteed-instance-manager-cpu", "instance-manager-pod-liveness-probe-timeout", "log-path", "priority-class",
@@ -83,7 +84,7 @@ func TestTheDangerZoneIsLonghorns(t *testing.T) {
 		got = append(got, d.Name)
 	}
 	slices.Sort(got)
-	if !slices.Equal(got, want) || len(got) != 25 {
+	if !slices.Equal(got, want) || len(got) != 29 {
 		t.Errorf("got %d: %q", len(got), got)
 	}
 }
@@ -94,7 +95,7 @@ func TestGates(t *testing.T) {
 		SharedVolumesDetached: {StorageNetworkForRWX, EndpointNetworkForRWX},
 		InstanceManagerIdle: {
 			V2GuaranteedCPU, GuaranteedCPU, V1DataEngine, V2DataEngine, DataEngineCPUMask, DataEngineMemorySize, DataEngineHugepages,
-			DataEngineInterrupts, V2CPUMask, V2HugepageLimit, InstanceManagerProbeTimeout, LogPath,
+			DataEngineInterrupts, V2CPUMask, V2HugepageLimit, DataEngineCPUCores, DataEngineCPUIsolation, DataEngineLargePool, DataEngineSmallPool, InstanceManagerProbeTimeout, LogPath,
 		},
 		AtOnce: {
 			EngineImageProbePeriod, EngineImageProbeTimeout, EngineImageProbeFailures, CSIResources, ReplicaRebuildLimit, BackingImageLimit,

@@ -47,21 +47,34 @@ var guaranteedCPU = perEngine{
 }
 
 // wantsCPU computes as Longhorn does, to the rounding: a pod that differs by a
-// thousandth would be restarted for ever.
+// thousandth would be restarted for ever. The number of cores is that of the pod:
+// where data-engine-number-of-cpu-cores asks for another, that setting restarts it.
 func wantsCPU(value string, c Component, nodes Nodes) (string, bool) {
 	percent, ok := guaranteedCPU.of(value, c.Engine)
 	if !ok || !instanceManager(c) {
 		return "", false
 	}
 	node := nodes[c.Node]
-	if node.InstanceManagerMilliCPU > 0 {
-		return milliCPU(node.InstanceManagerMilliCPU), true
+	request := node.InstanceManagerMilliCPU
+	if request <= 0 {
+		share, err := strconv.ParseFloat(percent, 64)
+		if err != nil || node.AllocatableMilliCPU <= 0 {
+			return "", false
+		}
+		request = int64(math.Round(float64(node.AllocatableMilliCPU) * share / 100))
 	}
-	share, err := strconv.ParseFloat(percent, 64)
-	if err != nil || node.AllocatableMilliCPU <= 0 {
-		return "", false
+	return milliCPU(coresMilliCPU(request, c.Built[CPUCores])), true
+}
+
+// coresMilliCPU is the request of an instance manager with a number of cores, a
+// CPUCores trait: at least that many, and whole ones, for the kubelet to pin them.
+func coresMilliCPU(request int64, trait string) int64 {
+	cores, err := strconv.ParseInt(trait, 10, 32)
+	if err != nil || cores <= 0 {
+		return request
 	}
-	return milliCPU(int64(math.Round(float64(node.AllocatableMilliCPU) * share / 100))), true
+	whole := (request + 999) / 1000
+	return 1000 * max(cores, whole)
 }
 
 // CPUTrait writes the CPU that a container requests as settings ask for it, in

@@ -59,6 +59,7 @@ func TestCPUOfInstanceManagers(t *testing.T) {
 	nodes := Nodes{
 		"node-1": {AllocatableMilliCPU: 3875},
 		"set":    {AllocatableMilliCPU: 4000, InstanceManagerMilliCPU: 750},
+		"whole":  {AllocatableMilliCPU: 4000, InstanceManagerMilliCPU: 2000},
 		"new":    {},
 	}
 	on := func(node string, c Component) Component { c.Node = node; return c }
@@ -75,6 +76,16 @@ func TestCPUOfInstanceManagers(t *testing.T) {
 		"an engine that nobody knows":         {value: "12", component: Component{Kind: InstanceManager, Node: "node-1"}, none: true},
 		"no instance manager":                 {value: "12", component: Component{Kind: ShareManager, Node: "node-1", Engine: EngineV1}, none: true},
 		"a value of before Fairlead's checks": {value: `{"v1":"12"}`, component: managerV1, none: true},
+	})
+	cores := func(c Component, cores string) Component { c.Built = map[Trait]string{CPUCores: cores}; return c }
+	checkWants(t, GuaranteedCPU, nodes, map[string]asked{
+		"a mask in place of cores":          {value: "12", component: cores(managerV2, "0"), want: "465m"},
+		"fewer than the cores":              {value: "12", component: cores(managerV2, "2"), want: "2000m"},
+		"no share":                          {value: "0", component: cores(managerV2, "2"), want: "2000m"},
+		"more than the cores, made whole":   {value: "40", component: cores(managerV2, "1"), want: "2000m"}, // of 1550
+		"exactly the cores":                 {value: "12", component: cores(on("whole", managerV2), "2"), want: "2000m"},
+		"the node's own, made whole":        {value: "12", component: cores(on("set", managerV2), "1"), want: "1000m"},
+		"cores that can't be read are none": {value: "12", component: cores(managerV2, "?"), want: "465m"},
 	})
 	checkWants(t, V2GuaranteedCPU, nodes, map[string]asked{
 		"v2":                       {value: "01250", component: managerV2, want: "1250m"},

@@ -13,7 +13,7 @@ const unbounded = math.MaxInt32
 
 // wholeNumber normalizes whole numbers from least to most: "05" and "+5" are "5".
 func wholeNumber(least, most int64) func(string) (string, error) {
-	form := fmt.Sprintf("must be a whole number from %d to %d", least, most)
+	form := wholeNumberForm(least, most)
 	return func(value string) (string, error) {
 		n, err := strconv.ParseInt(strings.TrimSpace(value), 10, 64)
 		if err != nil || n < least || n > most {
@@ -21,6 +21,10 @@ func wholeNumber(least, most int64) func(string) (string, error) {
 		}
 		return strconv.FormatInt(n, 10), nil
 	}
+}
+
+func wholeNumberForm(least, most int64) string {
+	return fmt.Sprintf("must be a whole number from %d to %d", least, most)
 }
 
 // number normalizes decimal numbers from 0 to most: "012.50" and "1.25e1" are

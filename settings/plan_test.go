@@ -717,6 +717,7 @@ func TestRegressionEverySettingThatWaitsSaysForWhat(t *testing.T) {
 			GuaranteedCPU: "20", V2GuaranteedCPU: "2000", InstanceManagerProbeTimeout: "20", V1DataEngine: "false", V2DataEngine: "false",
 			DataEngineCPUMask: `{"v2":"0x7"}`, DataEngineMemorySize: `{"v2":"4096"}`, DataEngineHugepages: `{"v2":"false"}`,
 			DataEngineInterrupts: `{"v2":"true"}`, V2CPUMask: "0x7", V2HugepageLimit: "4096", LogPath: "/var/log/longhorn",
+			DataEngineCPUCores: "2", DataEngineCPUIsolation: "true", DataEngineLargePool: "4096", DataEngineSmallPool: "16384",
 		}[d.Name]
 		if !other {
 			if d.Gate != AtOnce {

@@ -74,9 +74,26 @@ func TestSpellingsOfMemory(t *testing.T) {
 	})
 }
 
+func TestSpellingsOfNumbersOfSPDK(t *testing.T) {
+	for name, test := range map[Name]struct{ least, less, example string }{
+		DataEngineCPUCores:  {"0", "-1", "2"},
+		DataEngineLargePool: {"1024", "1023", "4096"},
+		DataEngineSmallPool: {"8192", "8191", "16384"},
+	} {
+		each := "must be a whole number from " + test.least + ` to 2147483647, or one for each data engine as {"v2":"` + test.example + `"}`
+		checkSpellings(t, name, map[string]spelled{
+			"the least":           {value: `{"v2":"` + test.least + `"}`, normal: `{"v2":"` + test.least + `"}`},
+			"less than the least": {value: `{"v2":"` + test.less + `"}`, problem: each + `: v2 is "` + test.less + `"`},
+			"a plain one":         {value: " 016384 ", normal: `{"v2":"16384"}`},
+			"a fraction":          {value: "9000.5", problem: each},
+			"of v1":               {value: `{"v1":"16384"}`, problem: each + `: data engine "v1" must be v2`},
+		})
+	}
+}
+
 func TestSpellingsOfSPDKSwitches(t *testing.T) {
 	const each = `must be "true" or "false", or one for each data engine as {"v2":"true"}`
-	for _, name := range []Name{DataEngineHugepages, DataEngineInterrupts} {
+	for _, name := range []Name{DataEngineHugepages, DataEngineInterrupts, DataEngineCPUIsolation} {
 		checkSpellings(t, name, map[string]spelled{
 			"on":            {value: `{"v2":"true"}`, normal: `{"v2":"true"}`},
 			"spelled short": {value: `{"v2":"T"}`, normal: `{"v2":"true"}`},
@@ -97,7 +114,9 @@ func TestSPDKIsAskedOfV2InstanceManagersAlone(t *testing.T) {
 		V2HugepageLimit:      {" 1024", "1024"},
 		DataEngineHugepages:  {"F", "false"},
 		DataEngineInterrupts: {`{"v2":"1"}`, "true"},
-		LogPath:              {"/var/lib/longhorn/logs/", "/var/lib/longhorn/logs"},
+		DataEngineCPUCores:   {`{"v2":"02"}`, "2"}, DataEngineCPUIsolation: {`{"v2":"T"}`, "true"},
+		DataEngineLargePool: {"4096", "4096"}, DataEngineSmallPool: {`{"v2":"16384"}`, "16384"},
+		LogPath: {"/var/lib/longhorn/logs/", "/var/lib/longhorn/logs"},
 	} {
 		tests := map[string]asked{
 			"v2":              {value: test.value, component: managerV2, want: test.want},

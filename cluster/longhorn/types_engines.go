@@ -38,6 +38,8 @@ type DataEngineSpec struct {
 // V2DataEngineSpec is that of the v2 data engine.
 type V2DataEngineSpec struct {
 	CPUMask string `json:"cpuMask,omitempty"`
+	// CPUIsolation is from Longhorn 1.12.1: true, false, or "" to go by the setting.
+	CPUIsolation string `json:"cpuIsolationEnabled,omitempty"`
 }
 
 // InstanceManagerStatus of an InstanceManager: what runs in its pod, by name.
