@@ -89,7 +89,7 @@ var gated = []settingCase{
 		value: "system-node-critical", says: allOf, waits: "3 volumes attached: pvc-1, pvc-2, pvc-rwx", builds: true},
 	{name: "guaranteed-instance-manager-cpu", group: system, refused: "41", why: invalid("41", `must be a number from 0 to 40, or one for each data engine as {"v1":"12","v2":"12"}`),
 		value: "20", says: v1Of, waits: "runs 1 instance: pvc-1-e-0", builds: true},
-	{name: "v2-data-engine-guaranteed-instance-manager-cpu", group: system, refused: "999", why: invalid("999", "must be a whole number from 1000 to 8000"),
+	{name: "v2-data-engine-guaranteed-instance-manager-cpu", group: system, refused: "999", why: invalid("999", "must be a whole number from 1000 to 2147483647"),
 		value: "2000", says: v2Of, waits: "runs 1 instance: pvc-2-r-0", builds: true},
 	{name: "instance-manager-pod-liveness-probe-timeout", group: own, refused: "0", why: invalid("0", fromOne),
 		value: "20", says: notApplied, waits: lacks("instance-manager-pod-liveness-probe-timeout")},

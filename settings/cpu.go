@@ -21,7 +21,7 @@ const (
 // cpuFamily has the older setting first: where both are there, it decides.
 func cpuFamily() []Definition {
 	const affects = "instance-manager pods"
-	v2 := wholeNumber(1000, 8000)
+	v2 := wholeNumber(1000, unbounded) // to 8000 before 1.9, which Longhorn's own webhook sees to
 	return []Definition{
 		{
 			Name: V2GuaranteedCPU, Default: "1250", Normalize: v2, Since: "1.6", Until: "1.10", ReplacedBy: GuaranteedCPU, DangerZone: true, Gate: InstanceManagerIdle,

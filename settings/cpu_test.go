@@ -42,13 +42,13 @@ func TestSpellingsOfGuaranteedCPU(t *testing.T) {
 }
 
 func TestSpellingsOfV2GuaranteedCPU(t *testing.T) {
-	const form = "must be a whole number from 1000 to 8000"
+	const form = "must be a whole number from 1000 to 2147483647"
 	checkSpellings(t, V2GuaranteedCPU, map[string]spelled{
 		"the least":        {value: "1000", normal: "1000"},
-		"the most":         {value: "8000", normal: "8000"},
+		"as Longhorn 1.9":  {value: "12000", normal: "12000"},
 		"zeros and spaces": {value: " 01250\n", normal: "1250"},
 		"too little":       {value: "999", problem: form},
-		"too much":         {value: "8001", problem: form},
+		"too much":         {value: "2147483648", problem: form},
 		"with a unit":      {value: "1250m", problem: form},
 		"a fraction":       {value: "1250.0", problem: form},
 		"for each engine":  {value: `{"v2":"1250"}`, problem: form},

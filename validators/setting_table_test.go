@@ -244,7 +244,7 @@ var settingTable = []settingRow{
 	},
 	{setting: "v2-data-engine-guaranteed-instance-manager-cpu", group: system, value: "2000", facts: noV2, reason: ReasonValid},
 	{setting: "v2-data-engine-guaranteed-instance-manager-cpu", group: system, value: "999", facts: idle, reason: ReasonInvalidValue,
-		problems: []string{`value: Invalid value: "999": must be a whole number from 1000 to 8000`},
+		problems: []string{`value: Invalid value: "999": must be a whole number from 1000 to 2147483647`},
 	},
 
 	// A data engine is not switched off under its volumes, and those of the other don't matter.
