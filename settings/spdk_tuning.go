@@ -1,8 +1,8 @@
 package settings
 
 // The settings with which Longhorn 1.12.1 and later tunes the SPDK daemon of the v2
-// data engine. Source: longhorn-manager types/setting.go;
-// controller/instance_manager_controller.go, createInstanceManagerPodSpec.
+// data engine. Source: longhorn-manager types/setting.go, createInstanceManagerPodSpec
+// and GetInstanceManagerCPURequirement after pull requests 4931, 4932 and 5071.
 const (
 	// DataEngineCPUCores is how many CPU cores the kubelet pins for the daemon, which
 	// wins over DataEngineCPUMask. 0 leaves the mask in effect.
