@@ -19,7 +19,7 @@ func TestComponents(t *testing.T) {
 	c := newControlPlane(t, options{})
 	c.seedLonghorn()
 	lh := c.Longhorn()
-	stop := c.runComponents(lh)
+	c.runComponents(lh)
 
 	if out := c.instanceManagers(); out != "node-1 v1 running [] []\nnode-2 v1 running [] []\nnode-3 v1 running [] []\n" {
 		t.Errorf("instance managers:\n%s", out)
@@ -48,21 +48,6 @@ func TestComponents(t *testing.T) {
 			return nil
 		})
 	})
-	t.Run("a manager that has not heard of a change builds it as before", func(t *testing.T) {
-		c := &cluster{Sandbox: c.Sandbox, t: t}
-		stop()
-		stale, err := lh.Stale(t.Context())
-		c.must(err)
-		defer c.runComponents(stale)()
-		c.set(system, "storage-network", netB)
-		c.kubectl("-n", namespace, "patch", "pod", pod.Name, "--subresource=status", "-p", `{"status":{"phase":"Failed"}}`)
-		made := c.waitRenewed(pod.UID)
-		if got := made.Annotations["k8s.v1.cni.cncf.io/networks"]; !strings.Contains(got, "storage-net") {
-			t.Errorf("it asks for %s", got)
-		}
-	})
-	c.runComponents(lh)
-
 	t.Run("what runs is told, of both engines", func(t *testing.T) {
 		c := &cluster{Sandbox: c.Sandbox, t: t}
 		c.must(lh.EnableV2(t.Context()))

@@ -17,17 +17,12 @@ import (
 )
 
 // TestNetworkMatrix holds Longhorn's table of networks, each row through the
-// API server, for both setting names of both groups, both IP families, and a
+// API server, for both setting names, the newer one in both groups, both IP families, and a
 // cluster domain that is not cluster.local.
 func TestNetworkMatrix(t *testing.T) {
 	const domain = "storage.example"
 	c := newCluster(t, options{clusterDomain: domain, webhooks: 1, controllers: 1})
 	c.must(c.Longhorn().CreateVolume(t.Context(), sandbox.Volume{Name: "pvc-matrix", Shared: true}))
-	for _, name := range []settings.Name{settings.EndpointNetworkForRWX} {
-		// Longhorn has this one from 1.11 only.
-		_, err := c.Kubectl(t.Context(), fmt.Sprintf("apiVersion: longhorn.io/v1beta2\nkind: Setting\nmetadata: {name: %s, namespace: %s}\nvalue: \"\"\n", name, namespace), "create", "-f", "-")
-		c.must(err)
-	}
 	manager := c.createInstanceManager()
 	const a1, a2, b2 = netA + "@lhnet1", netA + "@lhnet2", netB + "@lhnet2"
 	rows := []struct {
@@ -42,19 +37,24 @@ func TestNetworkMatrix(t *testing.T) {
 		{storage: netA, enabled: "false"},
 		{},
 	}
-	for _, group := range []string{system, own} {
+	for _, group := range []string{own, system} {
+		if group == system { // Longhorn has a setting of the endpoint network from 1.11 on, and then that is the home
+			c.kubectl("-n", namespace, "patch", own, string(settings.EndpointNetworkForRWX), "--type=merge", "-p", `{"value":null}`)
+			_, err := c.Kubectl(t.Context(), fmt.Sprintf("apiVersion: longhorn.io/v1beta2\nkind: Setting\nmetadata: {name: %s, namespace: %s}\nvalue: \"\"\n", settings.EndpointNetworkForRWX, namespace), "create", "-f", "-")
+			c.must(err)
+		}
 		for _, row := range rows {
 			t.Run(fmt.Sprintf("%s storage=%q enabled=%q endpoint=%q", group, row.storage, row.enabled, row.endpoint), func(t *testing.T) {
 				c := &cluster{Sandbox: c.Sandbox, t: t}
 				if row.enabled == "" {
 					row.enabled = "false"
 				}
-				c.set(group, string(settings.StorageNetwork), row.storage)
-				c.set(group, string(settings.StorageNetworkForRWX), row.enabled)
+				c.set(system, string(settings.StorageNetwork), row.storage)
+				c.set(system, string(settings.StorageNetworkForRWX), row.enabled)
 				c.set(group, string(settings.EndpointNetworkForRWX), row.endpoint)
 				c.waitApplied(row.want)
 				c.checkRow("pvc-matrix", row.want, domain)
-				if row.storage != "" && group == system {
+				if row.storage != "" {
 					c.notAppliedToInstanceManagers()
 				}
 			})
@@ -73,7 +73,7 @@ func (c *cluster) notAppliedToInstanceManagers() {
 	c.t.Helper()
 	c.eventually("storage-network waits for the engine", 5*time.Second, func() error {
 		out := c.kubectl("-n", namespace, "get", own, string(settings.StorageNetwork), "-o", "jsonpath={.status.applied} {.status.conditions[0].message}")
-		if !strings.HasPrefix(out, "false") || !strings.Contains(out, "instance-manager-1 on node-1 runs 1 instance: pvc-rwo-e-0") {
+		if !strings.HasPrefix(out, "false") || !strings.Contains(out, "pvc-rwo-e-0 (node-1)") {
 			return errors.New(out)
 		}
 		return nil

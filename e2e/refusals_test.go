@@ -19,7 +19,7 @@ func TestSettingsAreJudged(t *testing.T) {
 	patch := func(group, name, value string) []string {
 		return []string{"-n", namespace, "patch", group, name, "--type=merge", "-p", fmt.Sprintf(`{"value":%q}`, value)}
 	}
-	for _, group := range []string{system, own} {
+	for _, group := range []string{system} {
 		for _, test := range []struct{ setting, value, want string }{
 			{"storage-network", "kube-system", `The settings "storage-network" is invalid: value: Invalid value: "kube-system": ` + notANetwork + " " + networks + `, or "" for the cluster network`},
 			{"storage-network", "A B/C!", notANetwork},
@@ -43,8 +43,9 @@ func TestSettingsAreJudged(t *testing.T) {
 		}
 	}
 	says("there is no NetworkAttachmentDefinition kube-system/nowhere "+networks, c.kubectl(append(patch(system, "storage-network", "kube-system/nowhere"), "--dry-run=server")...))
-	says(`stored as "kube-system/storage-net"`, c.kubectl(append(patch(system, "storage-network", " kube-system/storage-net "), "--dry-run=server")...))
-	says("has no effect until storage-network names a network", c.kubectl(append(patch(own, "storage-network-for-rwx-volume-enabled", "true"), "--dry-run=server")...))
+	says(`must not have space around it; write "kube-system/storage-net"`, c.refused(patch(system, "storage-network", " kube-system/storage-net ")...))
+	says("longhorn has this setting itself: set it in settings.longhorn.io", c.refused(patch(own, "storage-network", "kube-system/storage-net")...))
+	says("has no effect until storage-network names a network", c.kubectl(append(patch(system, "storage-network-for-rwx-volume-enabled", "true"), "--dry-run=server")...))
 	says("setting storage-network can be changed but not deleted", c.refused("-n", namespace, "delete", system, "storage-network"))
 	out, err := c.Kubectl(t.Context(), "apiVersion: fairlead.io/v1alpha1\nkind: Setting\nmetadata: {name: storage-netwrok, namespace: longhorn-system}\nvalue: x\n", "create", "-f", "-")
 	if err == nil {
@@ -68,9 +69,7 @@ func TestSettingsAreJudged(t *testing.T) {
 	// Pending, with its blockers; then told in every place where one may look.
 	c.set(system, "storage-network", netA)
 	says("Warning: accepted; will be applied when these RWX volumes are detached: pvc-117d3553 (node-2, pod default/web-0). Then 3 CSI plugin pods restart.",
-		c.set(own, "storage-network-for-rwx-volume-enabled", "true"))
-	c.set(system, "storage-network-for-rwx-volume-enabled", "true")
-	says(`has no effect: settings.fairlead.io storage-network-for-rwx-volume-enabled says "true" and wins`, c.set(system, "storage-network-for-rwx-volume-enabled", "false"))
+		c.set(system, "storage-network-for-rwx-volume-enabled", "true"))
 	const reason = "1 RWX volume attached: pvc-117d3553"
 	c.eventually("the reason is told", 10*time.Second, func() error {
 		for _, look := range [][]string{
@@ -89,8 +88,9 @@ func TestSettingsAreJudged(t *testing.T) {
 	if applied := c.kubectl("-n", namespace, "get", own, "storage-network", "-o", "jsonpath={.status.applied}"); applied != "false" {
 		t.Errorf("storage-network says applied %s while it waits", applied)
 	}
-	// Fairlead's own setting can be deleted: Longhorn's value is in force again, and nothing waits.
-	says(`storage-network-for-rwx-volume-enabled is "false" from now on (as the setting of longhorn says)`, c.kubectl("-n", namespace, "delete", own, "storage-network-for-rwx-volume-enabled"))
+	// Fairlead's own setting can be deleted: there is no value in it, and the controller creates it again.
+	c.kubectl("-n", namespace, "delete", own, "storage-network-for-rwx-volume-enabled")
+	c.set(system, "storage-network-for-rwx-volume-enabled", "false")
 	c.waitApplied("")
 }
 

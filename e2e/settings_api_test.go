@@ -109,7 +109,7 @@ func TestRESTIsBehindTheAPIServer(t *testing.T) {
 		}
 		c.waitSetting(system, "priority-class", "false")
 		api.get(ops, "/v1/settings/priority-class", http.StatusOK, &one)
-		if one.Applied || len(one.Blockers) == 0 || one.Blockers[0].Name != "pvc-1" || !strings.Contains(one.Reason, "1 volume attached: pvc-1") {
+		if one.Applied || len(one.Blockers) == 0 || one.Blockers[0].Name != "pvc-1" || !strings.Contains(one.Reason, "when these volumes are detached: pvc-1") {
 			t.Errorf("got %+v", one)
 		}
 	})
@@ -121,7 +121,7 @@ func TestRESTIsBehindTheAPIServer(t *testing.T) {
 		}
 		for line := range strings.Lines(out) {
 			if fields := strings.Fields(line); fields[0] == "priority-class" {
-				if fields[1] != critical || fields[2] != "longhorn" || fields[3] != "false" || !strings.Contains(line, "1 volume attached: pvc-1") {
+				if fields[1] != critical || fields[2] != "longhorn" || fields[3] != "false" || !strings.Contains(line, "when these volumes are detached: pvc-1") {
 					t.Errorf("it says %s", line)
 				}
 				return

@@ -28,9 +28,6 @@ type settingCase struct {
 	value, says string
 	// waits: the status says so while volumes are attached. Empty: it does not wait.
 	waits string
-	// builds: the storage system's old controller, with Fairlead's webhooks beside
-	// it, builds pods with it; what nobody builds waits for a version that does.
-	builds bool
 }
 
 const (
@@ -45,14 +42,6 @@ const (
 	v1Of  = "the rest when these engines and replicas have stopped: pvc-1-e-0 (node-1), pvc-1-r-0 (node-2), pvc-rwx-e-0 (node-2). Then 2 instance managers restart"
 	v2Of  = "accepted; will be applied when these engines and replicas have stopped: pvc-2-r-0 (node-1), pvc-2-e-0 (node-2), pvc-2-r-1 (node-3). Then 3 instance managers restart one by one"
 )
-
-// lacks is what a value waits for that Longhorn 1.7 has no setting for, and
-// that only Longhorn builds.
-func lacks(name string) string {
-	return "longhorn has no setting " + name + ", and nobody else goes by it: "
-}
-
-const notApplied = "accepted, but will not be applied: longhorn has no setting "
 
 func invalid(value, why string) string {
 	return fmt.Sprintf("value: Invalid value: %q: %s", value, why)
@@ -75,26 +64,22 @@ var atOnce = []settingCase{
 // gated wait for volumes.
 var gated = []settingCase{
 	{name: "storage-network", group: system, refused: "kube-system", why: invalid("kube-system", notANetwork),
-		value: netA, says: "accepted; 1 instance manager restarts now; the rest " + allOf + "1 backing image manager and 5 instance managers restart", waits: "3 volumes attached: pvc-1, pvc-2, pvc-rwx", builds: true},
+		value: netA, says: "accepted; 1 instance manager restarts now; the rest " + allOf + "1 backing image manager and 5 instance managers restart", waits: "pvc-1 (node-1, pod default/db-0), pvc-2 (node-2), pvc-rwx"},
 	{name: "storage-network-for-rwx-volume-enabled", group: system, refused: "on", why: invalid("on", notABool),
-		value: "true", says: "accepted; will be applied when these RWX volumes are detached: pvc-rwx (node-2, pod default/web-0). Then 3 CSI plugin pods restart.", waits: "1 RWX volume attached: pvc-rwx", builds: true},
+		value: "true", says: "accepted; will be applied when these RWX volumes are detached: pvc-rwx (node-2, pod default/web-0). Then 3 CSI plugin pods restart.", waits: "1 RWX volume attached: pvc-rwx"},
 	{name: "taint-toleration", group: system, refused: "a=b=c:NoSchedule",
 		why:   invalid("a=b=c:NoSchedule", `must be <key>[=<value>]:<effect>, separated by ";", like dedicated=storage:NoSchedule;maintenance:NoExecute, or "" for none: "a=b=c:NoSchedule" must have at most one "="`),
-		value: "dedicated=storage:NoSchedule", says: allOf + "4 Deployments and 2 DaemonSets roll, ", waits: "3 volumes attached: pvc-1, pvc-2, pvc-rwx", builds: true},
+		value: "dedicated=storage:NoSchedule", says: allOf + "4 Deployments and 2 DaemonSets roll, ", waits: "pvc-1 (node-1, pod default/db-0), pvc-2 (node-2), pvc-rwx"},
 	{name: "system-managed-components-node-selector", group: system, refused: "disktype",
 		why:   invalid("disktype", `must be <key>:<value>, separated by ";", like disktype:ssd;zone:a, or "" for none: "disktype" must have one ":"`),
-		value: "disktype:ssd", says: allOf, waits: "3 volumes attached: pvc-1, pvc-2, pvc-rwx", builds: true},
+		value: "disktype:ssd", says: allOf, waits: "pvc-1 (node-1, pod default/db-0), pvc-2 (node-2), pvc-rwx"},
 	{name: "priority-class", group: system, refused: "fast",
 		why:   invalid("fast", "there is no PriorityClass of that name (in this cluster: longhorn-critical, system-cluster-critical, system-node-critical), and no pod of it would start; create it first"),
-		value: "system-node-critical", says: allOf, waits: "3 volumes attached: pvc-1, pvc-2, pvc-rwx", builds: true},
+		value: "system-node-critical", says: allOf, waits: "pvc-1 (node-1, pod default/db-0), pvc-2 (node-2), pvc-rwx"},
 	{name: "guaranteed-instance-manager-cpu", group: system, refused: "41", why: invalid("41", `must be a number from 0 to 40, or one for each data engine as {"v1":"12","v2":"12"}`),
-		value: "20", says: v1Of, waits: "runs 1 instance: pvc-1-e-0", builds: true},
+		value: "20", says: v1Of, waits: "pvc-1-e-0 (node-1)"},
 	{name: "v2-data-engine-guaranteed-instance-manager-cpu", group: system, refused: "999", why: invalid("999", "must be a whole number from 1000 to 2147483647"),
-		value: "2000", says: v2Of, waits: "runs 1 instance: pvc-2-r-0", builds: true},
-	{name: "instance-manager-pod-liveness-probe-timeout", group: own, refused: "0", why: invalid("0", fromOne),
-		value: "20", says: notApplied, waits: lacks("instance-manager-pod-liveness-probe-timeout")},
-	{name: "v2-data-engine-cpu-mask", group: own, refused: "0x0", why: invalid("0x0", notAMask+": no CPU is in it"), value: "0xf", says: notApplied, waits: lacks("v2-data-engine-cpu-mask")},
-	{name: "log-path", group: own, refused: "/logs", why: invalid("/logs", `must be an absolute path of at least two names without "..", like /var/lib/longhorn/logs`), value: "/var/log/longhorn", says: notApplied, waits: lacks("log-path")},
+		value: "2000", says: v2Of, waits: "pvc-2-r-0 (node-1)"},
 }
 
 // readOnly is Longhorn's own to write.
@@ -102,39 +87,44 @@ var readOnly = []settingCase{
 	{name: "v2-data-engine-hugepage-limit", group: system, refused: "4096", why: "metadata.name: Forbidden: setting v2-data-engine-hugepage-limit is read-only: longhorn writes it by itself"},
 }
 
-// newer come after the gated, two of which they replace.
+// newer comes after the gated, one of which it replaces.
 var newer = []settingCase{
 	{name: "endpoint-network-for-rwx-volume", group: own, refused: "/nad", why: invalid("/nad", strings.Replace(notANetwork, " (", `: namespace "" is not a DNS label (`, 1)),
-		value: netB, says: "accepted; will be applied when these RWX volumes are detached: pvc-rwx (node-2, pod default/web-0). Then 3 CSI plugin pods restart.", waits: "1 RWX volume attached: pvc-rwx", builds: true},
-	{name: "data-engine-cpu-mask", group: own, refused: "3-1", why: invalid("3-1", notAMask+ofV2Alone+`"0x3"}: range "3-1" is the wrong way round`), value: `{"v2":"0x7"}`, says: notApplied, waits: lacks("data-engine-cpu-mask")},
-	{name: "data-engine-memory-size", group: own, refused: "1", why: invalid("1", "must be an even number of MiB from 0 to 2147483646"+ofV2Alone+`"2048"}`), value: "1024", says: notApplied, waits: lacks("data-engine-memory-size")},
-	{name: "data-engine-hugepage-enabled", group: own, refused: "no", why: invalid("no", notABool+ofV2Alone+`"true"}`), value: "false", says: notApplied, waits: lacks("data-engine-hugepage-enabled")},
-	{name: "data-engine-interrupt-mode-enabled", group: own, refused: "no", why: invalid("no", notABool+ofV2Alone+`"true"}`), value: "true", says: notApplied, waits: lacks("data-engine-interrupt-mode-enabled")},
-	{name: "data-engine-number-of-cpu-cores", group: own, refused: "-1", why: invalid("-1", "must be a whole number from 0 to 2147483647"+ofV2Alone+`"2"}`), value: "2", says: notApplied, waits: lacks("data-engine-number-of-cpu-cores")},
-	{name: "data-engine-cpu-isolation-enabled", group: own, refused: "yes", why: invalid("yes", notABool+ofV2Alone+`"true"}`), value: "true", says: notApplied, waits: lacks("data-engine-cpu-isolation-enabled")},
-	{name: "data-engine-iobuf-large-pool-size", group: own, refused: "1023", why: invalid("1023", "must be a whole number from 1024 to 2147483647"+ofV2Alone+`"4096"}`), value: "4096", says: notApplied, waits: lacks("data-engine-iobuf-large-pool-size")},
-	{name: "data-engine-iobuf-small-pool-size", group: own, refused: "8191", why: invalid("8191", "must be a whole number from 8192 to 2147483647"+ofV2Alone+`"16384"}`), value: "16384", says: notApplied, waits: lacks("data-engine-iobuf-small-pool-size")},
+		value: netB, says: "accepted; will be applied when these RWX volumes are detached: pvc-rwx (node-2, pod default/web-0). Then 3 CSI plugin pods restart.", waits: "1 RWX volume attached: pvc-rwx"},
 }
 
 // engines are switched off last: under their volumes that is refused.
 var engines = []settingCase{
 	{name: "v1-data-engine", group: system, refused: "false",
 		why:   "value: Forbidden: the v1 data engine can't be switched off while 2 volumes of it are attached: pvc-1 (node-1, pod default/db-0), pvc-rwx (node-2, pod default/web-0); stop what uses them, then try again",
-		value: "false", says: "3 instance managers are removed", builds: true},
+		value: "false", says: "3 instance managers are removed"},
 	{name: "v2-data-engine", group: system, refused: "false",
 		why:   "value: Forbidden: the v2 data engine can't be switched off while 1 volume of it is attached: pvc-2 (node-2); stop what uses it, then try again",
-		value: "false", says: "3 instance managers are removed", builds: true},
+		value: "false", says: "3 instance managers are removed"},
 }
 
-// TestEverySetting changes each of the 29 settings of the danger zone: what is
+// refuseHomeless: a setting that this Longhorn does not have, and that Longhorn alone goes by, is refused.
+func (c *cluster) refuseHomeless(tested []settingCase) {
+	c.t.Helper()
+	for _, d := range settings.DangerZone() {
+		if slices.ContainsFunc(tested, func(is settingCase) bool { return is.name == string(d.Name) }) {
+			continue
+		}
+		if out, err := c.change(own, string(d.Name), d.Default); err == nil || !strings.Contains(out, "this longhorn does not have the setting") {
+			c.t.Errorf("%s is neither tested nor refused: %s", d.Name, out)
+		}
+	}
+	if out, err := c.change(own, "priority-class", "system-node-critical"); err == nil || !strings.Contains(out, "longhorn has this setting itself: set it in settings.longhorn.io") {
+		c.t.Errorf("priority-class in Fairlead's group: %s", out)
+	}
+}
+
+// TestEverySetting changes each setting of the danger zone: what is
 // refused, what waits for what, and that the last detach brings all of it about,
 // with one restart of each pod for all that had waited for the same.
 func TestEverySetting(t *testing.T) {
-	c := newCluster(t, options{webhooks: 1, controllers: 1, stale: true})
-	all := slices.Concat(atOnce, gated, readOnly, newer, engines)
-	if len(all) != len(settings.DangerZone()) {
-		t.Fatalf("%d settings are tested", len(all))
-	}
+	c := newCluster(t, options{webhooks: 1, controllers: 1, components: true})
+	c.refuseHomeless(slices.Concat(atOnce, gated, readOnly, newer, engines))
 	lh := c.Longhorn()
 	c.must(lh.EnableV2(t.Context()))
 	c.kubectl("label", "nodes", "--all", "disktype=ssd")
@@ -166,7 +156,6 @@ func TestEverySetting(t *testing.T) {
 	c.waitSettings("what waits for volumes", 20*time.Second, newer, waits)
 	replaced := []settingCase{
 		{name: "storage-network-for-rwx-volume-enabled", group: system, waits: "of no effect: endpoint-network-for-rwx-volume decides"},
-		{name: "v2-data-engine-cpu-mask", group: own, waits: "of no effect: data-engine-cpu-mask decides"},
 	}
 	c.waitSettings("what has no effect any more", 10*time.Second, replaced, func(s settingStatus, is settingCase) bool { return s.applied && s.reason == is.waits })
 
@@ -174,19 +163,8 @@ func TestEverySetting(t *testing.T) {
 	for _, volume := range []string{"pvc-1", "pvc-2", "pvc-rwx"} {
 		c.must(lh.Detach(t.Context(), volume))
 	}
-	var built, never []settingCase
-	for _, is := range slices.Concat(atOnce, gated, newer) {
-		switch {
-		case is.builds || slices.ContainsFunc(atOnce, func(other settingCase) bool { return other.name == is.name }):
-			built = append(built, is)
-		case !slices.ContainsFunc(replaced, func(other settingCase) bool { return other.name == is.name }):
-			never = append(never, is)
-		}
-	}
-	c.waitSettings("the last detach applies all that can be", 75*time.Second, built, func(s settingStatus, _ settingCase) bool { return s.applied })
-	c.waitSettings("what the storage system does not build", 20*time.Second, never, func(s settingStatus, _ settingCase) bool {
-		return !s.applied && strings.Contains(s.reason, "and nobody else goes by it")
-	})
+	built := slices.DeleteFunc(slices.Concat(atOnce, gated, newer), func(is settingCase) bool { return is.name == replaced[0].name })
+	c.waitSettings("the last detach applies all", 75*time.Second, built, func(s settingStatus, _ settingCase) bool { return s.applied })
 	time.Sleep(20 * time.Second) // long enough to restart something once more
 	c.restartedOnceForAll(before)
 
@@ -198,7 +176,7 @@ func TestEverySetting(t *testing.T) {
 }
 
 // restartedOnceForAll: every instance manager that was in use came back once for
-// all that waited for the same, and not at all for what nobody builds.
+// all that waited for the same.
 func (c *cluster) restartedOnceForAll(before map[string]string) {
 	c.t.Helper()
 	var list eventsv1.EventList

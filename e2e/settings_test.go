@@ -15,10 +15,9 @@ import (
 )
 
 // TestNoVolumeAttached is the first test plan of the proposal "Support
-// non-disruptive volume-related setting updates", word by word. The storage
-// system's own controller is an old one that has not heard of the change.
+// non-disruptive volume-related setting updates", word by word.
 func TestNoVolumeAttached(t *testing.T) {
-	c := newCluster(t, options{webhooks: 1, controllers: 1, stale: true}) // Fresh install Longhorn.
+	c := newCluster(t, options{webhooks: 1, controllers: 1, components: true}) // Fresh install Longhorn.
 	before := c.componentPods()
 	// Customize a Danger Zone setting such as setting the value of `priority-class` to be `system-cluster-critical`
 	says := c.set(system, "priority-class", "system-cluster-critical")
@@ -42,7 +41,7 @@ func TestNoVolumeAttached(t *testing.T) {
 // TestVolumeAttachedWithAReplica is the proposal's second test plan, word by
 // word, but that nothing is to be reapplied: the last detach is enough.
 func TestVolumeAttachedWithAReplica(t *testing.T) {
-	c := newCluster(t, options{webhooks: 1, controllers: 1, stale: true}) // Fresh install Longhorn.
+	c := newCluster(t, options{webhooks: 1, controllers: 1, components: true}) // Fresh install Longhorn.
 	// Create a volume with a replica. Attach the volume to a node.
 	c.must(c.Longhorn().CreateVolume(t.Context(), sandbox.Volume{Name: "pvc-1", ReplicaNodes: []string{"node-2"}}))
 	c.must(c.Longhorn().Attach(t.Context(), "pvc-1", "node-1"))
@@ -73,7 +72,7 @@ func TestVolumeAttachedWithAReplica(t *testing.T) {
 	c.waitSetting(system, "priority-class", "false")
 	c.eventually("it is told what it waits for", 60*time.Second, func() error { // it is not applied either while the idle one restarts
 		for _, look := range [][]string{{"get", own, "priority-class"}, {"describe", own, "priority-class"}, {"get", "events"}} {
-			if out := c.kubectl(append([]string{"-n", namespace}, look...)...); !strings.Contains(out, "1 volume attached: pvc-1") {
+			if out := c.kubectl(append([]string{"-n", namespace}, look...)...); !strings.Contains(out, "when these volumes are detached: pvc-1 (node-1)") {
 				return fmt.Errorf("kubectl %s does not say it:\n%s", strings.Join(look, " "), out)
 			}
 		}

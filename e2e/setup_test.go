@@ -50,8 +50,6 @@ type options struct {
 	workloads     bool
 	// components are those of Longhorn beside the CSI plugin; its manager runs them while the test does.
 	components bool
-	// stale: so they are, and its manager is one that has not heard of changes since it began.
-	stale bool
 	// longhorn is the version that the stand-in models; empty is the one that it is compared with.
 	longhorn string
 	// syncs: Longhorn applies its settings itself, as its setting controller does.
@@ -85,10 +83,6 @@ func newCluster(t *testing.T, o options) *cluster {
 		c.runUntilStopped(c.Longhorn().SyncSettings)
 	}
 	switch {
-	case o.stale:
-		lh, err := c.Longhorn().Stale(t.Context())
-		c.must(err)
-		c.runComponents(lh)
 	case o.components && o.syncs:
 		c.runComponents(c.Longhorn().RestartIdle())
 	case o.components:

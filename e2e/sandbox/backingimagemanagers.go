@@ -35,5 +35,5 @@ func backingImageManagerPod(bim *unstructured.Unstructured, s *survey) (*corev1.
 	container := &pod.Spec.Containers[0]
 	container.Command = []string{"backing-image-manager", "--debug", "daemon", "--listen", "0.0.0.0:8000", "--sync-listen", "0.0.0.0:8001"}
 	container.ReadinessProbe = probe(corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(8000)}})
-	return pod, s.buildSettings.buildOnStorageNetwork(pod)
+	return pod, s.settings.buildOnStorageNetwork(pod)
 }

@@ -15,10 +15,10 @@ import (
 // from 1.12.1 at least the number of cores, and whole ones.
 func (s *survey) instanceManagerResources(node, engine string) (corev1.ResourceRequirements, error) {
 	name := guaranteedCPU
-	if _, former := s.buildSettings[formerCPU]; former && engine == engineV2 {
+	if _, former := s.settings[formerCPU]; former && engine == engineV2 {
 		name = formerCPU
 	}
-	amount, err := strconv.ParseFloat(ofEngine(s.buildSettings[name], engine), 64)
+	amount, err := strconv.ParseFloat(ofEngine(s.settings[name], engine), 64)
 	if err != nil {
 		return corev1.ResourceRequirements{}, fmt.Errorf("reading setting %s: %w", name, err)
 	}
@@ -30,7 +30,7 @@ func (s *survey) instanceManagerResources(node, engine string) (corev1.ResourceR
 			milli = own
 		}
 	}
-	if cores, err := strconv.ParseInt(ofV2(s.buildSettings[cpuCores]), 10, 64); err == nil && cores > 0 && engine == engineV2 {
+	if cores, err := strconv.ParseInt(ofV2(s.settings[cpuCores]), 10, 64); err == nil && cores > 0 && engine == engineV2 {
 		milli = 1000 * max(cores, (milli+999)/1000)
 	}
 	if milli == 0 {

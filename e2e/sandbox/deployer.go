@@ -53,7 +53,7 @@ func (l Longhorn) UpgradePlugin(ctx context.Context, version string) error {
 }
 
 func (l Longhorn) pluginDaemonSet(ctx context.Context) (*appsv1.DaemonSet, error) {
-	values, err := l.buildSettings(ctx)
+	values, err := l.currentSettings(ctx)
 	if err != nil {
 		return nil, err
 	}

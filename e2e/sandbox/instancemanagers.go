@@ -128,11 +128,11 @@ func instanceManagerPod(im *unstructured.Unstructured, s *survey) (*corev1.Pod, 
 	}}})
 	container.Env = slices.Insert(container.Env, 0, corev1.EnvVar{Name: "TLS_DIR", Value: "/tls-files/"})
 	mountInstances(pod)
-	s.buildSettings.buildManager(pod)
+	s.settings.buildManager(pod)
 	if engine == engineV2 {
-		s.buildSettings.runV2(pod)
+		s.settings.runV2(pod)
 	}
-	return pod, s.buildSettings.buildOnStorageNetwork(pod)
+	return pod, s.settings.buildOnStorageNetwork(pod)
 }
 
 // mountInstances gives the pod what it uses of the host, and the certificates for its calls.

@@ -30,8 +30,6 @@ type Longhorn struct {
 	client    client.WithWatch
 	namespace string
 	release   release
-	// remembered settings that pods are built by; nil for those of the moment.
-	remembered settingValues
 	// restartIdle: idle instance managers are restarted when a setting of their pods changes.
 	restartIdle bool
 	// out is told what goes wrong where nobody waits for it.

@@ -19,22 +19,6 @@ const tolerationsAnnotation = "longhorn.io/last-applied-tolerations"
 // settingValues are values of Longhorn's settings by name.
 type settingValues map[string]string
 
-// Stale returns a stand-in that builds pods by the settings as they are now,
-// whatever becomes of them: a manager that has yet to hear of a change.
-func (l Longhorn) Stale(ctx context.Context) (Longhorn, error) {
-	values, err := l.currentSettings(ctx)
-	l.remembered = values
-	return l, err
-}
-
-// buildSettings are those that pods are built by.
-func (l Longhorn) buildSettings(ctx context.Context) (settingValues, error) {
-	if l.remembered != nil {
-		return l.remembered, nil
-	}
-	return l.currentSettings(ctx)
-}
-
 func (l Longhorn) currentSettings(ctx context.Context) (settingValues, error) {
 	var list longhorn.SettingList
 	if err := l.client.List(ctx, &list, client.InNamespace(l.namespace)); err != nil {

@@ -99,7 +99,7 @@ func (l Longhorn) syncEndpoints(ctx context.Context, name string) {
 }
 
 func (l Longhorn) syncEndpointsOnce(ctx context.Context, name string) error {
-	values, err := l.buildSettings(ctx)
+	values, err := l.currentSettings(ctx)
 	if err != nil {
 		return err
 	}

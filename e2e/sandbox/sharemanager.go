@@ -21,7 +21,7 @@ import (
 
 // startSharing follows createShareManagerPod: the Service first, then the pod. The endpoint is written when the pod runs.
 func (l Longhorn) startSharing(ctx context.Context, sm *unstructured.Unstructured) error {
-	values, err := l.buildSettings(ctx)
+	values, err := l.currentSettings(ctx)
 	if err != nil {
 		return err
 	}
@@ -172,7 +172,7 @@ func (l Longhorn) RunShareManagers(ctx context.Context) {
 }
 
 func (l Longhorn) syncShareManagers(ctx context.Context) error {
-	values, err := l.buildSettings(ctx)
+	values, err := l.currentSettings(ctx)
 	if err != nil {
 		return err
 	}

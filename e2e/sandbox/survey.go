@@ -12,7 +12,7 @@ import (
 // survey is what the stand-in has seen in one look at the cluster.
 type survey struct {
 	// settings as they are, and those that pods are built by.
-	settings, buildSettings settingValues
+	settings settingValues
 	// nodes of Kubernetes by name; storageNodes are Longhorn's objects for them.
 	nodes        map[string]corev1.Node
 	storageNodes []unstructured.Unstructured
@@ -26,10 +26,6 @@ func (l Longhorn) survey(ctx context.Context) (*survey, error) {
 	var err error
 	if s.settings, err = l.currentSettings(ctx); err != nil {
 		return nil, err
-	}
-	s.buildSettings = s.settings
-	if l.remembered != nil {
-		s.buildSettings = l.remembered
 	}
 	for kind, into := range map[string]*[]unstructured.Unstructured{
 		"Node": &s.storageNodes, "InstanceManager": &s.managers, "BackingImageManager": &s.backingManagers,

@@ -40,7 +40,7 @@ func sidecars() []sidecar {
 
 // DeploySidecars deploys those of the CSI driver, in the order of app/driver.go.
 func (l Longhorn) DeploySidecars(ctx context.Context) error {
-	values, err := l.buildSettings(ctx)
+	values, err := l.currentSettings(ctx)
 	if err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func (l Longhorn) DeploySidecars(ctx context.Context) error {
 
 // deployEngineImage makes what controller/engine_image_controller.go does.
 func (l Longhorn) deployEngineImage(ctx context.Context) error {
-	values, err := l.buildSettings(ctx)
+	values, err := l.currentSettings(ctx)
 	if err != nil {
 		return err
 	}
