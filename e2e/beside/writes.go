@@ -26,7 +26,7 @@ func (c *Cluster) Since(from Mark, keep func(sandbox.Write) bool) ([]sandbox.Wri
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(writes[from:], func(w sandbox.Write) bool { return !keep(w) }), nil
+	return slices.DeleteFunc(slices.Clone(writes[from:]), func(w sandbox.Write) bool { return !keep(w) }), nil
 }
 
 // ByFairlead are writes of Fairlead's own accounts.

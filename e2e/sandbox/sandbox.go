@@ -75,6 +75,7 @@ type Sandbox struct {
 	forward  *Forwarder
 	// overlay that is installed.
 	overlay string
+	record  record
 }
 
 // Start builds what is missing, starts the control plane and waits until it is ready.

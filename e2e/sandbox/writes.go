@@ -8,7 +8,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -52,15 +54,51 @@ func (w Write) Object() string {
 	return resource + "/" + w.Name
 }
 
+// record is what was read of the API server's record.
+type record struct {
+	mu sync.Mutex
+	// offset of what is not read yet.
+	offset   int64
+	writes   []Write
+	versions map[string]string // of objects, as last answered
+}
+
 // ReadWrites returns all writes since the start that the API server has answered, in
-// the order of its answers.
+// the order of its answers. Callers must not change the slice.
 func (s *Sandbox) ReadWrites() ([]Write, error) {
 	file, err := os.Open(filepath.Join(s.State.LogDir, "audit.log"))
 	if err != nil {
 		return nil, fmt.Errorf("opening the API server's record: %w", err)
 	}
 	defer file.Close()
-	return parseWrites(file)
+	s.record.mu.Lock()
+	defer s.record.mu.Unlock()
+	return s.record.read(file)
+}
+
+// read parses what was appended since the last time.
+func (r *record) read(in io.ReadSeeker) ([]Write, error) {
+	if _, err := in.Seek(r.offset, io.SeekStart); err != nil {
+		return nil, fmt.Errorf("reading the API server's record: %w", err)
+	}
+	if r.versions == nil {
+		r.versions = map[string]string{}
+	}
+	start := r.offset
+	for decoder := json.NewDecoder(in); ; r.offset = start + decoder.InputOffset() {
+		var event auditEvent
+		err := decoder.Decode(&event)
+		// The last line may be half written.
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			return slices.Clip(r.writes), nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading the API server's record: %w", err)
+		}
+		if !strings.Contains(event.RequestURI, "dryRun=") {
+			r.writes = append(r.writes, event.write(r.versions))
+		}
+	}
 }
 
 // auditEvent is what is read of an event of the record.
@@ -79,26 +117,6 @@ type auditEvent struct {
 	RequestObject, ResponseObject json.RawMessage
 	RequestURI                    string
 	Annotations                   map[string]string
-}
-
-func parseWrites(in io.Reader) ([]Write, error) {
-	var writes []Write
-	versions := map[string]string{} // of objects, as last answered
-	for decoder := json.NewDecoder(in); ; {
-		var event auditEvent
-		err := decoder.Decode(&event)
-		// The last line may be half written.
-		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			return writes, nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("reading the API server's record: %w", err)
-		}
-		if strings.Contains(event.RequestURI, "dryRun=") {
-			continue
-		}
-		writes = append(writes, event.write(versions))
-	}
 }
 
 func (e auditEvent) write(versions map[string]string) Write {
