@@ -2,7 +2,6 @@ package invariants
 
 import (
 	"fmt"
-	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -64,8 +63,19 @@ func (s *state) incomplete(name, value string) []string {
 		}
 		return s.others(isClient, func(pod *corev1.Pod) string { return common(pod.Annotations) }, name, s.wanted())
 	case "priority-class":
-		class := func(pod *corev1.Pod) string { return pod.Spec.PriorityClassName }
-		return slices.Concat(s.others(isInstanceManager, class, name, value), s.others(isClient, class, name, value))
+		return s.others(isManaged, priorityClass, name, value)
+	case "taint-toleration":
+		return s.others(isManaged, tolerations, name, value)
+	case "system-managed-components-node-selector":
+		return s.others(isManaged, nodeSelector, name, value)
+	case "guaranteed-instance-manager-cpu":
+		return s.others(runsEngine("v1"), share, name, value)
+	case "v2-data-engine-guaranteed-instance-manager-cpu":
+		return s.others(runsEngine("v2"), milliCPU, name, value)
+	case "v1-data-engine":
+		return s.engineRuns("v1", name, value)
+	case "v2-data-engine":
+		return s.engineRuns("v2", name, value)
 	}
 	return nil
 }
