@@ -120,12 +120,14 @@ test-longhorn: control-plane longhorn $(BIN)/fairlead ## Beside Longhorn's own m
 	$(WITH_RACE) go build $(RACE) -ldflags "$(LDFLAGS)" -o $(BIN)/fairlead-test ./cmd/fairlead
 	go test -c -o $(BIN)/beside.test ./e2e/beside
 	@echo "testing beside longhorn-manager, in namespaces of their own"
-	cd e2e/beside && FAIRLEAD_BINARY=$(BIN)/fairlead-test $(BIN)/beside.test -test.timeout 60m $(BESIDE)
+	cd e2e/beside && FAIRLEAD_BINARY=$(BIN)/fairlead-test $(BIN)/beside.test -test.timeout 90m $(BESIDE)
 
-# What make test runs of it: it all takes 20 minutes, alone.
+# What make test runs of it: it all takes 45 minutes, alone.
+DANGER_ZONE_CORE = TestDangerZone/with_Fairlead/^(priority-class|guaranteed-instance-manager-cpu|storage-network[+]storage-network-for-rwx-volume-enabled)_rwo
+
 .PHONY: test-longhorn-core
-test-longhorn-core: ## The scenarios beside Longhorn's own manager that make test runs (six minutes)
-	@$(MAKE) --no-print-directory test-longhorn BESIDE="-test.run 'TestSharedVolumeIsServed|TestVolumeCreatedWhileClientsRoll|TestFairleadInstalled|TestInstanceManager'"
+test-longhorn-core: ## The scenarios beside Longhorn's own manager that make test runs (eight minutes)
+	@$(MAKE) --no-print-directory test-longhorn BESIDE="-test.run 'TestSharedVolumeIsServed|TestVolumeCreatedWhileClientsRoll|TestFairleadInstalled|TestInstanceManager|$(DANGER_ZONE_CORE)'"
 
 .PHONY: test-long
 test-long: control-plane csiaddons longhorn $(BIN)/fairlead ## What takes long: Kubernetes' own timeouts (ten minutes), 20 random minutes beside Longhorn

@@ -1,0 +1,172 @@
+package beside
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/e2e/invariants"
+	"github.com/fairlead-io/fairlead/e2e/sandbox"
+)
+
+func (z *zone) follow(settings []string) map[string][]invariants.Progress {
+	z.Helper()
+	writes, err := z.ReadWrites()
+	z.must(err)
+	return z.replay.Follow(writes, settings...)
+}
+
+// appliedZone is nil once settings have their values, and are applied: Longhorn's say so, and Fairlead's where it is installed.
+func (z *zone) appliedZone(settings []string, to int) error {
+	for _, name := range settings {
+		applied, err := z.Applied(z.ctx, name)
+		if err != nil || !applied {
+			return errors.Join(err, fmt.Errorf("%s is not applied", name))
+		}
+		if !one.installed {
+			continue
+		}
+		var own v1alpha1.Setting
+		if err := z.Client.Get(z.ctx, key(name), &own); err != nil {
+			return err
+		}
+		if own.Status.EffectiveValue != zoneValues[name][to] || !own.Status.Applied {
+			return fmt.Errorf("fairlead's setting %s is at %q, applied: %v: %v", name, own.Status.EffectiveValue, own.Status.Applied, own.Status.Blockers)
+		}
+	}
+	return nil
+}
+
+// zoneQuiet is longer than what follows a change takes to begin: Longhorn retries within 50 ms, Fairlead looks again within 2 s.
+const zoneQuiet = 3 * time.Second
+
+// waitQuiet waits until nothing was changed for a while of what settings are about.
+func (z *zone) waitQuiet(from Mark) {
+	z.Helper()
+	since, seen := time.Now(), 0
+	z.must(z.Eventually(z.ctx, "all to be quiet", settleTimeout, func() error {
+		writes := z.since(from, func(w sandbox.Write) bool {
+			resource, _, _ := strings.Cut(w.Resource, "/")
+			return w.Changed && w.Namespace == Namespace && slices.Contains([]string{"pods", "daemonsets", "deployments", "settings"}, resource)
+		})
+		if len(writes) > seen {
+			since, seen = time.Now(), len(writes)
+		}
+		if quiet := time.Since(since); quiet < zoneQuiet {
+			return fmt.Errorf("quiet for %s", quiet)
+		}
+		return nil
+	}))
+}
+
+// inUse are the pods that attached volumes need on their node, by name.
+func (z *zone) inUse(attached []string) map[string]*corev1.Pod {
+	z.Helper()
+	pods := map[string]*corev1.Pod{}
+	if len(attached) == 0 {
+		return pods
+	}
+	managers, err := z.Pods(z.ctx, "longhorn.io/component", "instance-manager")
+	z.must(err)
+	for _, pod := range managers {
+		if pod.Labels["longhorn.io/data-engine"] == "v1" {
+			pods[pod.Name] = &pod
+		}
+	}
+	if slices.Contains(attached, "rwx") {
+		server, err := z.Server(z.ctx, zoneVolume("rwx"))
+		z.must(err)
+		plugin, err := z.PluginPod(z.ctx, z.Manager.pod.Spec.NodeName)
+		z.must(err)
+		pods[server.Name], pods[plugin.Name] = server, plugin
+	}
+	return pods
+}
+
+// judgeInUse wants that pods in use are those of before, and says which were restarted.
+func (z *zone) judgeInUse(used map[string]*corev1.Pod, start Mark) []string {
+	z.Helper()
+	var found []string
+	for _, name := range slices.Sorted(maps.Keys(used)) {
+		var now corev1.Pod
+		if err := z.Client.Get(z.ctx, key(name), &now); err == nil && now.UID == used[name].UID && now.DeletionTimestamp == nil {
+			continue
+		}
+		who := z.since(start, func(w sandbox.Write) bool {
+			return w.Object() == "pods/"+name && (w.Verb == "delete" || w.Resource == "pods/eviction")
+		})
+		z.report(fmt.Errorf("pod %s was in use, and is gone: %v", name, who))
+		kind, _ := componentOf(used[name])
+		found = append(found, kind)
+	}
+	return found
+}
+
+// restarts are how often each kind of component was created, by kind.
+type restarts map[string]int
+
+func (z *zone) restarts(from Mark) restarts {
+	z.Helper()
+	pods := map[[2]string]int{}
+	for _, w := range z.since(from, func(w sandbox.Write) bool {
+		return w.Verb == "create" && w.Resource == "pods" && w.Namespace == Namespace && w.Code < 300
+	}) {
+		var pod corev1.Pod
+		z.must(json.Unmarshal(w.Response, &pod))
+		if kind, name := componentOf(&pod); kind != "" {
+			pods[[2]string{kind, name}]++
+		}
+	}
+	counts := restarts{}
+	for component, n := range pods {
+		if component[0] == sidecars {
+			n = (n + sidecarReplicas - 1) / sidecarReplicas
+		}
+		counts[component[0]] = max(counts[component[0]], n)
+	}
+	return counts
+}
+
+const shareManager = "share manager"
+
+// sidecars of the CSI driver: Deployments of three replicas (v1.7.2, csi/deployment.go).
+const (
+	sidecars        = "CSI sidecars"
+	sidecarReplicas = 3
+)
+
+// componentOf a pod: its kind, and a name that its successor has, too.
+func componentOf(pod *corev1.Pod) (kind, name string) {
+	owner := metav1.GetControllerOf(pod)
+	switch {
+	case strings.HasPrefix(pod.Name, "instance-manager-"):
+		return "instance manager", pod.Name
+	case strings.HasPrefix(pod.Name, "share-manager-"):
+		return shareManager, pod.Name
+	case owner != nil && owner.Kind == "DaemonSet" && owner.Name == "longhorn-csi-plugin":
+		return "CSI plugin", nodeOf(pod)
+	case owner != nil && owner.Kind == "DaemonSet" && strings.HasPrefix(owner.Name, "engine-image-"):
+		return "engine image", nodeOf(pod)
+	case owner != nil && owner.Kind == "ReplicaSet" && strings.HasPrefix(owner.Name, "csi-"):
+		return sidecars, owner.Name[:strings.LastIndex(owner.Name, "-")]
+	}
+	return "", ""
+}
+
+// nodeOf a pod of a DaemonSet, which is created for a node.
+func nodeOf(pod *corev1.Pod) string {
+	return pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchFields[0].Values[0]
+}
+
+// twice are the kinds that were restarted more often than that.
+func (r restarts) twice(allowed int) []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(r)), func(kind string) bool { return r[kind] <= allowed })
+}
