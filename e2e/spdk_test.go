@@ -58,7 +58,7 @@ func TestSPDKSettingsWaitForInstanceManagersInUse(t *testing.T) {
 
 	c.must(lh.Detach(t.Context(), "pvc-2"))
 	c.eventually("all is applied", 60*time.Second, func() error {
-		for _, name := range names {
+		for _, name := range append(names, "data-engine-cpu-mask", "guaranteed-instance-manager-cpu") {
 			if s := c.settingStatuses()[name]; !s.applied {
 				return fmt.Errorf("%s: %+v", name, s)
 			}
