@@ -2,6 +2,7 @@ package settings
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -117,12 +118,18 @@ func tolerationsOf(c Component, trait string) []corev1.Toleration {
 	return slices.Concat(others, given)
 }
 
+// milliCPUOf is what an instance manager asks for, with the number of cores that it is created again with.
 func (m *maker) milliCPUOf(c Component) int64 {
+	cores := m.newly(c, CPUCores)
+	built := map[Trait]string{}
+	maps.Copy(built, c.Built)
+	built[CPUCores] = cores
+	c.Built = built
 	q, ok := parseQuantity(m.newly(c, CPURequest))
 	if !ok {
 		return 0
 	}
-	return q.MilliValue()
+	return coresMilliCPU(q.MilliValue(), cores)
 }
 
 // hugepagesOf is what an instance manager of the v2 data engine asks for, in MiB.

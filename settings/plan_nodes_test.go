@@ -42,3 +42,42 @@ func TestNoPodIsRestartedWhereItWouldNotComeBack(t *testing.T) {
 		})
 	}
 }
+
+// An instance manager asks for the number of cores that it is created again with.
+func TestInstanceManagerNeedsItsCores(t *testing.T) {
+	for name, test := range map[string]struct{ built, cores, share, says string }{
+		"as many as the node has":                     {"0", "4", "", ""},
+		"more than the node has":                      {"0", "5", "", "it asks for 5000m of CPU and the node has 4000m"},
+		"more, with a share beside":                   {"0", "5", "12", "it asks for 5000m of CPU and the node has 4000m"},
+		"fewer than those that the node did not have": {"8", "2", "12", ""},
+		"of a pod that is missing":                    {"", "5", "12", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := fleet()
+			f.addV2()
+			f.changeNode("node-1", func(n *Node) { n.AllocatableMilliCPU = 4000 })
+			for i := range f.Components {
+				if c := &f.Components[i]; c.Engine == EngineV2 {
+					c.Built = with(c.Built, CPUCores, test.built)
+					if test.built == "" {
+						c.Built, c.Missing, c.Ready = nil, true, false
+					}
+				}
+			}
+			f.set(DataEngineCPUCores, test.cores)
+			if test.share != "" {
+				f.set(GuaranteedCPU, test.share)
+			}
+			p := Make(f)
+			var says []string
+			for _, w := range p.Later {
+				if w.Component.Name == "v2-im-1" {
+					says = append(says, w.Blockers[0].Message)
+				}
+			}
+			if got := strings.Join(says, "; "); (test.says == "") != (got == "") || !strings.Contains(got, test.says) {
+				t.Errorf("waits for %q", got)
+			}
+		})
+	}
+}
