@@ -54,12 +54,20 @@ func fromMutation(r mutators.Result) Decision {
 // like one, field by field.
 func fromVerdict(v validators.Verdict, resource schema.GroupResource, name string) Decision {
 	d := Decision{Outcome: outcomeAllowed, Reason: v.Reason, Warnings: v.Warnings}
-	if len(v.Problems) > 0 {
-		status := apierrors.NewInvalid(schema.GroupKind{Group: resource.Group, Kind: resource.Resource}, name, v.Problems).Status()
-		d.Outcome, d.Denial, d.Detail = outcomeDenied, &status, v.Problems.ToAggregate().Error()
+	problems := v.Problems
+	if more := len(problems) - maxProblems; more > 0 {
+		problems = problems[:maxProblems]
+		d.Warnings = append(d.Warnings, fmt.Sprintf("fairlead: %d more problems are not listed", more))
+	}
+	if len(problems) > 0 {
+		status := apierrors.NewInvalid(schema.GroupKind{Group: resource.Group, Kind: resource.Resource}, name, problems).Status()
+		d.Outcome, d.Denial, d.Detail = outcomeDenied, &status, problems.ToAggregate().Error()
 	}
 	return d
 }
+
+// maxProblems of an object are listed. Joining them takes time that grows with their square.
+const maxProblems = 100
 
 // forbidden refuses what is well formed and must not be now. The message is for
 // people: it is all that an event shows.

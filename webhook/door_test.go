@@ -209,13 +209,15 @@ func hostileReviews() map[string]func(values int) (path, body string) {
 	empty := func(int) string { return "{}" }
 	name := func(i int) string { return fmt.Sprintf(`"%x":""`, i) }
 	return map[string]func(int) (string, string){
-		"annotations":   of(clientPodsPath, podKind, `{"metadata":{"annotations":{`, `}}}`, name),
-		"unread names":  of(clientPodsPath, podKind, `{"metadata":{"unread":{`, `}}}`, name),
-		"tolerations":   of(instanceManagersPath, podKind, `{"spec":{"tolerations":[`, `]}}`, empty),
-		"containers":    of(instanceManagersPath, podKind, `{"spec":{"containers":[`, `]}}`, empty),
-		"node selector": of(instanceManagersPath, podKind, `{"spec":{"nodeSelector":{`, `}}}`, name),
-		"volumes":       of(workloadPodsPath, podKind, `{"spec":{"volumes":[`, `]}}`, empty),
-		"taints":        of(nodesPath, nodeKind, `{"spec":{"taints":[`, `]}}`, empty),
-		"finalizers":    of(nodeFencesPath, nodeFenceKind, `{"metadata":{"finalizers":[`, `]}}`, func(int) string { return `""` }),
+		"annotations":  of(clientPodsPath, podKind, `{"metadata":{"annotations":{`, `}}}`, name),
+		"unread names": of(clientPodsPath, podKind, `{"metadata":{"unread":{`, `}}}`, name),
+		"labels":       of("/mutate/longhorn/server-pods", podKind, `{"metadata":{"labels":{`, `}}}`, name),
+		"volumes":      of(workloadPodsPath, podKind, `{"spec":{"volumes":[`, `]}}`, empty),
+		"taints":       of(nodesPath, nodeKind, `{"spec":{"taints":[`, `]}}`, empty),
+		"finalizers":   of(nodeFencesPath, nodeFenceKind, `{"metadata":{"finalizers":[`, `]}}`, func(int) string { return `""` }),
+		"backends":     of(nfsServicesPath, nfsServiceKind, `{"spec":{"backends":[`, `]}}`, empty),
+		"slots":        of(nfsServicesPath, nfsServiceKind, `{"status":{"slots":[`, `]}}`, empty),
+		"health":       of(nfsServicesPath, nfsServiceKind, `{"status":{"backends":[`, `]}}`, empty),
+		"conditions":   of(nfsServicesPath, nfsServiceKind, `{"status":{"conditions":[`, `]}}`, empty),
 	}
 }

@@ -2,11 +2,13 @@ package webhook
 
 import (
 	"context"
+	"fmt"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/cluster"
@@ -33,6 +35,9 @@ const reasonNotServed = "driver is not served"
 
 var volumeKinds = []metav1.GroupVersionKind{{Version: "v1", Kind: "PersistentVolume"}}
 
+// maxBackends is that of NFSService's definition. The API server refuses more before it asks; others may not.
+const maxBackends = 1000
+
 // services judges NFSServices. That a service may not be deleted is decided on
 // what the API server has now: if that can't be read, the deletion is to be tried again.
 func (n *NFS) services() rule[validators.NFSService] {
@@ -49,6 +54,9 @@ func (n *NFS) services() rule[validators.NFSService] {
 					return cannotJudge(err), nil
 				}
 				return fromVerdict(validators.ValidateNFSServiceDeletion(service, use), resource, service.Metadata.Name), nil
+			}
+			if n := len(r.Object.Spec.Backends); n > maxBackends {
+				return forbidden(r.Resource, r.Object.Metadata.Name, field.NewPath("spec", "backends"), "too many backends", fmt.Sprintf("%d backends: at most %d are allowed", n, maxBackends)), nil
 			}
 			mounted := false
 			if r.OldObject != nil && r.Object.ChangesPort(*r.OldObject) {
