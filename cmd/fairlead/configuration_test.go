@@ -89,11 +89,7 @@ func TestConfigurationWithoutProfiles(t *testing.T) {
 func TestCommandsNoteTheDefaultConfiguration(t *testing.T) {
 	gone := httptest.NewServer(nil)
 	gone.Close()
-	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	text := `{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c}}], clusters: [{name: c, cluster: {server: "` + gone.URL + `"}}]}`
-	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kubeconfig := kubeconfigOf(t, gone.URL)
 	for _, cmd := range []*cobra.Command{settingsCommand(), planCommand()} {
 		var out strings.Builder
 		cmd.SetErr(&out)
@@ -103,6 +99,17 @@ func TestCommandsNoteTheDefaultConfiguration(t *testing.T) {
 			t.Errorf("%s: got %v and %q", cmd.Name(), err, out.String())
 		}
 	}
+}
+
+// kubeconfigOf writes a kubeconfig file for the server.
+func kubeconfigOf(t *testing.T, server string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	text := `{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c}}], clusters: [{name: c, cluster: {server: "` + server + `"}}]}`
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
 }
 
 func TestUnknownProfileOfTheDefaultConfiguration(t *testing.T) {

@@ -158,13 +158,14 @@ func viewOfDrill(node string, drilled []fence.Drilled) drillView {
 func writeDrill(out io.Writer, v drillView) error {
 	switch {
 	case len(v.Storage) == 0:
-		fmt.Fprintf(out, "Node %s is no client of protected storage: nothing would be fenced, and no volume would wait.\n", printable(v.Node))
+		writeLine(out, "Node %s is no client of protected storage: nothing would be fenced, and no volume would wait.", v.Node)
 		return nil
 	case v.Fenceable:
-		fmt.Fprintf(out, "Node %s could be fenced now.\n\n", printable(v.Node))
+		writeLine(out, "Node %s could be fenced now.", v.Node)
 	default:
-		fmt.Fprintf(out, "Node %s could NOT be fenced now.\n\n", printable(v.Node))
+		writeLine(out, "Node %s could NOT be fenced now.", v.Node)
 	}
+	fmt.Fprintln(out)
 	t := newTable(out, "DRIVER", "CLUSTER", "ADDRESSES", "FENCED WITH", "WOULD WAIT", "FENCEABLE")
 	for _, s := range v.Storage {
 		fenceable := "yes"
@@ -178,7 +179,8 @@ func writeDrill(out io.Writer, v drillView) error {
 	}
 	for _, s := range v.Storage {
 		if !s.Fenceable {
-			fmt.Fprintf(out, "\n%s: %s (%s)\n", s.Reason, printable(s.Message), s.See)
+			fmt.Fprintln(out)
+			writeLine(out, "%s: %s (%s)", s.Reason, s.Message, s.See)
 		}
 	}
 	return nil

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -114,27 +113,6 @@ func TestAllMachinesOfNameAreShown(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden(t, "fences-two-machines.txt", out.String())
-}
-
-func TestControlCharactersAreNotPrinted(t *testing.T) {
-	live := fencesClient(t, interceptor.Funcs{}, recordOf("node-1", v1alpha1.NodeFenceStatus{
-		Phase: v1alpha1.NodeFencing, Reason: "a\tb\x1b[31m", Message: "c\u009b31m\nd\x7f\u202ee", Volumes: []v1alpha1.HeldVolume{{PersistentVolume: "f\rg"}},
-	}))
-	for _, output := range []string{outputTable, outputJSON} {
-		for _, args := range [][]string{nil, {"node-1"}} {
-			var out strings.Builder
-			if err := showFences(t.Context(), &out, live, output, args, fencesNoon); err != nil {
-				t.Fatal(err)
-			}
-			if i := strings.IndexFunc(out.String(), func(r rune) bool { return r != '\n' && r != ' ' && printable(string(r)) != string(r) }); i >= 0 {
-				t.Errorf("%s %v: %q", output, args, out.String()[i:])
-			}
-			var back fenceViews
-			if output == outputJSON && (json.Unmarshal([]byte(out.String()), &back) != nil || back.Data[0].Message != "c\u009b31m\nd\x7f\u202ee") {
-				t.Errorf("the JSON says %+v", back)
-			}
-		}
-	}
 }
 
 // drillWorld has node-1 with volumes of two drivers, of which the record knows one well.

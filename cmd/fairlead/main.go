@@ -2,8 +2,10 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	_ "time/tzdata" // maintenance windows name time zones that the image does not have
 
@@ -12,6 +14,11 @@ import (
 )
 
 func main() {
+	os.Exit(run(ctrl.SetupSignalHandler(), os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// run returns the exit code.
+func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 	root := &cobra.Command{
 		Use:           "fairlead",
 		Short:         "Lead shared-volume traffic on Kubernetes onto a storage network of its own",
@@ -19,13 +26,17 @@ func main() {
 		SilenceErrors: true,
 	}
 	root.AddCommand(webhookCommand(), controllerCommand(), csiControllerCommand(), planCommand(), settingsCommand(), fencesCommand(), nfsCommand(), cephClientsCommand(), csiNodeCommand(), versionCommand())
-	err := root.ExecuteContext(ctrl.SetupSignalHandler())
+	root.SetArgs(args)
+	root.SetOut(terminal{out})
+	root.SetErr(terminal{errOut})
+	err := root.ExecuteContext(ctx)
 	var code exitCode
-	if errors.As(err, &code) {
-		os.Exit(int(code))
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &code):
+		return int(code)
 	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "fairlead:", err)
-		os.Exit(1)
-	}
+	fmt.Fprintln(root.ErrOrStderr(), "fairlead:", err)
+	return 1
 }

@@ -118,7 +118,7 @@ func writeNFSPlan(out io.Writer, v nfsPlanView) error {
 		return err
 	}
 	for _, note := range v.Notes {
-		fmt.Fprintf(out, "Note: %s\n", printable(note))
+		writeLine(out, "Note: %s", note)
 	}
 	if err := writeNFSPlanSlots(out, v.Slots); err != nil {
 		return err
@@ -164,6 +164,7 @@ func writeNFSPlanMoves(out io.Writer, v nfsPlanView) error {
 		return err
 	}
 	more(out, len(v.Moves))
-	fmt.Fprintf(out, "\n%s to move; %d must remount, %d have no server to go to\n", settings.Count(len(v.Moves), "node"), remounts, stranded)
+	fmt.Fprintln(out)
+	writeLine(out, "%s to move; %d must remount, %d have no server to go to", settings.Count(len(v.Moves), "node"), remounts, stranded)
 	return nil
 }

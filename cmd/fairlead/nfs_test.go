@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -157,39 +156,6 @@ func TestNFSPlansAreShown(t *testing.T) {
 		if !errors.Is(err, errNFSChange) || !strings.Contains(err.Error(), want) {
 			t.Errorf("no %q in %v", want, err)
 		}
-	}
-}
-
-func TestNFSPrintsNoControlCharacters(t *testing.T) {
-	s := nfsOf("storage", "files", "PerNode", "10.0.0.1")
-	s.Status.Backends[0].LastError, s.Status.Backends[0].Zone, s.Status.Backends[0].Health = "a\x1b[31m\nb", "z\u202e", "Down\r"
-	s.Status.Conditions[0].Message, s.Status.Conditions[0].Reason = "c\u009b31m", "d\t"
-	s.Spec.MountOptions = []string{"e\x1b"}
-	reader := nfsReaderOf(t, interceptor.Funcs{}, s, nfsNodeOf("node-1", "f\x1b"), nfsVolumeOf("pv", csi.DefaultDriver, "storage/files"), nfsAttachmentOf("pv", "node-1", csi.DefaultDriver, "g\x1b"))
-	for _, output := range []string{outputTable, outputJSON} {
-		for _, args := range [][]string{nil, {"storage/files"}} {
-			var out strings.Builder
-			if err := showNFS(t.Context(), &out, reader, output, args, fencesNoon); err != nil {
-				t.Fatal(err)
-			}
-			noControlCharacters(t, out.String())
-			var back nfsViews
-			if output == outputJSON && (json.Unmarshal([]byte(out.String()), &back) != nil || back.Data[0].Backends[0].LastError != "a\x1b[31m\nb") {
-				t.Errorf("the JSON says %+v", back)
-			}
-		}
-		var out strings.Builder
-		if err := showNFSPlan(t.Context(), &out, reader, output, []string{"storage/files"}, nfsChanges{}); err != nil && !errors.Is(err, exitWaits) {
-			t.Fatal(err)
-		}
-		noControlCharacters(t, out.String())
-	}
-}
-
-func noControlCharacters(t *testing.T, text string) {
-	t.Helper()
-	if i := strings.IndexFunc(text, func(r rune) bool { return r != '\n' && r != ' ' && printable(string(r)) != string(r) }); i >= 0 {
-		t.Errorf("%q", text[i:])
 	}
 }
 

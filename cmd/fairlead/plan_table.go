@@ -24,7 +24,7 @@ func writePlan(out io.Writer, view planView) error {
 	if len(changed) > 0 {
 		writeOthers(out, view.Settings)
 	} else if left := len(view.Settings) - len(shown); left > 0 {
-		fmt.Fprintf(out, "%s not shown, which no resource sets; -o json has all\n", settings.Count(left, "setting"))
+		writeLine(out, "%s not shown, which no resource sets; -o json has all", settings.Count(left, "setting"))
 	}
 	if err := writeWorks(out, view.Works); err != nil {
 		return err
@@ -50,7 +50,7 @@ func writeNodes(out io.Writer, nodes []planNode) error {
 	}
 	more(out, len(nodes))
 	if i := slices.IndexFunc(nodes, func(n planNode) bool { return len(n.Volumes) > 0 }); i >= 0 {
-		fmt.Fprintf(out, "Drain next: %s\n", nodes[i].Node)
+		writeLine(out, "Drain next: %s", nodes[i].Node)
 	}
 	return nil
 }
@@ -68,7 +68,7 @@ func writePlanned(out io.Writer, shown []planSetting) error {
 	}
 	for _, s := range shown {
 		for _, w := range s.Warnings {
-			fmt.Fprintf(out, "Warning: %s: %s\n", s.Name, w)
+			writeLine(out, "Warning: %s: %s", s.Name, w)
 		}
 	}
 	return nil
@@ -93,10 +93,12 @@ func writeOthers(out io.Writer, all []planSetting) {
 		}
 	}
 	if len(open) > 0 {
-		fmt.Fprintf(out, "\nNot applied yet, with or without the change: %s\n", strings.Join(open, ", "))
+		fmt.Fprintln(out)
+		writeLine(out, "Not applied yet, with or without the change: %s", strings.Join(open, ", "))
 	}
 	if len(reopened) > 0 {
-		fmt.Fprintf(out, "\nApplied now, and to be rolled out again after the change: %s\n", strings.Join(reopened, ", "))
+		fmt.Fprintln(out)
+		writeLine(out, "Applied now, and to be rolled out again after the change: %s", strings.Join(reopened, ", "))
 	}
 }
 
@@ -151,6 +153,6 @@ func writeBlockers(out io.Writer, blockers []planBlocker) error {
 
 func more(out io.Writer, count int) {
 	if count > longest {
-		fmt.Fprintf(out, "and %d more; -o json has all\n", count-longest)
+		writeLine(out, "and %d more; -o json has all", count-longest)
 	}
 }

@@ -2,22 +2,46 @@ package main
 
 import (
 	"bytes"
+	"fmt"
+	"io"
 	"strings"
 	"unicode"
 	"unicode/utf16"
 )
 
-// printable replaces control characters: what others wrote into objects must not steer a terminal.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsPrint(r):
+// terminal is what all output goes through: what others wrote into objects, or an
+// API server into an error, must not steer a terminal. Lines and tabs stay.
+type terminal struct{ io.Writer }
+
+func (t terminal) Write(text []byte) (int, error) {
+	clean := strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\t' {
 			return r
-		case unicode.IsSpace(r):
-			return ' '
 		}
-		return '?'
-	}, text)
+		return printableRune(r)
+	}, string(text))
+	if _, err := io.WriteString(t.Writer, clean); err != nil {
+		return 0, err
+	}
+	return len(text), nil
+}
+
+// printable is text on one line.
+func printable(text string) string { return strings.Map(printableRune, text) }
+
+// writeLine writes one line, whatever the values are.
+func writeLine(out io.Writer, format string, args ...any) {
+	fmt.Fprintln(out, printable(fmt.Sprintf(format, args...)))
+}
+
+func printableRune(r rune) rune {
+	switch {
+	case unicode.IsPrint(r):
+		return r
+	case unicode.IsSpace(r):
+		return ' '
+	}
+	return '?'
 }
 
 // escaped is JSON in which control characters are escapes. JSON itself wants that of some only.

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/fairlead-io/fairlead/cluster"
+)
+
+// readAPI serves discovery, and objects to get and to list, as far as the commands
+// that people run ask for it. With a refusal, every object is refused.
+type readAPI struct {
+	scheme  *runtime.Scheme
+	objects client.Client
+	refusal *metav1.Status
+}
+
+// serveAPI returns the address.
+func serveAPI(t *testing.T, refusal *metav1.Status, objects ...client.Object) string {
+	t.Helper()
+	scheme, err := cluster.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(&readAPI{scheme, fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(), refusal})
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+func (a *readAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	path := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	if path[0] == "api" { // the group without a name
+		path = append([]string{"apis", ""}, path[1:]...)
+	}
+	var body any
+	switch {
+	case r.URL.Path == "/api":
+		body = metav1.APIVersions{Versions: []string{"v1"}}
+	case len(path) == 1:
+		body = a.groups()
+	case len(path) == 3:
+		body = a.resources(schema.GroupVersion{Group: path[1], Version: path[2]})
+	case a.refusal != nil:
+		body = a.refusal
+	default:
+		body = a.read(r, schema.GroupVersion{Group: path[1], Version: path[2]}, path[3:])
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if status, ok := body.(*metav1.Status); ok {
+		w.WriteHeader(int(status.Code))
+	}
+	_ = json.NewEncoder(w).Encode(body)
+}
+
+func (a *readAPI) groups() metav1.APIGroupList {
+	list := metav1.APIGroupList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "APIGroupList"}}
+	for _, gv := range a.scheme.PrioritizedVersionsAllGroups() {
+		if gv.Group != "" {
+			version := metav1.GroupVersionForDiscovery{GroupVersion: gv.String(), Version: gv.Version}
+			list.Groups = append(list.Groups, metav1.APIGroup{Name: gv.Group, Versions: []metav1.GroupVersionForDiscovery{version}, PreferredVersion: version})
+		}
+	}
+	return list
+}
+
+func (a *readAPI) resources(gv schema.GroupVersion) metav1.APIResourceList {
+	list := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "APIResourceList"}, GroupVersion: gv.String()}
+	for kind := range a.scheme.KnownTypes(gv) {
+		plural, _ := meta.UnsafeGuessKindToResource(gv.WithKind(kind))
+		list.APIResources = append(list.APIResources, metav1.APIResource{
+			Name: plural.Resource, Kind: kind, Namespaced: !clusterWide[kind], Verbs: metav1.Verbs{"get", "list"},
+		})
+	}
+	return list
+}
+
+var clusterWide = map[string]bool{"Node": true, "PersistentVolume": true, "VolumeAttachment": true, "PriorityClass": true, "NodeFence": true, "StorageClass": true}
+
+// read gets or lists what is left of the path: [namespaces <namespace>] <resource> [<name>].
+func (a *readAPI) read(r *http.Request, gv schema.GroupVersion, path []string) any {
+	var key client.ObjectKey
+	if len(path) > 2 && path[0] == "namespaces" {
+		key.Namespace, path = path[1], path[2:]
+	}
+	var kind string
+	for _, resource := range a.resources(gv).APIResources {
+		if resource.Name == path[0] {
+			kind = resource.Kind
+		}
+	}
+	if len(path) > 1 {
+		key.Name = path[1]
+		object := &unstructured.Unstructured{}
+		object.SetGroupVersionKind(gv.WithKind(kind))
+		if err := a.objects.Get(r.Context(), key, object); err != nil {
+			return statusOf(err)
+		}
+		return object
+	}
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(gv.WithKind(kind + "List"))
+	if err := a.objects.List(r.Context(), list, client.InNamespace(key.Namespace)); err != nil {
+		return statusOf(err)
+	}
+	if strings.Contains(r.Header.Get("Accept"), "PartialObjectMetadata") {
+		list.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("PartialObjectMetadataList"))
+	}
+	if len(list.Items) == 0 {
+		list.Items = []unstructured.Unstructured{}
+	}
+	return list
+}
+
+func statusOf(err error) *metav1.Status {
+	var refusal apierrors.APIStatus
+	status := apierrors.NewInternalError(err).Status()
+	if apierrors.IsNotFound(err) {
+		refusal, _ = err.(apierrors.APIStatus) //nolint:errorlint // as the fake client returns it
+		status = refusal.Status()
+	}
+	return &status
+}
