@@ -6,12 +6,6 @@ import (
 	"strings"
 )
 
-// With are the facts as they would be with other values.
-func (f Facts) With(values Values) Facts {
-	f.Values = values
-	return f
-}
-
 // For is the part of the plan that is done for one setting.
 func (p Plan) For(name Name) (now, later []Work) {
 	return worksFor(p.Now, name), worksFor(p.Later, name)

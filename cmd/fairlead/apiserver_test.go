@@ -34,6 +34,9 @@ func serveAPI(t *testing.T, refusal *metav1.Status, objects ...client.Object) st
 	if err != nil {
 		t.Fatal(err)
 	}
+	networks := cluster.NetworkKind // as where Multus is installed
+	scheme.AddKnownTypeWithName(networks, &unstructured.Unstructured{})
+	scheme.AddKnownTypeWithName(networks.GroupVersion().WithKind(networks.Kind+"List"), &unstructured.UnstructuredList{})
 	server := httptest.NewServer(&readAPI{scheme, fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(), refusal})
 	t.Cleanup(server.Close)
 	return server.URL

@@ -4,22 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 
-	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/cluster/longhorn"
 	"github.com/fairlead-io/fairlead/settings"
 )
 
 // changes are what a plan is for: values to set, and nil for those to take away.
 type changes map[settings.Name]*string
-
-// Groups that a plan may be for.
-var ownGroup, systemGroup = v1alpha1.GroupVersion.Group, longhorn.GroupVersion.Group
-
-// names in order.
-func (c changes) names() []settings.Name { return slices.Sorted(maps.Keys(c)) }
 
 var (
 	errNotNameValue = errors.New("must be <name>=<value>")
@@ -58,18 +49,31 @@ func parseChanges(set, unset []string) (changes, error) {
 	return found, nil
 }
 
-// applied are the values of a group after the changes.
-func (c changes) applied(values map[settings.Name]string) map[settings.Name]string {
-	then := maps.Clone(values)
-	if then == nil {
-		then = map[settings.Name]string{}
-	}
+// own tells whether a setting is changed in Fairlead's own group: where the storage
+// system does not have it, or a value beside the storage system's is taken away.
+func (c changes) own(name settings.Name, f settings.Facts) bool {
+	_, inOwn := f.OwnValues[name]
+	_, inSystem := f.SystemValues[name]
+	return !inSystem || inOwn && c[name] == nil
+}
+
+// after are the facts after the changes.
+func (c changes) after(f settings.Facts) settings.Facts {
+	own, system := map[settings.Name]string{}, map[settings.Name]string{}
+	maps.Copy(own, f.OwnValues)
+	maps.Copy(system, f.SystemValues)
 	for name, value := range c {
+		values := system
+		if c.own(name, f) {
+			values = own
+		}
 		if value == nil {
-			delete(then, name)
+			delete(values, name)
 		} else {
-			then[name] = *value
+			values[name] = *value
 		}
 	}
-	return then
+	f.OwnValues, f.SystemValues = own, system
+	f.Values = settings.Resolve(own, system, f.Profile.Name)
+	return f
 }

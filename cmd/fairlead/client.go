@@ -44,6 +44,7 @@ func (o *clientOptions) setupCluster(cmd *cobra.Command) {
 	flags := cmd.PersistentFlags()
 	flags.StringVar(&o.configFile, "config", "", "configuration file of Fairlead; by default ConfigMap fairlead in namespace fairlead-system")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file; by default $KUBECONFIG, then ~/.kube/config")
+	flags.StringVar(&o.context, "context", "", "context of the kubeconfig; by default its current context")
 	flags.StringVarP(&o.output, "output", "o", outputTable, "table or json")
 }
 
@@ -59,7 +60,7 @@ type place struct {
 // noteDefaults says that the default configuration is used, where Fairlead may use another.
 func (p place) noteDefaults(out io.Writer) {
 	if p.unread != "" {
-		fmt.Fprintf(out, "The %s.\n", defaultsUsed(p.unread))
+		writeLine(out, "The %s.", defaultsUsed(p.unread))
 	}
 }
 

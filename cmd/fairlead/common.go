@@ -25,8 +25,10 @@ import (
 type commonOptions struct {
 	configFile string
 	kubeconfig string
-	logLevel   string
-	logFormat  string
+	// context of the kubeconfig; "" is its current one.
+	context   string
+	logLevel  string
+	logFormat string
 }
 
 // setup adds the flags, and has the command run with a logger as they say.
@@ -72,7 +74,7 @@ func (o *commonOptions) logger(out io.Writer) (*slog.Logger, error) {
 func (o *commonOptions) restConfig(userAgent string) (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = o.kubeconfig
-	c, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+	c, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: o.context}).ClientConfig()
 	if err != nil {
 		return nil, fmt.Errorf("finding the cluster: %w", err)
 	}

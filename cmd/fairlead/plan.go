@@ -38,7 +38,8 @@ one, such as the storage system's, may still refuse.
 
 Exit codes:
   0  all that was asked about would be applied now, or there is nothing to do
-  1  error: the cluster could not be read, or a name, a value or a change is refused; see standard error
+  1  error: the cluster could not be read, a name, a value or a change is refused, or
+     a value in effect that was asked about is invalid; see standard error
   2  something that was asked about would wait; the plan says for what`,
 		Example: `  fairlead plan --set priority-class=longhorn-critical
   fairlead plan --set storage-network=kube-system/storage-net --set storage-network-for-rwx-volume-enabled=true
@@ -54,7 +55,7 @@ Exit codes:
 				return err
 			}
 			p.noteDefaults(cmd.ErrOrStderr())
-			view, err := p.plan(cmd.Context(), request{changes}, time.Now())
+			view, err := p.plan(cmd.Context(), changes, time.Now())
 			if err != nil {
 				return explain(err)
 			}
@@ -68,61 +69,36 @@ Exit codes:
 	return cmd
 }
 
-// request is what a plan is asked for.
-type request struct{ changes }
-
-// own tells whether a setting is changed in Fairlead's own group.
-func (q request) own(name settings.Name, f settings.Facts) bool {
-	_, inOwn := f.OwnValues[name]
-	_, inSystem := f.SystemValues[name]
-	return !inSystem || inOwn && q.changes[name] == nil
-}
-
-// to are the values of both groups after the changes.
-func (q request) to(f settings.Facts) (own, system map[settings.Name]string) {
-	inOwn, inSystem := changes{}, changes{}
-	for name, value := range q.changes {
-		if q.own(name, f) {
-			inOwn[name] = value
-		} else {
-			inSystem[name] = value
-		}
-	}
-	return inOwn.applied(f.OwnValues), inSystem.applied(f.SystemValues)
-}
-
 // plan reads the cluster, judges the changes and makes the plan.
-func (p place) plan(ctx context.Context, q request, now time.Time) (planView, error) {
+func (p place) plan(ctx context.Context, c changes, now time.Time) (planView, error) {
 	o := cluster.FactsOptions{Now: now, Policy: p.configuration.Policy(), VolumeNetworks: p.Duties.ServesVolumeNetworks()}
 	facts, err := p.reader.Facts(ctx, o)
 	if err != nil {
 		return planView{}, err
 	}
-	then := q.then(facts)
-	asked := facts.With(then)
-	asked.OwnValues, asked.SystemValues = q.to(facts)
-	if settings.Make(asked).AsksForNetworks {
+	then := c.after(facts)
+	if settings.Make(then).AsksForNetworks {
 		if err := p.reader.AddNetworks(ctx, &facts); err != nil {
 			return planView{}, err
 		}
 	}
-	if err := p.completeRollout(ctx, &facts, then, o); err != nil {
+	if err := p.completeRollout(ctx, &facts, then.Values, o); err != nil {
 		return planView{}, err
 	}
 	if p.Duties.Settings == config.Off {
-		return q.view(facts), nil // the webhook judges nothing
+		return viewOf(facts, c), nil // the webhook judges nothing
 	}
-	return q.planned(p.judgedBy(ctx, facts, q))
+	return c.planned(p.judgedBy(ctx, facts, c))
 }
 
 // judgedBy adds what the webhook knows beside the facts of a plan.
-func (p place) judgedBy(ctx context.Context, facts settings.Facts, q request) validators.SettingFacts {
+func (p place) judgedBy(ctx context.Context, facts settings.Facts, c changes) validators.SettingFacts {
 	judged := validators.SettingFacts{
 		Facts: facts, Applies: p.Duties.Settings == config.Apply,
 		MissingPolicy: validators.Strictness(p.configuration.Networks.Missing),
 	}
 	judged.PriorityClasses = slices.Sorted(maps.Keys(facts.Existing.Classes))
-	if len(q.changes) == 0 {
+	if len(c) == 0 {
 		return judged // nothing to judge: networks need not be allowed to be read
 	}
 	// As in the webhook: a cluster without Multus has no such kind.
@@ -133,37 +109,16 @@ func (p place) judgedBy(ctx context.Context, facts settings.Facts, q request) va
 }
 
 // planned is all of the command between reading and showing.
-func (q request) planned(facts validators.SettingFacts) (planView, error) {
-	warnings, err := judge(facts, q)
+func (c changes) planned(facts validators.SettingFacts) (planView, error) {
+	warnings, err := judge(facts, c)
 	if err != nil {
 		return planView{}, err
 	}
-	view := q.view(facts.Facts)
-	view.warn(warnings)
+	view := viewOf(facts.Facts, c)
+	for i, s := range view.Settings {
+		view.Settings[i].Warnings = append(s.Warnings, warnings[settings.Name(s.Name)]...)
+	}
 	return view, nil
-}
-
-// then are the values in force after the changes.
-func (q request) then(facts settings.Facts) settings.Values {
-	own, system := q.to(facts)
-	return settings.Resolve(own, system, facts.Profile.Name)
-}
-
-// view of the plan, which goes by what is said in both groups then.
-func (q request) view(facts settings.Facts) planView {
-	then := q.then(facts)
-	applied := map[string]bool{}
-	if len(q.changes) > 0 {
-		for _, s := range settings.Make(facts).Settings {
-			applied[string(s.Name)] = s.Applied
-		}
-	}
-	facts.OwnValues, facts.SystemValues = q.to(facts)
-	view := viewOf(facts.Profile, facts, q.changes, then)
-	for i := range view.Settings {
-		view.Settings[i].appliedNow = applied[view.Settings[i].Name]
-	}
-	return view
 }
 
 // completeRollout gathers what is left out where a value in force is malformed,
@@ -197,8 +152,24 @@ func show(out io.Writer, view planView, output string) error {
 	if err := write(out, view); err != nil {
 		return fmt.Errorf("showing the plan: %w", err)
 	}
-	if view.Outcome == outcomeWaits {
+	switch view.Outcome {
+	case outcomeInvalid:
+		return view.invalid()
+	case outcomeWaits:
 		return exitWaits
 	}
 	return nil
+}
+
+var errInvalid = errors.New("is invalid")
+
+// invalid says which values must be corrected before anything of them is applied.
+func (v planView) invalid() error {
+	var all []error
+	for _, s := range v.asked() {
+		if s.Applies == appliesInvalid {
+			all = append(all, fmt.Errorf("%s %w: %s", s.Name, errInvalid, s.Reason))
+		}
+	}
+	return errors.Join(all...)
 }

@@ -28,7 +28,7 @@ func planOnce(tb testing.TB, size sample.Cluster) func() {
 	}
 	facts := validators.SettingFacts{Facts: size.Facts(), Applies: true, MissingPolicy: validators.Warn, PriorityClasses: []string{"system-node-critical"}}
 	return func() {
-		view, err := request{changes}.planned(facts)
+		view, err := changes.planned(facts)
 		if err != nil {
 			tb.Fatal(err)
 		}

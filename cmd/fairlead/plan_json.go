@@ -1,13 +1,17 @@
 package main
 
-import v1 "github.com/fairlead-io/fairlead/api/rest/v1"
+import (
+	"slices"
+
+	v1 "github.com/fairlead-io/fairlead/api/rest/v1"
+)
 
 // planView is what `fairlead plan -o json` prints. Fields are added, never
 // renamed or taken away; lists are whole, and never null.
 type planView struct {
 	Profile   string `json:"profile"`
 	Namespace string `json:"namespace"`
-	// Outcome of what was asked about: nothing, now or waits.
+	// Outcome of what was asked about: nothing, now, waits or invalid.
 	Outcome string `json:"outcome"`
 	// Settings of the danger zone, and others that were asked about.
 	Settings []planSetting `json:"settings"`
@@ -18,6 +22,15 @@ type planView struct {
 	// Nodes whose CSI plugin pods restart for the network of RWX volumes, in the
 	// order in which to drain them. Empty while all volumes have to be detached first.
 	Nodes []planNode `json:"nodes"`
+}
+
+// asked are the settings that the plan is for: those that change; all, where none does.
+func (v planView) asked() []planSetting {
+	changed := slices.DeleteFunc(slices.Clone(v.Settings), func(s planSetting) bool { return !s.Changed })
+	if len(changed) > 0 {
+		return changed
+	}
+	return v.Settings
 }
 
 // planNode is one of those nodes.
@@ -34,6 +47,7 @@ const (
 	outcomeNothing = "nothing"
 	outcomeNow     = "now"
 	outcomeWaits   = "waits"
+	outcomeInvalid = "invalid"
 )
 
 // planSetting is one setting as it is and as it would be.

@@ -46,7 +46,7 @@ func TestWhatTheWebhookRefusesIsRefused(t *testing.T) {
 			if test.refuse {
 				facts.MissingPolicy = validators.Refuse
 			}
-			_, err := requestFor(t, test.set, test.unset).planned(facts)
+			_, err := changesFor(t, test.set, test.unset).planned(facts)
 			if err == nil {
 				t.Fatal("it is planned")
 			}
@@ -55,13 +55,13 @@ func TestWhatTheWebhookRefusesIsRefused(t *testing.T) {
 	}
 }
 
-func requestFor(t *testing.T, set, unset []string) request {
+func changesFor(t *testing.T, set, unset []string) changes {
 	t.Helper()
 	c, err := parseChanges(set, unset)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return request{c}
+	return c
 }
 
 func TestWhatTheWebhookAcceptsIsPlanned(t *testing.T) {
@@ -84,7 +84,7 @@ func TestWhatTheWebhookAcceptsIsPlanned(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			facts := judgedThreeNodes(test.own, test.system)
-			view, err := requestFor(t, test.set, test.unset).planned(facts)
+			view, err := changesFor(t, test.set, test.unset).planned(facts)
 			if err != nil {
 				t.Fatal(err)
 			}

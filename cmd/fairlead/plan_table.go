@@ -13,17 +13,15 @@ import (
 const longest = 20
 
 func writePlan(out io.Writer, view planView) error {
-	changed := slices.DeleteFunc(slices.Clone(view.Settings), func(s planSetting) bool { return !s.Changed })
-	shown := changed
-	if len(changed) == 0 {
-		shown = slices.DeleteFunc(slices.Clone(view.Settings), planSetting.idle)
-	}
+	asked := view.asked()
+	shown := slices.DeleteFunc(slices.Clone(asked), planSetting.idle)
 	if err := writePlanned(out, shown); err != nil {
 		return err
 	}
-	if len(changed) > 0 {
+	if len(asked) < len(view.Settings) {
 		writeOthers(out, view.Settings)
-	} else if left := len(view.Settings) - len(shown); left > 0 {
+	}
+	if left := len(asked) - len(shown); left > 0 {
 		writeLine(out, "%s not shown, which no resource sets; -o json has all", settings.Count(left, "setting"))
 	}
 	if err := writeWorks(out, view.Works); err != nil {
@@ -74,9 +72,9 @@ func writePlanned(out io.Writer, shown []planSetting) error {
 	return nil
 }
 
-// idle: nobody has set it, and nothing is to be done for it.
+// idle: no resource sets it, and nothing is to be done for it.
 func (s planSetting) idle() bool {
-	return s.Then.Source == string(settings.SourceDefault) && s.Applies == appliesDone
+	return !s.Changed && s.Then.Source == string(settings.SourceDefault) && s.Applies == appliesDone
 }
 
 // writeOthers names the settings that the request does not name and that works are for:

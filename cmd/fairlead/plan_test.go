@@ -65,7 +65,7 @@ func planFor(t *testing.T, f settings.Facts, set, unset []string) planView {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return request{c}.view(f)
+	return viewOf(f, c)
 }
 
 // golden compares with a file of testdata; UPDATE=1 writes it.
@@ -109,7 +109,7 @@ func TestPlans(t *testing.T) {
 		{"taken-away", rolledOut, nil, []string{"engine-image-pod-liveness-probe-period"}, outcomeNothing, appliesDone},
 		{"at-once", threeNodes(), []string{"auto-delete-pod-when-volume-detached-unexpectedly=false"}, nil, outcomeNow, appliesNow},
 		{"in-force", threeNodes(), nil, nil, outcomeNothing, ""},
-		{"malformed", malformed, nil, nil, outcomeWaits, ""},
+		{"malformed", malformed, nil, nil, outcomeInvalid, ""},
 		{"corrected", malformed, []string{"priority-class="}, nil, outcomeNothing, appliesDone},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -118,7 +118,8 @@ func TestPlans(t *testing.T) {
 			err := show(&out, view, outputTable)
 			golden(t, "plan-"+test.name+".txt", out.String())
 			var code exitCode
-			if waits := errors.As(err, &code); view.Outcome != test.outcome || waits != (test.outcome == outcomeWaits) || waits && code != 2 {
+			if waits := errors.As(err, &code); view.Outcome != test.outcome || waits != (test.outcome == outcomeWaits) || waits && code != 2 ||
+				errors.Is(err, errInvalid) != (test.outcome == outcomeInvalid) {
 				t.Errorf("outcome %s, %v", view.Outcome, err)
 			}
 			for _, s := range view.Settings {

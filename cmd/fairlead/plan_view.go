@@ -10,35 +10,37 @@ import (
 
 // planner puts a plan in the form that people are shown.
 type planner struct {
-	changes   changes
-	now, then settings.Values
-	plan      settings.Plan
-	works     []planWork
-	blockers  blockerList
+	changes changes
+	// now are the values in effect, before the changes, and rolled the plan for them.
+	now    settings.Values
+	rolled settings.Plan
+	// then and plan are the same after them.
+	then     settings.Values
+	plan     settings.Plan
+	works    []planWork
+	blockers blockerList
 	// summed is what was said of blockers that works share.
 	summed map[seenBlockers]string
 	// ahead and behind: works of a setting that nothing keeps back, and others.
 	ahead, behind map[settings.Name]bool
 }
 
-// viewOf makes the plan of the facts with other values.
-func viewOf(profile storage.Profile, facts settings.Facts, changed changes, then settings.Values) planView {
+// viewOf makes the plan for the facts after the changes.
+func viewOf(facts settings.Facts, c changes) planView {
 	p := &planner{
-		changes: changed, now: facts.Values, then: then,
+		changes: c, now: facts.Values, works: []planWork{}, blockers: blockerList{all: []planBlocker{}},
 		ahead: map[settings.Name]bool{}, behind: map[settings.Name]bool{}, summed: map[seenBlockers]string{},
 	}
-	facts = facts.With(then)
-	p.plan = settings.Make(facts)
-	p.addNetwork(profile)
+	if len(c) > 0 {
+		p.rolled = settings.Make(facts)
+	}
+	facts = c.after(facts)
+	p.then, p.plan = facts.Values, settings.Make(facts)
+	p.addNetwork(facts.Profile)
 	p.addWorks()
-	view := planView{Nodes: nodesOf(facts), Profile: profile.Name, Namespace: profile.Namespace, Settings: p.settings(), Works: p.works, Blockers: p.blockers.all}
-	view.Outcome = p.outcome(view.Settings)
-	if view.Works == nil {
-		view.Works = []planWork{}
-	}
-	if view.Blockers == nil {
-		view.Blockers = []planBlocker{}
-	}
+	view := planView{Profile: facts.Profile.Name, Namespace: facts.Profile.Namespace, Settings: p.settings(), Nodes: nodesOf(facts)}
+	view.Works, view.Blockers = p.works, p.blockers.all
+	view.Outcome = view.outcome()
 	return view
 }
 
@@ -172,7 +174,10 @@ func (p *planner) setting(s settings.SettingPlan) planSetting {
 		Applies: p.applies(s), Reason: s.Message, Gate: string(d.Gate), Progress: []planProgress{}, Warnings: []string{},
 	}
 	if changed && d.Gate == settings.AtOnce && shown.Applies == appliesDone && shown.Now.Value != shown.Then.Value {
-		shown.Applies, shown.Reason = appliesNow, "in effect as soon as it is set: nothing restarts"
+		shown.Applies = appliesNow
+	}
+	if rolled, known := p.rolled.Of(s.Name); known {
+		shown.appliedNow = rolled.Applied
 	}
 	for _, k := range s.Progress {
 		shown.Progress = append(shown.Progress, planProgress{string(k.Kind), k.Updated, k.Total})
@@ -195,19 +200,17 @@ func (p *planner) applies(s settings.SettingPlan) string {
 	return appliesWaits
 }
 
-// outcome of the settings that were asked about; all, where none was.
-func (p *planner) outcome(shown []planSetting) string {
+func (v planView) outcome() string {
 	outcome := outcomeNothing
-	for _, s := range shown {
-		if len(p.changes) > 0 && !s.Changed {
-			continue
-		}
-		switch s.Applies {
-		case appliesDone:
-		case appliesNow:
+	for _, s := range v.asked() {
+		switch {
+		case s.Applies == appliesInvalid:
+			return outcomeInvalid
+		case s.Applies == appliesDone, s.Applies == appliesNow && outcome == outcomeWaits:
+		case s.Applies == appliesNow:
 			outcome = outcomeNow
 		default:
-			return outcomeWaits
+			outcome = outcomeWaits
 		}
 	}
 	return outcome

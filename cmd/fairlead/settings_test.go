@@ -128,7 +128,7 @@ func TestAPlanReadsTheCluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	view, err := p.plan(t.Context(), request{c}, time.Now())
+	view, err := p.plan(t.Context(), c, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +147,7 @@ func TestAPlanSetsWhereItCounts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	view, err := p.plan(t.Context(), request{changes: c}, time.Now())
+	view, err := p.plan(t.Context(), c, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,11 +169,11 @@ func TestAPlanThatPutsANetworkRight(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	view, err := p.plan(t.Context(), request{c}, time.Now())
+	view, err := p.plan(t.Context(), c, time.Now())
 	if err != nil || view.Outcome != outcomeNothing {
 		t.Errorf("got %s, %v", view.Outcome, err)
 	}
-	if view, err = p.plan(t.Context(), request{}, time.Now()); err != nil || view.Outcome != outcomeWaits {
+	if view, err = p.plan(t.Context(), nil, time.Now()); err != nil || view.Outcome != outcomeInvalid {
 		t.Errorf("as it is: got %s, %v", view.Outcome, err)
 	}
 }
@@ -190,7 +190,7 @@ func TestWhatIsForbiddenIsNamed(t *testing.T) {
 			}
 			return apierrors.NewForbidden(schema.GroupResource{Group: "longhorn.io", Resource: "volumes"}, "", errors.New(test.cause))
 		})
-		_, err := p.plan(t.Context(), request{}, time.Now())
+		_, err := p.plan(t.Context(), nil, time.Now())
 		if err = explain(err); err == nil || !strings.HasPrefix(err.Error(), test.says) || !apierrors.IsForbidden(err) {
 			t.Errorf("got %v", err)
 		}
