@@ -83,12 +83,13 @@ func cacheProfiles(kinds map[client.Object]cache.ByObject, pods map[string]cache
 	here := cache.ByObject{Namespaces: inNamespaces(profiles)}
 	slim := cache.ByObject{Namespaces: inNamespaces(profiles), Transform: slimObject}
 	maps.Copy(kinds, map[client.Object]cache.ByObject{
-		&v1alpha1.NetworkRollout{}:  here,
-		&v1alpha1.Setting{}:         here,
-		&longhorn.Setting{}:         here,
-		&longhorn.Volume{}:          here,
-		&longhorn.ShareManager{}:    here,
-		&longhorn.InstanceManager{}: slim, &longhorn.BackingImageManager{}: slim,
+		&v1alpha1.NetworkRollout{}:   here,
+		&v1alpha1.Setting{}:          here,
+		&longhorn.Setting{}:          here,
+		&longhorn.Volume{}:           here,
+		&longhorn.VolumeAttachment{}: slim,
+		&longhorn.ShareManager{}:     here,
+		&longhorn.InstanceManager{}:  slim, &longhorn.BackingImageManager{}: slim,
 		&longhorn.Engine{}: slim, &longhorn.Replica{}: slim, &longhorn.Node{}: slim,
 		&corev1.Service{}: {Namespaces: services},
 		//lint:ignore SA1019 for the readers of the deprecated API

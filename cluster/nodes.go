@@ -5,10 +5,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/cluster/longhorn"
 	"github.com/fairlead-io/fairlead/settings"
@@ -32,26 +29,6 @@ func (r *Reader) Nodes(ctx context.Context) (settings.Nodes, error) {
 		return nil, fmt.Errorf("listing nodes: %w", err)
 	}
 	return nodes, nil
-}
-
-// Node gathers one node; there is none in the result where the cluster has none of the name.
-func (r *Reader) Node(ctx context.Context, name string) (settings.Nodes, error) {
-	var node corev1.Node
-	err := r.objects.Get(ctx, client.ObjectKey{Name: name}, &node)
-	if apierrors.IsNotFound(err) {
-		return settings.Nodes{}, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading node %s: %w", name, err)
-	}
-	theirs := &longhorn.Node{}
-	err = r.objects.Get(ctx, client.ObjectKey{Namespace: r.profile.Namespace, Name: name}, theirs)
-	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
-		theirs = nil
-	} else if err != nil {
-		return nil, fmt.Errorf("reading node %s of the storage system: %w", name, err)
-	}
-	return settings.Nodes{name: r.nodeOf(&node, theirs)}, nil
 }
 
 // hugepagesOf are the node's huge pages of 2 MiB; none where it does not say.

@@ -51,14 +51,6 @@ func TestNodesAreThoseOfTheClusterAndOfTheStorageSystem(t *testing.T) {
 		if got, err := r.Nodes(t.Context()); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: got  %+v, %v\nwant %+v", how, got, err, want)
 		}
-		for _, name := range []string{"node-1", "node-2"} {
-			if got, err := r.Node(t.Context(), name); err != nil || !reflect.DeepEqual(got, settings.Nodes{name: want[name]}) {
-				t.Errorf("%s, %s alone: got %+v, %v", how, name, got, err)
-			}
-		}
-		if got, err := r.Node(t.Context(), "node-3"); err != nil || len(got) != 0 {
-			t.Errorf("a node that is gone: got %+v, %v", got, err)
-		}
 	}
 }
 

@@ -17,8 +17,9 @@ import (
 )
 
 // Volumes gathers the volumes of the profile from both sides that can attach
-// one: the storage system's own volumes, and Kubernetes' VolumeAttachments.
-// Where they disagree, a volume is attached: that can only make a gate wait.
+// one: the storage system's own volumes and the tickets that it attaches them by,
+// and Kubernetes' VolumeAttachments. Where they disagree, a volume is attached: that
+// can only make a gate wait.
 func (r *Reader) Volumes(ctx context.Context) ([]storage.Volume, error) {
 	var volumes []storage.Volume
 	// index of a volume by its name, and of those whose PersistentVolume the storage system names by that.
@@ -32,6 +33,10 @@ func (r *Reader) Volumes(ctx context.Context) ([]storage.Volume, error) {
 	}, client.InNamespace(r.profile.Namespace))
 	if err != nil && !meta.IsNoMatchError(err) {
 		return nil, fmt.Errorf("listing volumes: %w", err)
+	}
+	tickets, err := r.tickets(ctx)
+	if err != nil {
+		return nil, err
 	}
 	attached, err := r.attachments(ctx)
 	if err != nil {
@@ -61,6 +66,11 @@ func (r *Reader) Volumes(ctx context.Context) ([]storage.Volume, error) {
 	for i, nodes := range byKubernetes {
 		slices.Sort(nodes)
 		volumes[i].Attached, volumes[i].Nodes = true, slices.Compact(nodes)
+	}
+	for name, nodes := range tickets {
+		if i, known := byName[name]; known && !volumes[i].Attached {
+			volumes[i].Attached, volumes[i].Nodes = true, nodes
+		}
 	}
 	storage.SortVolumes(volumes)
 	return volumes, nil
@@ -114,6 +124,22 @@ func (r *Reader) attachments(ctx context.Context) (map[string][]string, error) {
 		return nil, fmt.Errorf("listing VolumeAttachments: %w", err)
 	}
 	return nodes, nil
+}
+
+// tickets are the nodes that the storage system is to attach volumes to, by volume.
+// Its gate for RWX settings goes by them, whether or not the volume is attached yet.
+// Source: longhorn-manager v1.7.2 and v1.12.0 datastore/longhorn.go, AreAllRWXVolumesDetached.
+func (r *Reader) tickets(ctx context.Context) (map[string][]string, error) {
+	nodes := map[string][]string{}
+	err := eachHere(ctx, r, &longhorn.VolumeAttachmentList{}, "attachments of the storage system", func(a *longhorn.VolumeAttachment) {
+		for _, ticket := range a.Spec.AttachmentTickets {
+			nodes[a.Spec.Volume] = append(nodes[a.Spec.Volume], ticket.NodeID)
+		}
+	})
+	for _, on := range nodes {
+		slices.Sort(on)
+	}
+	return nodes, err
 }
 
 type persistentVolume struct {

@@ -45,6 +45,18 @@ func attachedTo(pv, node string, change ...func(*storagev1.VolumeAttachment)) *s
 	return va
 }
 
+// ticketed is Longhorn's own attachment of a volume, with a ticket for each node.
+func ticketed(volume string, nodes ...string) *longhorn.VolumeAttachment {
+	a := &longhorn.VolumeAttachment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "longhorn-system", Name: volume},
+		Spec:       longhorn.VolumeAttachmentSpec{Volume: volume, AttachmentTickets: map[string]longhorn.AttachmentTicket{}},
+	}
+	for _, node := range nodes {
+		a.Spec.AttachmentTickets["csi-"+node] = longhorn.AttachmentTicket{NodeID: node}
+	}
+	return a
+}
+
 func persistentVolumeOf(name, handle string, mode corev1.PersistentVolumeAccessMode, attributes map[string]string) *corev1.PersistentVolume {
 	return &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -64,6 +76,18 @@ func TestVolumesAreSeenFromBothSides(t *testing.T) {
 	}{
 		"detached": {
 			[]client.Object{volume("v", "rwx", "detached", "")},
+			storage.Volume{Name: "v", Engine: "v1", Shared: true},
+		},
+		"a ticket to attach it": {
+			[]client.Object{volume("v", "rwx", "detached", ""), ticketed("v", "node-2")},
+			storage.Volume{Name: "v", Engine: "v1", Shared: true, Attached: true, Nodes: []string{"node-2"}},
+		},
+		"a ticket of another volume": {
+			[]client.Object{volume("v", "rwx", "detached", ""), ticketed("other", "node-2")},
+			storage.Volume{Name: "v", Engine: "v1", Shared: true},
+		},
+		"the last ticket is gone": {
+			[]client.Object{volume("v", "rwx", "detached", ""), ticketed("v")},
 			storage.Volume{Name: "v", Engine: "v1", Shared: true},
 		},
 		"attached, by the storage system alone": {

@@ -95,6 +95,13 @@ func (c *cluster) createInstanceManager() *corev1.Pod {
 	_, err := c.Kubectl(c.t.Context(), "apiVersion: longhorn.io/v1beta2\nkind: Engine\nmetadata: {name: pvc-rwo-e-0, namespace: "+namespace+"}\n"+
 		"spec: {volumeName: pvc-rwo, nodeID: node-1, desireState: running, dataEngine: v1}\n", "create", "-f", "-")
 	c.must(err)
+	c.eventually("the instance manager runs", 60*time.Second, func() error { // a pod that does not run yet serves nothing
+		c.must(c.Client.Get(c.t.Context(), client.ObjectKeyFromObject(pod), pod))
+		if pod.Status.Phase != corev1.PodRunning {
+			return fmt.Errorf("it is %s", pod.Status.Phase)
+		}
+		return nil
+	})
 	return pod
 }
 

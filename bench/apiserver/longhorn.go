@@ -43,6 +43,22 @@ func volume(size Size, i int) map[string]any {
 	return o
 }
 
+// tickets are Longhorn's own attachment of a volume: that of the CSI driver and that of its share manager.
+func tickets(size Size, i int) map[string]any {
+	name, at := VolumeName(i), NodeName(i%size.Nodes)
+	wished, told := map[string]any{}, map[string]any{}
+	for kind, id := range map[string]string{"csi-attacher": "csi-" + name + "-" + at, "share-manager-controller": "share-manager-controller-" + name} {
+		wished[id] = map[string]any{"generation": 0, "id": id, "nodeID": at, "parameters": map[string]any{"disableFrontend": "false", "lastAttachedBy": ""}, "type": kind}
+		told[id] = map[string]any{
+			"generation": 0, "id": id, "satisfied": true,
+			"conditions": []any{map[string]any{"lastProbeTime": "", "lastTransitionTime": "2026-03-02T09:14:07Z", "message": "", "reason": "", "status": "True", "type": "Satisfied"}},
+		}
+	}
+	o := object("VolumeAttachment", name, at)
+	o["spec"], o["status"] = map[string]any{"attachmentTickets": wished, "volume": name}, map[string]any{"attachmentTicketStatuses": told}
+	return o
+}
+
 func engine(size Size, i int) map[string]any {
 	name, at := VolumeName(i)+"-e-0", NodeName(i%size.Nodes)
 	modes, addresses := map[string]any{}, map[string]any{}

@@ -67,6 +67,7 @@ func New(scheme *runtime.Scheme, size Size) (*Server, error) {
 		"deployments.apps":                  {gvk: appsv1.SchemeGroupVersion.WithKind("Deployment")},
 		"network-attachment-definitions.k8s.cni.cncf.io": {gvk: schema.GroupVersionKind{Group: "k8s.cni.cncf.io", Version: "v1", Kind: "NetworkAttachmentDefinition"}},
 		"volumes.longhorn.io":                            {gvk: lh.WithKind("Volume"), custom: []custom{}},
+		"volumeattachments.longhorn.io":                  {gvk: lh.WithKind("VolumeAttachment"), custom: []custom{}},
 		"engines.longhorn.io":                            {gvk: lh.WithKind("Engine"), custom: []custom{}},
 		"replicas.longhorn.io":                           {gvk: lh.WithKind("Replica"), custom: []custom{}},
 		"instancemanagers.longhorn.io":                   {gvk: lh.WithKind("InstanceManager"), custom: []custom{}},
@@ -108,7 +109,7 @@ func New(scheme *runtime.Scheme, size Size) (*Server, error) {
 		if err := s.addPod("share-manager-"+VolumeName(i), i%size.Nodes, serverLabels(i)); err != nil {
 			return nil, err
 		}
-		for resource, object := range map[string]map[string]any{"volumes.longhorn.io": volume(size, i), "engines.longhorn.io": engine(size, i)} {
+		for resource, object := range map[string]map[string]any{"volumes.longhorn.io": volume(size, i), "volumeattachments.longhorn.io": tickets(size, i), "engines.longhorn.io": engine(size, i)} {
 			if err := s.add(resource, object); err != nil {
 				return nil, err
 			}

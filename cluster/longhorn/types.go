@@ -19,7 +19,7 @@ var GroupVersion = schema.GroupVersion{Group: "longhorn.io", Version: "v1beta2"}
 // AddToScheme registers the types of this package.
 func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion,
-		&Setting{}, &SettingList{}, &Volume{}, &VolumeList{}, &ShareManager{}, &ShareManagerList{},
+		&Setting{}, &SettingList{}, &Volume{}, &VolumeList{}, &VolumeAttachment{}, &VolumeAttachmentList{}, &ShareManager{}, &ShareManagerList{},
 		&InstanceManager{}, &InstanceManagerList{}, &Engine{}, &EngineList{}, &Replica{}, &ReplicaList{},
 		&BackingImageManager{}, &BackingImageManagerList{}, &Node{}, &NodeList{},
 	)
@@ -112,6 +112,35 @@ type VolumeList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
 	Items           []Volume `json:"items"`
+}
+
+// VolumeAttachment of Longhorn: who wants a volume attached.
+//
+// +kubebuilder:object:root=true
+type VolumeAttachment struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	Spec              VolumeAttachmentSpec `json:"spec,omitempty"`
+}
+
+// VolumeAttachmentSpec of a VolumeAttachment.
+type VolumeAttachmentSpec struct {
+	Volume            string                      `json:"volume,omitempty"`
+	AttachmentTickets map[string]AttachmentTicket `json:"attachmentTickets,omitempty"`
+}
+
+// AttachmentTicket is one wish to have a volume attached to a node.
+type AttachmentTicket struct {
+	NodeID string `json:"nodeID,omitempty"`
+}
+
+// VolumeAttachmentList is a list of volume attachments.
+//
+// +kubebuilder:object:root=true
+type VolumeAttachmentList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []VolumeAttachment `json:"items"`
 }
 
 // ShareManager of Longhorn.

@@ -50,7 +50,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](leastBackoff, mostBackoff),
 	})
 	for _, kind := range []client.Object{
-		&v1alpha1.NetworkRollout{}, &v1alpha1.Setting{}, &longhorn.Setting{}, &longhorn.Volume{},
+		&v1alpha1.NetworkRollout{}, &v1alpha1.Setting{}, &longhorn.Setting{}, &longhorn.Volume{}, &longhorn.VolumeAttachment{},
 		&longhorn.InstanceManager{}, &longhorn.Engine{}, &longhorn.Replica{}, &longhorn.BackingImageManager{}, &longhorn.Node{},
 		&appsv1.DaemonSet{}, &appsv1.Deployment{}, &corev1.Pod{}, &corev1.Service{},
 	} {

@@ -40,7 +40,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	})
 	b := ctrl.NewControllerManagedBy(mgr).Named("rollout-" + r.Profile.Name)
 	for _, kind := range []client.Object{
-		&v1alpha1.NetworkRollout{}, &longhorn.Volume{},
+		&v1alpha1.NetworkRollout{}, &longhorn.Volume{}, &longhorn.VolumeAttachment{},
 		&appsv1.DaemonSet{}, &corev1.Pod{}, &corev1.Service{},
 	} {
 		b = b.Watches(kind, soon, builder.WithPredicates(here, predicates.Changed()))
