@@ -15,6 +15,8 @@ type backoff map[string]attempt
 
 type attempt struct {
 	settings.Hold
+	// values in effect that it was made for
+	values            map[settings.Name]string
 	changes, refusals int
 }
 
@@ -25,20 +27,21 @@ var pauses = []time.Duration{10 * time.Second, time.Minute, 10 * time.Minute, ti
 const afterRefusal = time.Minute
 
 // made remembers a piece of work, and how it went.
-func (b *backoff) made(work settings.Work, now time.Time, refused error) {
+func (b *backoff) made(work settings.Work, facts settings.Facts, refused error) {
+	now := facts.Now
 	if *b == nil {
 		*b = backoff{}
 	}
 	maps.DeleteFunc(*b, func(_ string, a attempt) bool { return now.Sub(a.Until) > pauses[len(pauses)-1] })
-	wants := map[settings.Trait]string{}
+	wants, values := map[settings.Trait]string{}, map[settings.Name]string{}
 	for trait, want := range work.Wants {
-		wants[trait] = want.Text
+		wants[trait], values[want.Setting] = want.Text, facts.Values[want.Setting].Text
 	}
 	a := (*b)[work.Component.Name]
 	if !overlap(a.Wants, wants) {
 		a = attempt{} // the change is another one
 	}
-	a.Wants = wants
+	a.Wants, a.values = wants, values
 	if refused != nil {
 		a.refusals++
 		a.Seen, a.Until = "", now.Add(min(pauses[min(a.refusals, len(pauses))-1], afterRefusal))
@@ -50,6 +53,19 @@ func (b *backoff) made(work settings.Work, now time.Time, refused error) {
 			settings.Count(a.changes, "time"), timeOfDay(a.Until))
 	}
 	(*b)[work.Component.Name] = a
+}
+
+// forget drops what was done for a value that is no longer in effect. The storage system may undo
+// such a change without Fairlead, and does not fight it by that.
+func (b backoff) forget(values settings.Values) {
+	maps.DeleteFunc(b, func(_ string, a attempt) bool {
+		for name, text := range a.values {
+			if values[name].Text != text {
+				return true
+			}
+		}
+		return false
+	})
 }
 
 // overlap tells whether two changes have one in common: a part of the first may have lasted.

@@ -42,7 +42,7 @@ func TestBackoffGrowsWithEachChangeThatDidNotLast(t *testing.T) {
 				if i < len(test.errs) {
 					err = test.errs[i]
 				}
-				b.made(w, noon, err)
+				b.made(w, settings.Facts{Now: noon}, err)
 			}
 			if held := b.holds()["im"]; held.Until.Sub(noon) != test.want || held.Seen != test.version {
 				t.Errorf("held for %s as of version %q: %s", held.Until.Sub(noon), held.Seen, held.Message)
@@ -55,10 +55,10 @@ func TestBackoffForgets(t *testing.T) {
 	var b backoff
 	work := settings.Work{Component: settings.Component{Name: "im"}, Wants: map[settings.Trait]settings.Want{settings.CPURequest: {Text: "1m"}}}
 	for range 4 {
-		b.made(work, noon, nil)
+		b.made(work, settings.Facts{Now: noon}, nil)
 	}
 	later := noon.Add(2*pauses[3] + time.Second)
-	b.made(work, later, nil)
+	b.made(work, settings.Facts{Now: later}, nil)
 	if got := b.holds()["im"].Until.Sub(later); got != pauses[0] {
 		t.Errorf("the next is held for %s", got)
 	}

@@ -116,6 +116,7 @@ func (r *Reconciler) plan(ctx context.Context, reader *cluster.Reader) (settings
 	if err != nil {
 		return facts, settings.Plan{}, err
 	}
+	r.backoff.forget(facts.Values)
 	facts.Held = r.backoff.holds()
 	plan := settings.Make(facts)
 	if plan.AsksForNetworks {
@@ -143,7 +144,7 @@ func (r *Reconciler) workLive(ctx context.Context) error {
 		return nil
 	}
 	if err != nil { // what is denied to one component keeps no other from its turn
-		r.backoff.made(work, facts.Now, err)
+		r.backoff.made(work, facts, err)
 	}
 	for _, name := range work.Settings {
 		if r.failures == nil {

@@ -36,7 +36,7 @@ func (r *Reconciler) do(ctx context.Context, facts settings.Facts, work settings
 		return fmt.Errorf("%s %s %s: %w", strings.ToLower(string(work.Action)), work.Component.Kind, work.Component.Name, err)
 	}
 	names := joinNames(work.Settings)
-	r.backoff.made(work, facts.Now, nil)
+	r.backoff.made(work, facts, nil)
 	r.metrics.worked(work)
 	r.Log.Info("did a piece of work", "action", work.Action, "kind", work.Component.Kind, "component", work.Component.Name,
 		"node", work.Component.Node, "settings", names)
