@@ -49,6 +49,7 @@ func (r *Reader) instanceManagers(ctx context.Context, classes podClasses) ([]se
 		}
 		c.ManagerUID, c.ManagerVersion = string(manager.UID), manager.ResourceVersion
 		c.Uses = instances.in(manager, c.Name, c.Node, c.Engine)
+		c.OtherTolerations = otherTolerations(pod.Annotations[r.profile.TolerationsAnnotation], pod.Spec.Tolerations)
 		r.builtOnNetwork(c.Built, pod)
 		builtAsInstanceManager(c, pod, manager)
 		components = append(components, c)
@@ -85,6 +86,7 @@ func (r *Reader) backingImageManagers(ctx context.Context, classes podClasses) (
 			c.Uses = filesOnTheirWay(manager)
 			delete(byName, c.Name)
 		}
+		c.OtherTolerations = otherTolerations(pods[i].Annotations[r.profile.TolerationsAnnotation], pods[i].Spec.Tolerations)
 		r.builtOnNetwork(c.Built, &pods[i])
 		components = append(components, c)
 	}
@@ -120,15 +122,13 @@ func (r *Reader) shareManagers(volumes []storage.Volume) func(context.Context, p
 
 // podComponent is what all pods of the storage system have.
 func (r *Reader) podComponent(kind settings.ComponentKind, pod *corev1.Pod, classes podClasses) settings.Component {
-	tolerations, others := builtTolerations(pod.Annotations[r.profile.TolerationsAnnotation], pod.Spec.Tolerations)
+	tolerations := builtTolerations(pod.Annotations[r.profile.TolerationsAnnotation], pod.Spec.Tolerations)
 	return settings.Component{
 		Kind: kind, Name: pod.Name, UID: string(pod.UID), Version: pod.ResourceVersion, Node: pod.Spec.NodeName,
 		OptOut:      pod.Annotations[storage.OptOutAnnotation] == "true",
 		Ready:       Ready(pod),
 		Stopped:     pod.Status.Phase == corev1.PodPending || pod.Status.Phase == corev1.PodFailed,
 		Terminating: pod.DeletionTimestamp != nil,
-
-		OtherTolerations: others,
 		Built: map[settings.Trait]string{
 			settings.Tolerations:       tolerations,
 			settings.NodeSelector:      settings.NodeSelectorTrait(pod.Spec.NodeSelector),

@@ -95,15 +95,15 @@ func (r *Reader) templateComponent(kind settings.ComponentKind, meta *metav1.Obj
 	for _, c := range template.Spec.Containers {
 		resources[c.Name] = c.Resources
 	}
-	tolerations, others := builtTolerations(meta.Annotations[r.profile.TolerationsAnnotation], template.Spec.Tolerations)
+	applied := meta.Annotations[r.profile.TolerationsAnnotation]
 	return settings.Component{
 		Kind: kind, Name: meta.Name, UID: string(meta.UID), Version: meta.ResourceVersion,
 		OptOut:      template.Annotations[storage.OptOutAnnotation] == "true",
 		Terminating: meta.DeletionTimestamp != nil,
 
-		OtherTolerations: others,
+		OtherTolerations: otherTolerations(applied, template.Spec.Tolerations),
 		Built: map[settings.Trait]string{
-			settings.Tolerations:       tolerations,
+			settings.Tolerations:       builtTolerations(applied, template.Spec.Tolerations),
 			settings.NodeSelector:      settings.NodeSelectorTrait(template.Spec.NodeSelector),
 			settings.PriorityClassName: template.Spec.PriorityClassName,
 			settings.Resources:         settings.ResourcesTrait(resources),

@@ -10,26 +10,31 @@ import (
 	"github.com/fairlead-io/fairlead/settings"
 )
 
-// builtTolerations splits the tolerations of a pod: the trait has those of the
-// storage system's own list, kept in an annotation, that really are in the pod. All
-// others come from elsewhere: an installer, Kubernetes, a user.
-func builtTolerations(applied string, spec []corev1.Toleration) (trait string, others []corev1.Toleration) {
-	var list []corev1.Toleration
+// builtTolerations are those of the storage system's own list, kept in an
+// annotation, that really are in the pod.
+func builtTolerations(applied string, spec []corev1.Toleration) string {
+	list, err := appliedTolerations(applied)
+	if err != nil {
+		return unreadable
+	}
+	return settings.TolerationsTrait(slices.DeleteFunc(list, func(t corev1.Toleration) bool { return !hasToleration(spec, t) }))
+}
+
+// otherTolerations come from elsewhere: an installer, Kubernetes, a user.
+func otherTolerations(applied string, spec []corev1.Toleration) []corev1.Toleration {
+	list, _ := appliedTolerations(applied) // if it can't be read, all are
+	return slices.DeleteFunc(slices.Clone(spec), func(t corev1.Toleration) bool { return hasToleration(list, t) })
+}
+
+func appliedTolerations(applied string) (list []corev1.Toleration, err error) {
 	if applied != "" {
-		if err := json.Unmarshal([]byte(applied), &list); err != nil {
-			return unreadable, spec
-		}
+		err = json.Unmarshal([]byte(applied), &list)
 	}
-	in := func(list []corev1.Toleration, t corev1.Toleration) bool {
-		return slices.ContainsFunc(list, func(there corev1.Toleration) bool { return equality.Semantic.DeepEqual(operated(t), operated(there)) })
-	}
-	for _, t := range spec {
-		if !in(list, t) {
-			others = append(others, t)
-		}
-	}
-	list = slices.DeleteFunc(list, func(t corev1.Toleration) bool { return !in(spec, t) })
-	return settings.TolerationsTrait(list), others
+	return list, err
+}
+
+func hasToleration(list []corev1.Toleration, t corev1.Toleration) bool {
+	return slices.ContainsFunc(list, func(there corev1.Toleration) bool { return equality.Semantic.DeepEqual(operated(t), operated(there)) })
 }
 
 // operated spells the default operator out.

@@ -34,10 +34,6 @@ func (r *Reader) Volumes(ctx context.Context) ([]storage.Volume, error) {
 	if err != nil && !meta.IsNoMatchError(err) {
 		return nil, fmt.Errorf("listing volumes: %w", err)
 	}
-	tickets, err := r.tickets(ctx)
-	if err != nil {
-		return nil, err
-	}
 	attached, err := r.attachments(ctx)
 	if err != nil {
 		return nil, err
@@ -67,13 +63,11 @@ func (r *Reader) Volumes(ctx context.Context) ([]storage.Volume, error) {
 		slices.Sort(nodes)
 		volumes[i].Attached, volumes[i].Nodes = true, slices.Compact(nodes)
 	}
-	for name, nodes := range tickets {
-		if i, known := byName[name]; known && !volumes[i].Attached {
-			volumes[i].Attached, volumes[i].Nodes = true, nodes
-		}
+	if slices.ContainsFunc(volumes, func(v storage.Volume) bool { return v.Shared && !v.Attached }) {
+		err = r.ticketed(ctx, volumes, byName) // else they could only say what is known
 	}
 	storage.SortVolumes(volumes)
-	return volumes, nil
+	return volumes, err
 }
 
 // unknown are the attached PersistentVolumes that the storage system names for no volume.
@@ -126,20 +120,21 @@ func (r *Reader) attachments(ctx context.Context) (map[string][]string, error) {
 	return nodes, nil
 }
 
-// tickets are the nodes that the storage system is to attach volumes to, by volume.
-// Its gate for RWX settings goes by them, whether or not the volume is attached yet.
+// ticketed marks the volumes as attached that the storage system is to attach. Its
+// gate for RWX settings goes by these tickets, whether or not the volume is attached yet.
 // Source: longhorn-manager v1.7.2 and v1.12.0 datastore/longhorn.go, AreAllRWXVolumesDetached.
-func (r *Reader) tickets(ctx context.Context) (map[string][]string, error) {
-	nodes := map[string][]string{}
-	err := eachHere(ctx, r, &longhorn.VolumeAttachmentList{}, "attachments of the storage system", func(a *longhorn.VolumeAttachment) {
-		for _, ticket := range a.Spec.AttachmentTickets {
-			nodes[a.Spec.Volume] = append(nodes[a.Spec.Volume], ticket.NodeID)
+func (r *Reader) ticketed(ctx context.Context, volumes []storage.Volume, byName map[string]int) error {
+	return eachHere(ctx, r, &longhorn.VolumeAttachmentList{}, "attachments of the storage system", func(a *longhorn.VolumeAttachment) {
+		i, known := byName[a.Spec.Volume]
+		if !known || volumes[i].Attached || len(a.Spec.AttachmentTickets) == 0 {
+			return
 		}
+		volumes[i].Attached = true
+		for _, ticket := range a.Spec.AttachmentTickets {
+			volumes[i].Nodes = append(volumes[i].Nodes, ticket.NodeID)
+		}
+		slices.Sort(volumes[i].Nodes)
 	})
-	for _, on := range nodes {
-		slices.Sort(on)
-	}
-	return nodes, err
 }
 
 type persistentVolume struct {

@@ -20,10 +20,10 @@ func (p Plan) Waits(name Name) bool {
 	return len(worksFor(p.Later, name))+len(worksFor(p.Ending, name)) > 0
 }
 
-// Describe says what restarts for a setting now, and what waits for what; "" where
+// describe says what restarts for a setting now, and what waits for what; "" where
 // no component is to be changed. Whoever changes the setting reads it, and whoever
 // looks at its status or plan.
-func (p Plan) Describe(name Name) string {
+func (p Plan) describe(name Name) string {
 	now, later := p.For(name)
 	ending := worksFor(p.Ending, name)
 	switch {

@@ -55,10 +55,11 @@ func (t *track) settled(m *maker) SettingPlan {
 		if starting {
 			s.Blockers = m.plan.Starting
 		}
-		if s.Message = m.plan.Describe(t.Name); s.Message == "" {
+		if s.Works = m.plan.describe(t.Name); s.Works == "" {
 			s.Message = rollingMessage(s)
 			break
 		}
+		s.Message = s.Works
 		if slices.ContainsFunc(t.progress, func(p KindProgress) bool { return p.Updated > 0 }) {
 			s.Message += "; so far " + summary(t.progress)
 		}

@@ -873,7 +873,7 @@ func TestDescribe(t *testing.T) {
 				name = test.setting
 			}
 			p := Make(f)
-			pending, text := p.Waits(name), p.Describe(name)
+			pending, text := p.Waits(name), p.describe(name)
 			if pending != test.pending || text != test.text {
 				t.Fatalf("pending %t, %s\nwant %t, %s", pending, text, test.pending, test.text)
 			}
@@ -956,11 +956,11 @@ func TestDescribeDataEngineAndCPU(t *testing.T) {
 	f.attach()
 	f.component("im-2").Uses, f.component("im-3").Uses = nil, []string{"pvc-a-r-1"}
 	p := Make(f)
-	if text := p.Describe(V2DataEngine); text != "being applied now: 3 instance managers are removed" {
+	if text := p.describe(V2DataEngine); text != "being applied now: 3 instance managers are removed" {
 		t.Error(text)
 	}
 	want := "3 instance managers are removed, 1 instance manager restarts now; the rest when these engines and replicas have stopped: pvc-a-e-0 (node-1), pvc-a-r-1 (node-3). Then 2 instance managers restart one by one"
-	if text := p.Describe(GuaranteedCPU); text != want {
+	if text := p.describe(GuaranteedCPU); text != want {
 		t.Error(text)
 	}
 }

@@ -85,7 +85,9 @@ type SettingPlan struct {
 	ChoosesNetwork bool
 	Phase          Phase
 	// Message says what is waited for, or that it is applied.
-	Message  string
+	Message string
+	// Works says what of that is done to components now and later.
+	Works    string
 	Blockers []Blocker
 	Progress []KindProgress
 }

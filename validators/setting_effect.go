@@ -44,18 +44,17 @@ func (v *Verdict) checkEffect(d settings.Definition, before, after SettingFacts)
 // announce says what becomes of the components, in the words of the plan.
 func (v *Verdict) announce(d settings.Definition, after SettingFacts) {
 	plan := settings.Make(after.Facts)
-	now, later := plan.For(d.Name)
-	waits := plan.Waits(d.Name)
-	if len(now)+len(later) == 0 && !waits {
+	change, _ := plan.Of(d.Name)
+	if change.Works == "" {
 		return
 	}
 	switch {
-	case waits:
+	case plan.Waits(d.Name):
 		v.Reason = ReasonPending
 	case v.Reason != ReasonPending:
 		v.Reason = ReasonApplies
 	}
-	v.warn("accepted; %s", plan.Describe(d.Name))
+	v.warn("accepted; %s", change.Works)
 }
 
 // announceNetwork compares the network of shared volumes after the change with

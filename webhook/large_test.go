@@ -83,8 +83,8 @@ func TestReviewsReadLongListsInPages(t *testing.T) {
 	defer listening.Close()
 	live, _ := liveOver(t, server, listening.URL)
 	handler := newRig(t, live, volumeNetworksOn)
-	unread := map[string][]string{"setting": {"engines.longhorn.io", "replicas.longhorn.io", "persistentvolumes", "persistentvolumeclaims"}}
-	paged := map[string][]string{"setting": {"volumes.longhorn.io", "volumeattachments.longhorn.io", "volumeattachments.storage.k8s.io"}, "network": {"persistentvolumes", "persistentvolumeclaims"}, "annotations": {"volumes.longhorn.io", "volumeattachments.longhorn.io", "persistentvolumes", "persistentvolumeclaims"}}
+	unread := map[string][]string{"setting": {"volumeattachments.longhorn.io", "engines.longhorn.io", "replicas.longhorn.io", "persistentvolumes", "persistentvolumeclaims"}}
+	paged := map[string][]string{"setting": {"volumes.longhorn.io", "volumeattachments.storage.k8s.io"}, "network": {"persistentvolumes", "persistentvolumeclaims"}, "annotations": {"volumes.longhorn.io", "persistentvolumes", "persistentvolumeclaims"}}
 	for _, review := range largeReviews() {
 		before := len(server.Lists())
 		review.ask(t, handler)
