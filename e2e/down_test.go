@@ -65,7 +65,7 @@ func TestFairleadDown(t *testing.T) {
 			}
 		}
 		// longhorn-manager creates what is missing, with defaults, as it starts: it must not fail for our sake.
-		_, err := c.Kubectl(t.Context(), "apiVersion: longhorn.io/v1beta2\nkind: Setting\nmetadata: {name: endpoint-network-for-rwx-volume, namespace: longhorn-system}\nvalue: \"\"\n", "create", "-f", "-")
+		_, err := c.Kubectl(t.Context(), "apiVersion: longhorn.io/v1beta2\nkind: Setting\nmetadata: {name: log-path, namespace: longhorn-system}\nvalue: /var/lib/longhorn/logs/\n", "create", "-f", "-")
 		c.must(err)
 		c.managerCreates()
 		err = c.Client.DeleteAllOf(t.Context(), &longhorn.Setting{}, client.InNamespace(namespace), client.DryRunAll)
