@@ -55,7 +55,7 @@ func waitingSetting() *v1alpha1.Setting {
 	s.Status = v1alpha1.SettingStatus{
 		EffectiveValue: value, Source: "fairlead",
 		Conditions: []metav1.Condition{{
-			Type: v1alpha1.ConditionApplied, Status: metav1.ConditionFalse, Reason: "Waiting", Message: "1 volume attached: pvc-a",
+			Type: v1alpha1.ConditionApplied, Status: metav1.ConditionFalse, Reason: "Waiting", Message: "will be applied when these volumes are detached: pvc-a (node-2, pod default/web-0). Then 3 instance managers restart one by one",
 			LastTransitionTime: metav1.NewTime(time.Now().Add(-330 * time.Minute)),
 		}},
 		Blockers: []v1alpha1.Blocker{{
