@@ -26,6 +26,9 @@ func (t Told) rolledOut(d Definition, value string) bool {
 type asking struct {
 	Definition
 	normal string
+	// unclear: the storage system builds by the setting, but nothing is done for the
+	// value until it is corrected; nor for a setting that would decide in its place.
+	unclear bool
 }
 
 // asks is what the setting asks of a component; ok is false if it asks nothing of it.
@@ -43,8 +46,14 @@ func (f Facts) allAsking() []asking {
 		if d.Wants == nil || f.Values[d.Name].Source == SourceDefault && !f.takenBack(d) {
 			continue
 		}
-		if normal, err := f.Values.Normal(d); err == nil {
-			list = append(list, asking{d, normal})
+		normal, err := f.Values.Normal(d)
+		if err == nil {
+			list = append(list, asking{Definition: d, normal: normal})
+		} else if theirs, has := f.SystemValues[d.Name]; has {
+			if normal, err = d.Normalize(theirs); err != nil {
+				normal, _ = d.Normalize(d.Default)
+			}
+			list = append(list, asking{d, normal, true})
 		}
 	}
 	return list

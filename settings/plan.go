@@ -108,6 +108,7 @@ func (m *maker) visit(c Component) {
 	starting := false
 	m.comeback = comeback{}
 	leftOut := m.isLeftOut(c)
+	becomes := c // with what is open so far
 	for _, s := range m.asking {
 		built, exists := c.Built[s.Trait]
 		if !exists && !c.Missing || decided[s.Trait] || leftOut && s.Trait != DataEngine {
@@ -118,8 +119,8 @@ func (m *maker) visit(c Component) {
 			continue
 		}
 		decided[s.Trait] = true
-		if c.Missing && s.Trait == DataEngine && want == "false" {
-			continue // it is going away
+		if s.unclear || c.Missing && s.Trait == DataEngine && want == "false" { // the pod is going away
+			continue
 		}
 		t := &m.tracks[m.index[s.Name]]
 		done, total := partOf(c)
@@ -137,7 +138,7 @@ func (m *maker) visit(c Component) {
 		default:
 			t.count(c.Kind, 0, total)
 			t.pending = true
-			if blockers := m.gate(s, want, c); len(blockers) > 0 {
+			if blockers := m.gate(s, want, becomes); len(blockers) > 0 {
 				t.block(blockers)
 				t.closed = true
 				closed = addClosed(closed, Work{
@@ -146,6 +147,10 @@ func (m *maker) visit(c Component) {
 			} else {
 				t.now = true
 				open.add(s, want)
+				if s.Trait == Tolerations && !isPod(c) { // a node is to take what is written together
+					becomes.Built = maps.Clone(c.Built)
+					becomes.Built[Tolerations] = want
+				}
 			}
 		}
 	}
@@ -213,7 +218,7 @@ func (w *Work) add(s asking, want string) {
 // the storage system works on. It makes them itself, but none on a node that is cordoned.
 func (m *maker) enginesToCome() {
 	for _, s := range m.asking {
-		if s.Trait != DataEngine || s.normal != "true" {
+		if s.Trait != DataEngine || s.normal != "true" || s.unclear {
 			continue
 		}
 		t := &m.tracks[m.index[s.Name]]

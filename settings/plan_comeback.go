@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -57,8 +58,11 @@ func (m *maker) lacks(s asking, want string, c Component) []Blocker {
 }
 
 func (m *maker) podLacks(c Component) []Blocker {
-	if blockers := m.noClass(m.newly(c, PriorityClassName)); blockers != nil {
-		return blockers
+	for _, class := range []string{m.newly(c, PriorityClassName), strings.TrimSpace(m.SystemValues[PriorityClass])} {
+		// The storage system asks for its own, well formed or not.
+		if blockers := m.noClass(class); blockers != nil {
+			return blockers
+		}
 	}
 	if blockers := m.noNetwork(m.newly(c, StorageAttachment)); blockers != nil {
 		return blockers

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/fairlead-io/fairlead/storage"
 )
 
@@ -100,6 +102,54 @@ func TestRegressionNothingIsRestartedThatCannotComeBack(t *testing.T) {
 			plan: []string{
 				"later Update engine-image-ei-1" + ofSelector + ": disktype:ssd", "later Update longhorn-csi-plugin" + ofSelector + ": disktype:ssd",
 			},
+		},
+		"a selector and tolerations that leave no node only together": {
+			but: func(f *Facts) {
+				f.Components = f.Components[5:6]
+				f.changeNode("node-1", func(n *Node) {
+					n.Labels = map[string]string{"disktype": "ssd"}
+					n.Taints = []corev1.Taint{{Key: "k", Effect: corev1.TaintEffectNoSchedule}}
+				})
+				f.Components[0].Built[Tolerations] = "k:NoSchedule"
+				f.set(TaintToleration, "")
+				f.set(SystemManagedNodeSelector, "disktype:ssd")
+			}, setting: SystemManagedNodeSelector,
+			status: "Waiting false: waiting: no node takes pods of engine-image-ei-1 (on node-1: the node has taint k:NoSchedule: remove it, or change taint-toleration). Then 1 DaemonSet rolls",
+			plan:   []string{"Update engine-image-ei-1 for taint-toleration", "later Update engine-image-ei-1" + ofSelector + ": disktype:ssd"},
+			next:   "Update engine-image-ei-1 for taint-toleration",
+		},
+		"a class that only the storage system's value names, since Fairlead's group has another": {
+			but: func(f *Facts) {
+				f.Components = f.Components[:1]
+				f.Existing.Classes = map[string]bool{"other": true}
+				f.set(PriorityClass, critical)
+				f.setOwn(PriorityClass, "other")
+				f.set(GuaranteedCPU, "20")
+			}, setting: GuaranteedCPU,
+			status: "Waiting false: waiting: there is no PriorityClass system-cluster-critical, and pods of it are refused: create it, or change priority-class. Then 1 instance manager restarts",
+			plan:   []string{"later Restart im-1" + ofCPU + ": " + critical},
+		},
+		"a class that is not well formed, which the storage system asks for": {
+			but: func(f *Facts) {
+				f.Components = f.Components[:1]
+				f.Existing.Classes = map[string]bool{}
+				f.set(PriorityClass, "Not a name")
+				f.set(GuaranteedCPU, "20")
+			}, setting: GuaranteedCPU,
+			status: "Waiting false: waiting: there is no PriorityClass Not a name, and pods of it are refused: create it, or change priority-class. Then 1 instance manager restarts",
+			plan:   []string{"later Restart im-1" + ofCPU + ": Not a name"},
+		},
+		"a selector that only the storage system's value names, since Fairlead's group has another": {
+			but: func(f *Facts) {
+				f.Components = f.Components[:2]
+				labelled(f, "node-2")
+				f.set(SystemManagedNodeSelector, "disktype:ssd")
+				f.setOwn(SystemManagedNodeSelector, "")
+				f.set(GuaranteedCPU, "20")
+			}, setting: GuaranteedCPU,
+			status: "Restarting false: being applied now: 1 instance manager restarts",
+			plan:   []string{"Restart im-2" + ofCPU},
+			next:   "Restart im-2" + ofCPU,
 		},
 		"a class that is gone": {
 			but: func(f *Facts) {

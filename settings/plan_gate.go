@@ -55,7 +55,7 @@ func (m *maker) gate(s asking, want string, c Component) []Blocker {
 	if blockers := m.lacks(s, want, c); len(blockers) > 0 {
 		return blockers
 	}
-	if c.Stopped {
+	if c.Stopped && !removed {
 		return nil
 	}
 	if closed := m.Rollout.Windows.Closed(m.Now); closed > 0 && !ends(c) && (c.Ready || !isPod(c)) {

@@ -290,6 +290,26 @@ func TestMake(t *testing.T) {
 			},
 			next: "Restart im-1 for guaranteed-instance-manager-cpu",
 		},
+		"a former name in both groups: the newer one does not decide in its place": {
+			but: func(f *Facts) {
+				f.addV2()
+				f.Components = f.Components[len(f.Components)-1:]
+				f.set(GuaranteedCPU, "20")
+				f.set(V2GuaranteedCPU, "1250")
+				f.setOwn(V2GuaranteedCPU, "2000")
+			}, setting: GuaranteedCPU,
+			status: "Applied true: in effect; no component of this kind exists",
+		},
+		"a data engine that is off and has an attached volume keeps its pods, running or not": {
+			but: func(f *Facts) {
+				f.attach()
+				f.set(V1DataEngine, "false")
+				f.Components = f.Components[2:3]
+				f.component("im-3").Ready, f.component("im-3").Stopped = false, true
+			}, setting: V1DataEngine,
+			status: "Waiting false: will be applied when these volumes are detached: pvc-a (node-1, pod default/web-0). Then 1 instance manager is removed",
+			plan:   []string{"later Remove im-3 for v1-data-engine: pvc-a", "starting im-3"},
+		},
 		"CPU for v1 leaves v2 alone": {
 			but: func(f *Facts) {
 				f.addV2()
