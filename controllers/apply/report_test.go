@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/settings"
@@ -268,5 +269,45 @@ func TestTheStorageSystemsVersionAdvisesDutiesOnce(t *testing.T) {
 	w.step()
 	if got := w.told("DutiesForVersion"); len(got) != 2 {
 		t.Errorf("where all is as it should be: %q", got)
+	}
+}
+
+// A value may be set after the plan was made, and before its status is written.
+func TestStatusIsNotWrittenForAnotherValue(t *testing.T) {
+	const name = settings.EngineImageProbePeriod
+	seven, nine := "7", "9"
+	for what, test := range map[string]struct{ before, after *string }{
+		"another value":           {&seven, &nine},
+		"one where there is none": {nil, &nine},
+		"none where there is one": {&seven, nil},
+	} {
+		t.Run(what, func(t *testing.T) {
+			w := newWorld(t)
+			w.comeToRest()
+			change := func(value *string, generation int64) {
+				s := w.own(name)
+				s.Value, s.Generation = value, generation
+				w.must(w.store.Update(t.Context(), s))
+			}
+			change(test.before, 2)
+			w.comeToRest()
+			if got := w.status(name); !got.Applied || got.ObservedGeneration != 2 {
+				t.Fatalf("at rest: %+v", got)
+			}
+			once := func() { change(test.after, 3) }
+			w.r.Client = interceptor.NewClient(w.r.Client.(client.WithWatch), interceptor.Funcs{
+				List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+					if _, ours := list.(*v1alpha1.SettingList); ours && once != nil {
+						once()
+						once = nil
+					}
+					return c.List(ctx, list, opts...)
+				},
+			})
+			w.step()
+			if got := w.status(name); once != nil || got.ObservedGeneration != 2 {
+				t.Errorf("the plan for the value before is reported for generation 3: %+v", got)
+			}
+		})
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/cluster"
 	"github.com/fairlead-io/fairlead/cluster/longhorn"
+	"github.com/fairlead-io/fairlead/settings"
 )
 
 // afterLiveLook has something happen as soon as the facts are read live, before anything is done.
@@ -63,6 +64,67 @@ func TestAnInstanceManagerThatJustCameToRunSomethingIsNotRestarted(t *testing.T)
 				t.Errorf("restarted %v: %q", got, w.wrote)
 			}
 			if got := w.status(class).LastError; got != "" {
+				t.Errorf("it is no error: %s", got)
+			}
+		})
+	}
+}
+
+// What changes right before the deletion is seen by nothing but its precondition.
+func TestWhatChangedRightBeforeItsDeletionIsLeft(t *testing.T) {
+	const engine = settings.V1DataEngine
+	for name, test := range map[string]struct {
+		set     settings.Name
+		value   string
+		stopped bool
+		change  func(*world)
+		left    func(*world) bool
+	}{
+		"an instance manager that reports an engine is not removed": {
+			set: engine, value: "false",
+			change: func(w *world) {
+				m := w.manager("im-node-1")
+				m.Status.InstanceEngines = map[string]longhorn.InstanceProcess{"pvc-1-e-0": {Status: longhorn.InstanceProcessStatus{State: longhorn.InstanceRunning}}}
+				w.must(w.store.Update(context.Background(), m))
+			},
+			left: func(w *world) bool { return w.manager("im-node-1") != nil },
+		},
+		"a pod that has started is not restarted as one that does not run": {
+			set: class, value: "high", stopped: true,
+			change: func(w *world) {
+				pod := w.pod("im-node-1")
+				pod.Status.Phase = corev1.PodRunning
+				w.must(w.store.Status().Update(context.Background(), pod))
+			},
+			left: func(w *world) bool { return w.pod("im-node-1") != nil },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, setting(class, ""), setting(engine, "true"))
+			w.comeToRest()
+			if pod := w.pod("im-node-1"); test.stopped {
+				pod.Status = corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}}}
+				w.must(w.store.Status().Update(t.Context(), pod))
+			}
+			w.setSystem(test.set, test.value)
+			deleted := false
+			w.fail = func(verb string, o client.Object) error {
+				if verb == "delete" && o.GetName() == "im-node-1" {
+					test.change(w)
+					deleted = true
+				}
+				return nil
+			}
+			for range 20 {
+				if w.step(); deleted {
+					break
+				}
+				w.others()
+			}
+			if !deleted || !test.left(w) {
+				t.Errorf("came to its deletion %v, it is left %v", deleted, test.left(w))
+			}
+			if got := w.status(test.set).LastError; got != "" {
 				t.Errorf("it is no error: %s", got)
 			}
 		})

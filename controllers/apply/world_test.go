@@ -279,15 +279,19 @@ func (w *world) create(ctx context.Context, c client.WithWatch, o client.Object,
 	return c.Create(ctx, o, opts...)
 }
 
-// delete minds the precondition, which the fake does not.
+// delete minds the preconditions, which the fake does not.
 func (w *world) delete(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
 	options := (&client.DeleteOptions{}).ApplyOptions(opts)
-	if pod, ok := o.(*corev1.Pod); ok {
-		if options.Preconditions == nil || options.Preconditions.UID == nil {
-			w.Errorf("pod %s is deleted whichever it is", pod.Name)
-		} else if have := w.pod(pod.Name); have != nil && have.UID != *options.Preconditions.UID {
-			return apierrors.NewConflict(corev1.Resource("pods"), pod.Name, errors.New("the UID is another"))
+	given := options.Preconditions
+	have, _ := o.DeepCopyObject().(client.Object)
+	switch err := c.Get(ctx, client.ObjectKeyFromObject(o), have); {
+	case given == nil || given.UID == nil:
+		if _, ok := o.(*corev1.Pod); ok {
+			w.Errorf("pod %s is deleted whichever it is", o.GetName())
 		}
+	case err != nil:
+	case have.GetUID() != *given.UID, given.ResourceVersion != nil && have.GetResourceVersion() != *given.ResourceVersion:
+		return apierrors.NewConflict(corev1.Resource("objects"), o.GetName(), errors.New("it is another, or has changed"))
 	}
 	return c.Delete(ctx, o, opts...)
 }
