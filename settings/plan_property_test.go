@@ -39,6 +39,7 @@ var planValues = map[Name][]string{
 	V2DataEngine:                {"true", "false"},
 	DataEngineCPUMask:           {`{"v2":"0x3"}`, `{"v2":"0xf"}`, "{}"},
 	V2CPUMask:                   {"0x1", "0x7"},
+	DataEngineCPUCores:          {`{"v2":"0"}`, `{"v2":"2"}`},
 	DataEngineMemorySize:        {`{"v2":"2048"}`, `{"v2":"4096"}`, "3"},
 	InstanceManagerProbeTimeout: {"10", "20"},
 	EngineImageProbePeriod:      {"5", "10"},
@@ -62,7 +63,7 @@ func (m *fleetModel) mayApply(name Name, c Component) bool {
 	switch name {
 	case TaintToleration, SystemManagedNodeSelector, PriorityClass, StorageNetwork:
 		return idle && (c.Kind == InstanceManager || m.attachedOf("") == 0)
-	case GuaranteedCPU, V2GuaranteedCPU, InstanceManagerProbeTimeout, DataEngineCPUMask, V2CPUMask, DataEngineMemorySize, LogPath:
+	case GuaranteedCPU, V2GuaranteedCPU, InstanceManagerProbeTimeout, DataEngineCPUMask, DataEngineCPUCores, V2CPUMask, DataEngineMemorySize, LogPath:
 		return c.Kind == InstanceManager && idle
 	case EngineImageProbePeriod, CSIResources:
 		return !isPod(c)

@@ -237,6 +237,7 @@ func (m *fleetModel) installed(c Component) map[Trait]string {
 	if c.Name == "csi-attacher" {
 		built[Resources] = byHand
 	}
+	c.Built = built // the CPU that it asks for follows from its number of cores
 	for _, d := range slices.Backward(All()) {
 		text, has := m.system[d.Name]
 		if !has || d.Wants == nil || d.Trait == DataEngine {
