@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"pgregory.net/rapid"
 )
 
@@ -168,6 +169,20 @@ func TestPlanInvariants(t *testing.T) {
 					m.goWell(t)
 				}
 			},
+			"nodes have what tolerations are for": func(t *rapid.T) {
+				for _, name := range m.nodes.names() {
+					n := m.nodes[name]
+					n.Labels, n.Taints = nil, nil
+					if rapid.Bool().Draw(t, "dedicated") {
+						n.Labels, n.Taints = map[string]string{"zone": "a"}, []corev1.Taint{taints["NoSchedule"]}
+					}
+					m.nodes[name] = n
+				}
+				selector := rapid.SampledFrom([]string{"", zone}).Draw(t, "selector")
+				m.set(SystemManagedNodeSelector, selector)
+				m.set(TaintToleration, rapid.SampledFrom([]string{"", tolerant}).Draw(t, "tolerations"))
+			},
+			"the storage system has a class that is none": func(*rapid.T) { m.set(PriorityClass, "not a name") },
 			"nothing of a template runs, and all volumes are attached": func(*rapid.T) {
 				for _, p := range template().pods {
 					p.ready = false

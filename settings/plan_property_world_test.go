@@ -280,6 +280,8 @@ func (m *fleetModel) come(name string) {
 	p := m.pods[name]
 	switch {
 	case p == nil || !m.nodes[p.Node].Ready:
+	case p.Terminating && p.Ready:
+		p.Ready, p.Version = false, m.next()
 	case p.Terminating:
 		m.lose(p)
 	case p.Missing:
