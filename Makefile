@@ -176,7 +176,7 @@ soak: ## Random runs of the models that nobody has seen yet, CHECKS (20000) of t
 bench: ## Ratios against controller-runtime's own handlers, side by side
 	go run ./bench
 	go test ./cmd/fairlead -run '^$$' -bench '^BenchmarkPlan$$'
-	go test ./webhook -run '^$$' -bench '^BenchmarkLargeReviews$$'
+	go test ./webhook -run '^$$' -bench '^BenchmarkLargeReviews$$' -benchtime 5x
 	go test ./cluster -run '^$$' -bench '^Benchmark(Gather|FenceLook)$$'
 	go test ./internal/nfs/assign -run '^$$' -bench .
 	go test ./internal/nfs/rpc -run '^$$' -bench '^BenchmarkProbe$$'

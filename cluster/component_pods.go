@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -106,10 +107,16 @@ func (r *Reader) shareManagers(volumes []storage.Volume) func(context.Context, p
 		for _, v := range volumes {
 			detached[v.Name] = !v.Attached
 		}
-		var components []settings.Component
+		components := make([]settings.Component, 0, len(volumes))
+		var last map[settings.Trait]string
 		err := r.eachServerPod(ctx, r.profile.ServerLabels, func(pod *corev1.Pod) {
 			c := r.podComponent(settings.ShareManager, pod, classes)
 			delete(c.Built, settings.NodeSelector) // a StorageClass may add to it (shareManagerNodeSelector)
+			// Thousands are built alike: what they are built with is kept once.
+			if maps.Equal(c.Built, last) {
+				c.Built = last
+			}
+			last = c.Built
 			// One that is not known may be attached.
 			if volume := pod.Labels[r.profile.VolumeLabel]; !detached[volume] {
 				c.Uses = []string{volume}

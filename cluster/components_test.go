@@ -316,6 +316,24 @@ func TestAShareManagerIsUsedWhileItsVolumeIsAttached(t *testing.T) {
 	}
 }
 
+// What share managers are built with is kept once where they are built alike.
+func TestEachShareManagerHasItsOwnBuild(t *testing.T) {
+	classes := map[string]string{"a": "high", "b": "high", "c": "low", "d": "", "e": "high"}
+	var pods []client.Object
+	for volume, class := range classes {
+		pod := &corev1.Pod{ObjectMeta: here("share-manager-" + volume), Spec: corev1.PodSpec{PriorityClassName: class}}
+		pod.Labels = map[string]string{"longhorn.io/share-manager": volume}
+		maps.Copy(pod.Labels, storage.Longhorn().ServerLabels)
+		pod.OwnerReferences = madeBy("longhorn.io/v1beta2", "ShareManager", volume)
+		pods = append(pods, pod)
+	}
+	for volume, class := range classes {
+		if got := componentNamed(t, "share-manager-"+volume, pods...); got.Built[settings.PriorityClassName] != class {
+			t.Errorf("%s: got %v, want %q", volume, got.Built, class)
+		}
+	}
+}
+
 func TestTemplatesAreReadyWhenAllTheirPodsAre(t *testing.T) {
 	managed := func(name string, generation int64) metav1.ObjectMeta {
 		meta := here(name)

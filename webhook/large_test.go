@@ -58,6 +58,10 @@ func largeReviews() []largeReview {
 	return []largeReview{
 		{"setting", "/validate/longhorn/settings", settingReview(settingKind, "CREATE", "priority-class", `{"metadata":{"name":"priority-class"},"value":"longhorn-critical"}`),
 			"accepted; will be applied when these volumes are detached: pvc-00000000-"},
+		{"tolerations", "/validate/longhorn/settings", settingReview(settingKind, "UPDATE", "taint-toleration", `{"metadata":{"name":"taint-toleration"},"value":"key=value:NoSchedule"},"oldObject":{"metadata":{"name":"taint-toleration"},"value":""}`),
+			"accepted; will be applied when these volumes are detached: pvc-00000000-"},
+		{"network of RWX volumes", "/validate/longhorn/settings", settingReview(settingKind, "UPDATE", "endpoint-network-for-rwx-volume", `{"metadata":{"name":"endpoint-network-for-rwx-volume"},"value":"kube-system/storage-net"},"oldObject":{"metadata":{"name":"endpoint-network-for-rwx-volume"},"value":""}`),
+			"there is no NetworkAttachmentDefinition kube-system/storage-net"},
 		{"network", networksPath, reviewOf(networkKind, `"resource":{"group":"k8s.cni.cncf.io","version":"v1","resource":"network-attachment-definitions"},"namespace":"team-x","name":"nfs","operation":"DELETE","oldObject":{"metadata":{"name":"nfs"}}`), ""},
 		{"annotations", volumeNetworksPath, reviewOf(claimKind, `"resource":{"group":"","version":"v1","resource":"persistentvolumeclaims"},"namespace":"team-a","name":"data-1","operation":"UPDATE",`+
 			`"object":{"metadata":{"name":"data-1","namespace":"team-a","annotations":{"fairlead.io/volume-network":"team-x/nfs"}},"spec":{"accessModes":["ReadWriteMany"],"volumeName":"`+apiserver.VolumeName(1)+`","storageClassName":"longhorn"}}`),
