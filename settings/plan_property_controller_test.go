@@ -109,7 +109,7 @@ func (m *fleetModel) mustBeRight(t *rapid.T, w Work) {
 	}
 	pod := m.pods[w.Component.Name]
 	switch {
-	case pod.Missing || pod.Terminating && !pod.leaves:
+	case pod.Missing || pod.Terminating && w.Action == RestartComponent:
 		t.Fatalf("invariant 7: %s: deleted twice", textOfWork(w))
 	case len(m.uses(pod.Component)) > 0 && !pod.Stopped:
 		t.Fatalf("invariant 4: %s: it runs %v", textOfWork(w), m.uses(pod.Component))

@@ -240,6 +240,9 @@ func (m *fleetModel) mustFinish(t *rapid.T) {
 	for _, name := range m.nodes.names() {
 		m.changeNode(name, nodeAtRest)
 	}
+	if rapid.Bool().Draw(t, "a selector leaves node-2 out for good") {
+		m.changeNode("node-2", mischief("label"))
+	}
 	for name := range planValues {
 		d, _ := Lookup(string(name))
 		if m.isMisplaced(d) {

@@ -507,6 +507,9 @@ func (m *fleetModel) components() []Component {
 	var components []Component
 	for _, name := range slices.Sorted(maps.Keys(m.pods)) {
 		c := m.pods[name].Component
+		if c.Kind == ShareManager && c.Missing {
+			continue // nothing tells of it
+		}
 		c.Uses, c.Built = m.uses(c), maps.Clone(c.Built)
 		if c.Missing {
 			c.Built = nil
