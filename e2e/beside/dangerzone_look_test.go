@@ -166,7 +166,7 @@ func nodeOf(pod *corev1.Pod) string {
 	return pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchFields[0].Values[0]
 }
 
-// twice are the kinds that were restarted more often than that.
-func (r restarts) twice(allowed int) []string {
+// moreThan are the kinds that were restarted more often than allowed.
+func (r restarts) moreThan(allowed int) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(r)), func(kind string) bool { return r[kind] <= allowed })
 }
