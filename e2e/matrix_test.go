@@ -91,17 +91,20 @@ func (c *cluster) createInstanceManager() *corev1.Pod {
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "im", Image: "longhornio/longhorn-instance-manager:v1.7.2"}}},
 	}
 	pod.Spec.NodeName = "node-1"
+	// A pod that does not run yet serves nothing, and would be restarted for settings at once.
+	pod.Annotations = map[string]string{storage.OptOutAnnotation: "true"}
 	c.must(c.Client.Create(c.t.Context(), pod))
 	_, err := c.Kubectl(c.t.Context(), "apiVersion: longhorn.io/v1beta2\nkind: Engine\nmetadata: {name: pvc-rwo-e-0, namespace: "+namespace+"}\n"+
 		"spec: {volumeName: pvc-rwo, nodeID: node-1, desireState: running, dataEngine: v1}\n", "create", "-f", "-")
 	c.must(err)
-	c.eventually("the instance manager runs", 60*time.Second, func() error { // a pod that does not run yet serves nothing
+	c.eventually("the instance manager runs", 60*time.Second, func() error {
 		c.must(c.Client.Get(c.t.Context(), client.ObjectKeyFromObject(pod), pod))
 		if pod.Status.Phase != corev1.PodRunning {
 			return fmt.Errorf("it is %s", pod.Status.Phase)
 		}
 		return nil
 	})
+	c.kubectl("-n", namespace, "annotate", "pod", pod.Name, storage.OptOutAnnotation+"-")
 	return pod
 }
 

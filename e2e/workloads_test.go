@@ -100,12 +100,12 @@ func TestWorkloads(t *testing.T) {
 
 	t.Run("nobody is restarted while the setting is off, and all are once it is on", func(t *testing.T) {
 		c := &cluster{Sandbox: c.Sandbox, t: t}
-		c.set(own, string(settings.AutoDeletePod), "false")
+		c.set(system, string(settings.AutoDeletePod), "false")
 		c.nextSecond()
 		before := c.uids(affected...)
 		c.must(c.Client.Delete(t.Context(), c.clientOn("node-1"), client.GracePeriodSeconds(0)))
 		c.notRestarted(before, 3*time.Second)
-		c.set(own, string(settings.AutoDeletePod), "true")
+		c.set(system, string(settings.AutoDeletePod), "true")
 		c.eventually("every affected workload is restarted", 30*time.Second, func() error { return c.allReplaced(before) })
 		c.waitRunning(affected...)
 	})

@@ -5,6 +5,9 @@ import "slices"
 // Name of a setting, as Longhorn names it (longhorn-manager types/setting.go).
 type Name string
 
+// SystemVersion is the setting in which Longhorn writes its version.
+const SystemVersion Name = "current-longhorn-version"
+
 // Definition is what is known of one setting.
 type Definition struct {
 	Name Name
@@ -30,6 +33,8 @@ type Definition struct {
 	// DangerZone: Longhorn has it in its danger zone, and Fairlead judges it in
 	// both groups. The others are read here, and judged in Fairlead's own only.
 	DangerZone bool
+	// ReadOnly: the storage system writes it, and its webhook lets nobody else.
+	ReadOnly bool
 	// NamesNetwork: the value is a network, or "" for the cluster network.
 	NamesNetwork bool
 	// Gate says when it may be applied. Its gate opens no other setting's way.

@@ -111,22 +111,6 @@ func TestGates(t *testing.T) {
 	}
 }
 
-func TestReadOnly(t *testing.T) {
-	for _, name := range []string{"current-longhorn-version", "default-instance-manager-image", "v2-data-engine-hugepage-limit"} {
-		if !ReadOnly(name) {
-			t.Errorf("%s is not", name)
-		}
-	}
-	for _, d := range All() {
-		if ReadOnly(string(d.Name)) != (d.Name == V2HugepageLimit) {
-			t.Errorf("%s: %t", d.Name, ReadOnly(string(d.Name)))
-		}
-	}
-	if ReadOnly("") || ReadOnly("Current-Longhorn-Version") {
-		t.Error("of no setting")
-	}
-}
-
 // What is accepted once is accepted as it is stored, and means the same there.
 func TestNormalFormsAreNormal(t *testing.T) {
 	piece := rapid.SampledFrom([]string{

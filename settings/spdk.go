@@ -27,7 +27,7 @@ func spdkFamily() []Definition {
 		spdk(DataEngineHugepages, `{"v2":"true"}`, v2Only(normalizeBool, boolForm, "true"), Hugepages),
 		spdk(DataEngineInterrupts, `{"v2":"false"}`, v2Only(normalizeBool, boolForm, "true"), InterruptMode),
 		formerSPDK(V2CPUMask, DataEngineCPUMask, "0x1", normalizeCPUMask, CPUMask, "1.8"),
-		formerSPDK(V2HugepageLimit, DataEngineMemorySize, "2048", normalizeMemory, MemorySize, "1.6"),
+		readOnly(formerSPDK(V2HugepageLimit, DataEngineMemorySize, "2048", normalizeMemory, MemorySize, "1.6")),
 	}
 }
 
@@ -46,6 +46,12 @@ func formerSPDK(name, replacedBy Name, text string, normalize func(string) (stri
 		Name: name, Default: text, Normalize: normalize, Since: since, Until: "1.10", ReplacedBy: replacedBy, DangerZone: true, Gate: InstanceManagerIdle,
 		Trait: trait, Wants: wants(instanceManagerOf(EngineV2), normalize), Affects: affectsV2InstanceManagers,
 	}
+}
+
+// readOnly is a setting that is read-only in every version. Source: longhorn-manager types/setting.go.
+func readOnly(d Definition) Definition {
+	d.ReadOnly = true
+	return d
 }
 
 // v2Only is the grammar of a setting that only the v2 data engine has.

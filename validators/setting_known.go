@@ -16,7 +16,7 @@ const byLonghorn = "longhorn.io/update-setting-from-longhorn"
 // checkReadOnly refuses a change that only the storage system may make. It creates
 // such a setting as it starts, and does not start if it can't.
 func (v *Verdict) checkReadOnly(d settings.Definition, s Setting, old *Setting, facts SettingFacts) {
-	if facts.Own || !settings.ReadOnly(string(d.Name)) || old == nil || old.Value != nil && *old.Value == *s.Value {
+	if facts.Own || !d.ReadOnly || old == nil || old.Value != nil && *old.Value == *s.Value {
 		return
 	}
 	if _, itself := s.Metadata.Annotations[byLonghorn]; itself {

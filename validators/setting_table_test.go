@@ -553,7 +553,7 @@ func TestSettingTableHasEverySetting(t *testing.T) {
 				waits = waits || row.reason == ReasonPending
 			}
 		}
-		if settings.ReadOnly(string(d.Name)) {
+		if d.ReadOnly {
 			if accepted || waits || !refused {
 				t.Errorf("%s is read-only, and a row accepts it", d.Name)
 			}

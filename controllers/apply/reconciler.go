@@ -51,7 +51,7 @@ type Reconciler struct {
 	told     map[string]string
 	paces    paces
 	networks keptNetworks
-	// confirmed are the roll-outs for which `applied` was written to the storage system's settings.
+	// confirmed is what was last written as `applied` to the storage system's settings.
 	confirmed map[settings.Name]string
 	// said is the condition that the last event of a setting told.
 	said map[string]metav1.Condition

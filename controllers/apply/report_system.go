@@ -32,40 +32,37 @@ func (r *Reconciler) reportSystem(ctx context.Context, facts settings.Facts, pla
 		setting := &list.Items[i]
 		d, known := settings.Lookup(setting.Name)
 		plan := plans[d.Name]
-		if settings.ReadOnly(setting.Name) {
-			continue // Longhorn's webhook refuses any write, annotations included
-		}
-		if !known || !d.DangerZone || plan.Value.Source != settings.Source(r.Profile.Name) || plan.Value.Text != setting.Value {
+		if !known || !d.DangerZone || d.ReadOnly || plan.Value.Source != settings.Source(r.Profile.Name) || plan.Value.Text != setting.Value {
 			continue // not in force, or not the value that was judged
 		}
+		ofRWX := d.Gate == settings.SharedVolumesDetached
+		switch {
 		// The sync of an RWX setting deletes instance managers that storage-network still waits for.
-		if d.Gate == settings.SharedVolumesDetached && !plans[settings.StorageNetwork].Built {
-			continue
+		case ofRWX && !plans[settings.StorageNetwork].Built:
+		case ofRWX && held != "":
+			t.add(r.writeApplied(ctx, setting, false))
+		case plan.Applied:
+			t.add(r.writeApplied(ctx, setting, true))
+		default:
+			delete(r.confirmed, plan.Name)
 		}
-		if d.Gate == settings.SharedVolumesDetached && held != "" {
-			t.add(r.hold(ctx, setting))
-			continue
-		}
-		t.add(r.confirm(ctx, setting, plan))
 	}
 }
 
-// confirm writes `applied: true`, once for each roll-out: if Longhorn then writes
-// false, it sees something that is not applied, and the two must not write in turns.
-func (r *Reconciler) confirm(ctx context.Context, setting *longhorn.Setting, plan settings.SettingPlan) error {
-	if !plan.Applied {
-		delete(r.confirmed, plan.Name)
-		return nil
-	}
-	if setting.Status.Applied || r.confirmed[plan.Name] == confirmation(setting) {
+// writeApplied writes `applied`, once for each value and roll-out: if Longhorn then
+// writes otherwise, it sees something else, and the two must not write in turns.
+func (r *Reconciler) writeApplied(ctx context.Context, setting *longhorn.Setting, applied bool) error {
+	name := settings.Name(setting.Name)
+	this := fmt.Sprintf("%s=%s is %t", setting.UID, setting.Value, applied)
+	if setting.Status.Applied == applied || r.confirmed[name] == this {
 		return nil
 	}
 	what := "longhorn " + setting.Name
-	if !r.due(what, confirmation(setting), tellEvery) {
+	if !r.due(what, this, tellEvery) {
 		return nil // Longhorn's webhook may refuse it each time
 	}
 	// Only the one field, since the type here has only a part of Longhorn's, and only into the revision that was judged.
-	patch := fmt.Sprintf(`{"metadata":{"resourceVersion":%q},"status":{"applied":true}}`, setting.ResourceVersion)
+	patch := fmt.Sprintf(`{"metadata":{"resourceVersion":%q},"status":{"applied":%t}}`, setting.ResourceVersion, applied)
 	if err := r.Client.Status().Patch(ctx, setting, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
 		if apierrors.IsConflict(err) {
 			delete(r.paces, what) // nothing was written
@@ -75,7 +72,7 @@ func (r *Reconciler) confirm(ctx context.Context, setting *longhorn.Setting, pla
 	if r.confirmed == nil {
 		r.confirmed = map[settings.Name]string{}
 	}
-	r.confirmed[plan.Name] = confirmation(setting)
+	r.confirmed[name] = this
 	return nil
 }
 
@@ -87,27 +84,3 @@ func (r *Reconciler) holdsApplied(facts settings.Facts) string {
 	}
 	return settings.HoldsApplied(value, facts.Rollout.Record, facts.Rollout.Services, facts.Rollout.Volumes)
 }
-
-// hold writes `applied: false`, once for each value: the webhook keeps Longhorn from
-// turning it true again, and without the webhook the two would write in turns.
-func (r *Reconciler) hold(ctx context.Context, setting *longhorn.Setting) error {
-	name := settings.Name(setting.Name)
-	if !setting.Status.Applied || r.confirmed[name] == heldBack+confirmation(setting) {
-		return nil
-	}
-	patch := fmt.Sprintf(`{"metadata":{"resourceVersion":%q},"status":{"applied":false}}`, setting.ResourceVersion)
-	if err := r.Client.Status().Patch(ctx, setting, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
-		return fmt.Errorf("writing applied of setting %s: %w", setting.Name, err)
-	}
-	if r.confirmed == nil {
-		r.confirmed = map[settings.Name]string{}
-	}
-	r.confirmed[name] = heldBack + confirmation(setting)
-	return nil
-}
-
-// heldBack marks in Reconciler.confirmed what was written as not applied.
-const heldBack = "not yet "
-
-// confirmation is what was confirmed: this value of this object.
-func confirmation(setting *longhorn.Setting) string { return string(setting.UID) + "=" + setting.Value }

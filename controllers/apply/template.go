@@ -4,11 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/settings"
 )
@@ -18,7 +19,7 @@ var errNotOfTemplates = errors.New("is not written into templates")
 // bring writes into a template what is wanted, as longhorn-manager would: its
 // own controller then finds nothing to do. The annotation keeps, on the object,
 // the tolerations that were applied last.
-func bring(annotation string, object *metav1.ObjectMeta, template *corev1.PodTemplateSpec, values settings.Values, wants map[settings.Trait]settings.Want) error {
+func bring(annotation string, object client.Object, template *corev1.PodTemplateSpec, values settings.Values, wants map[settings.Trait]settings.Want) error {
 	for trait, want := range wants {
 		value := values[want.Setting].Text
 		var err error
@@ -32,7 +33,7 @@ func bring(annotation string, object *metav1.ObjectMeta, template *corev1.PodTem
 		case settings.ProbePeriod, settings.ProbeTimeout, settings.ProbeFailures:
 			err = bringProbe(&template.Spec, trait, want.Text)
 		case settings.Resources:
-			err = bringResources(object.Name, &template.Spec, value)
+			err = bringResources(object.GetName(), &template.Spec, value)
 		default:
 			err = errNotOfTemplates
 		}
@@ -45,13 +46,13 @@ func bring(annotation string, object *metav1.ObjectMeta, template *corev1.PodTem
 
 // bringTolerations adds what is wanted and takes away what was applied before
 // and is not any more. Tolerations that others gave stay.
-func bringTolerations(annotation string, object *metav1.ObjectMeta, pod *corev1.PodSpec, value string) error {
+func bringTolerations(annotation string, object client.Object, pod *corev1.PodSpec, value string) error {
 	wanted, err := settings.ParseTolerations(value)
 	if err != nil {
 		return err
 	}
 	var before []corev1.Toleration
-	if text := object.Annotations[annotation]; text != "" {
+	if text := object.GetAnnotations()[annotation]; text != "" {
 		if err := json.Unmarshal([]byte(text), &before); err != nil {
 			before = nil // nobody knows any more what was applied: all that is there stays
 		}
@@ -64,10 +65,12 @@ func bringTolerations(annotation string, object *metav1.ObjectMeta, pod *corev1.
 	if err != nil {
 		return err
 	}
-	if object.Annotations == nil {
-		object.Annotations = map[string]string{}
+	annotations := maps.Clone(object.GetAnnotations())
+	if annotations == nil {
+		annotations = map[string]string{}
 	}
-	object.Annotations[annotation] = string(text)
+	annotations[annotation] = string(text)
+	object.SetAnnotations(annotations)
 	return nil
 }
 

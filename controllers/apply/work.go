@@ -99,31 +99,27 @@ func (r *Reconciler) stillIdle(ctx context.Context, c settings.Component) error 
 
 // update writes into a template what the settings want of it.
 func (r *Reconciler) update(ctx context.Context, values settings.Values, work settings.Work) (client.Object, error) {
-	key := client.ObjectKey{Namespace: r.Profile.Namespace, Name: work.Component.Name}
+	var object client.Object
+	var template *corev1.PodTemplateSpec
 	if work.Component.Kind == settings.Deployment {
-		var d appsv1.Deployment
-		if err := r.API.Get(ctx, key, &d); err != nil {
-			return &d, err
-		}
-		before := d.DeepCopy()
-		if err := bring(r.Profile.TolerationsAnnotation, &d.ObjectMeta, &d.Spec.Template, values, work.Wants); err != nil {
-			return &d, err
-		}
-		return &d, r.Client.Patch(ctx, &d, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		d := &appsv1.Deployment{}
+		object, template = d, &d.Spec.Template
+	} else {
+		d := &appsv1.DaemonSet{}
+		object, template = d, &d.Spec.Template
 	}
-	var d appsv1.DaemonSet
-	if err := r.API.Get(ctx, key, &d); err != nil {
-		return &d, err
+	if err := r.API.Get(ctx, client.ObjectKey{Namespace: r.Profile.Namespace, Name: work.Component.Name}, object); err != nil {
+		return object, err
 	}
-	before := d.DeepCopy()
-	if err := bring(r.Profile.TolerationsAnnotation, &d.ObjectMeta, &d.Spec.Template, values, work.Wants); err != nil {
-		return &d, err
+	before := object.DeepCopyObject().(client.Object)
+	if err := bring(r.Profile.TolerationsAnnotation, object, template, values, work.Wants); err != nil {
+		return object, err
 	}
-	if work.Component.Client {
+	if ds, is := object.(*appsv1.DaemonSet); is && work.Component.Client {
 		// Package rollout restarts its pods, each when no RWX volume is attached on its node.
-		if err := cluster.Pause(&d); err != nil {
-			return &d, err
+		if err := cluster.Pause(ds); err != nil {
+			return object, err
 		}
 	}
-	return &d, r.Client.Patch(ctx, &d, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	return object, r.Client.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }
