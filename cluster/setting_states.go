@@ -38,20 +38,22 @@ const (
 	reasonInForce     = "in effect"
 )
 
-// SettingStates reads where the settings of the catalog are, in its order.
-func (r *Reader) SettingStates(ctx context.Context) ([]SettingState, error) {
+// SettingStates reads where the settings of the catalog are, in its order, and
+// which others the storage system has that Fairlead does not know.
+func (r *Reader) SettingStates(ctx context.Context) ([]SettingState, []settings.Name, error) {
 	var ours v1alpha1.SettingList
 	if err := r.objects.List(ctx, &ours, client.InNamespace(r.profile.Namespace)); err != nil && !meta.IsNoMatchError(err) {
-		return nil, fmt.Errorf("listing settings.fairlead.io: %w", err)
+		return nil, nil, fmt.Errorf("listing settings.fairlead.io: %w", err)
 	}
 	var theirs longhorn.SettingList
 	if err := r.objects.List(ctx, &theirs, client.InNamespace(r.profile.Namespace)); err != nil && !meta.IsNoMatchError(err) {
-		return nil, fmt.Errorf("listing settings.longhorn.io: %w", err)
+		return nil, nil, fmt.Errorf("listing settings.longhorn.io: %w", err)
 	}
-	return settingStates(r.profile.Name, ours.Items, theirs.Items), nil
+	states, unknown := settingStates(r.profile.Name, ours.Items, theirs.Items)
+	return states, unknown, nil
 }
 
-func settingStates(profile string, ours []v1alpha1.Setting, theirs []longhorn.Setting) []SettingState {
+func settingStates(profile string, ours []v1alpha1.Setting, theirs []longhorn.Setting) ([]SettingState, []settings.Name) {
 	own, system := map[settings.Name]*v1alpha1.Setting{}, map[settings.Name]*longhorn.Setting{}
 	ownValues, systemValues := map[settings.Name]string{}, map[settings.Name]string{}
 	for i := range ours {
@@ -72,7 +74,7 @@ func settingStates(profile string, ours []v1alpha1.Setting, theirs []longhorn.Se
 		s.tell()
 		states = append(states, s)
 	}
-	return states
+	return states, settings.Unknown(systemValues)
 }
 
 // tell fills in what the objects say of the value in force.

@@ -60,7 +60,11 @@ func TestStateOfASetting(t *testing.T) {
 		{"taken back a moment ago", []v1alpha1.Setting{takenBack}, nil, "false", "default", false, reasonNotReported},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			for _, s := range settingStates("longhorn", test.own, test.system) {
+			states, unknown := settingStates("longhorn", test.own, test.system)
+			if len(unknown) > 0 {
+				t.Errorf("unknown: %q", unknown)
+			}
+			for _, s := range states {
 				if s.Name != settings.StorageNetworkForRWX {
 					continue
 				}
@@ -76,7 +80,7 @@ func TestStateOfASetting(t *testing.T) {
 }
 
 func TestEverySettingHasAState(t *testing.T) {
-	states := settingStates("longhorn", nil, nil)
+	states, _ := settingStates("longhorn", nil, nil)
 	if len(states) != len(settings.All()) {
 		t.Fatalf("got %d states of %d settings", len(states), len(settings.All()))
 	}

@@ -3,8 +3,21 @@ package rest
 import (
 	v1 "github.com/fairlead-io/fairlead/api/rest/v1"
 	"github.com/fairlead-io/fairlead/cluster"
+	"github.com/fairlead-io/fairlead/settings"
 	"github.com/fairlead-io/fairlead/storage"
 )
+
+// DescribeAll puts states, and the names of settings without one, in the form of Describe.
+func DescribeAll(states []cluster.SettingState, unknown []settings.Name, p storage.Profile) v1.SettingList {
+	shown := v1.SettingList{Data: []v1.Setting{}, Unknown: []string{}}
+	for _, s := range states {
+		shown.Data = append(shown.Data, Describe(s, p))
+	}
+	for _, name := range unknown {
+		shown.Unknown = append(shown.Unknown, string(name))
+	}
+	return shown
+}
 
 // Describe puts the state of a setting in the form that people are shown, by
 // the API and on the command line.

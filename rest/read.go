@@ -10,7 +10,6 @@ import (
 	"github.com/go-chi/chi/v5"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	v1 "github.com/fairlead-io/fairlead/api/rest/v1"
 	"github.com/fairlead-io/fairlead/cluster"
 	"github.com/fairlead-io/fairlead/settings"
 )
@@ -21,15 +20,9 @@ func (a *api) list(w http.ResponseWriter, r *http.Request) {
 	if !ok || !a.authorized(w, r, toRead("list", p, "")) {
 		return
 	}
-	states, ok := a.states(w, r.Context(), p)
-	if !ok {
-		return
+	if states, unknown, ok := a.states(w, r.Context(), p); ok {
+		answer(w, http.StatusOK, DescribeAll(states, unknown, p.Profile))
 	}
-	found := v1.SettingList{Data: []v1.Setting{}}
-	for _, s := range states {
-		found.Data = append(found.Data, Describe(s, p.Profile))
-	}
-	answer(w, http.StatusOK, found)
 }
 
 // get answers GET /v1/settings/{name}.
@@ -80,17 +73,17 @@ func (a *api) named(w http.ResponseWriter, r *http.Request) (Profile, string, bo
 }
 
 // states reads with Fairlead's own rights, for whom they may be shown.
-func (a *api) states(w http.ResponseWriter, ctx context.Context, p Profile) ([]cluster.SettingState, bool) {
-	states, err := p.Live.SettingStates(ctx)
+func (a *api) states(w http.ResponseWriter, ctx context.Context, p Profile) ([]cluster.SettingState, []settings.Name, bool) {
+	states, unknown, err := p.Live.SettingStates(ctx)
 	if err != nil {
 		a.Log.Error("reading settings", "profile", p.Name, "error", err)
 		refuse(w, http.StatusBadGateway, metav1.StatusReasonInternalError, "the settings could not be read from the API server; see Fairlead's log")
 	}
-	return states, err == nil
+	return states, unknown, err == nil
 }
 
 func (a *api) state(w http.ResponseWriter, ctx context.Context, p Profile, name string) (cluster.SettingState, bool) {
-	states, ok := a.states(w, ctx, p)
+	states, _, ok := a.states(w, ctx, p)
 	if !ok {
 		return cluster.SettingState{}, false
 	}

@@ -3,6 +3,7 @@ package rest
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -109,13 +110,18 @@ func TestStatusCodes(t *testing.T) {
 
 func TestEverySettingIsListed(t *testing.T) {
 	value := "kube-system/storage-net"
-	f := newFixture(t, ours(nil), theirs(value))
+	later := theirs("x")
+	later.Name = "of-a-later-longhorn"
+	f := newFixture(t, ours(nil), theirs(value), later)
 	var list v1.SettingList
 	if err := json.Unmarshal(f.do("GET", "/v1/settings", "").Body.Bytes(), &list); err != nil {
 		t.Fatal(err)
 	}
 	if len(list.Data) != len(settings.All()) {
 		t.Fatalf("got %d settings", len(list.Data))
+	}
+	if !slices.Equal(list.Unknown, []string{"of-a-later-longhorn"}) {
+		t.Errorf("unknown: %q", list.Unknown)
 	}
 	got := list.Data[0]
 	if got.Name != settingName || got.Value != value || got.Source != "longhorn" || got.Applied || got.Profile != "longhorn" || got.Namespace != "longhorn-system" {

@@ -63,7 +63,7 @@ func TestNoValueSteersTerminal(t *testing.T) {
 		value any
 		table func(io.Writer) error
 	}{
-		"settings":    {v1.SettingList{}, func(out io.Writer) error { return writeSettings(out, spoiled[[]v1.Setting](), now) }},
+		"settings":    {spoiled[v1.SettingList](), func(out io.Writer) error { return writeSettings(out, spoiled[[]v1.Setting](), now) }},
 		"setting":     {spoiled[v1.Setting](), func(out io.Writer) error { return writeSetting(out, spoiled[v1.Setting](), now) }},
 		"plan":        {unchanged, func(out io.Writer) error { return writePlan(out, plan) }},
 		"plan as is":  {unchanged, func(out io.Writer) error { return writePlan(out, unchanged) }},

@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	v1 "github.com/fairlead-io/fairlead/api/rest/v1"
 	"github.com/fairlead-io/fairlead/cluster"
 	"github.com/fairlead-io/fairlead/rest"
 	"github.com/fairlead-io/fairlead/settings"
@@ -50,7 +49,7 @@ func showSettings(ctx context.Context, out io.Writer, p place, output string, na
 			return err
 		}
 	}
-	states, err := p.reader.SettingStates(ctx)
+	states, unknown, err := p.reader.SettingStates(ctx)
 	if err != nil {
 		return err
 	}
@@ -58,10 +57,7 @@ func showSettings(ctx context.Context, out io.Writer, p place, output string, na
 	states = slices.DeleteFunc(states, func(s cluster.SettingState) bool {
 		return len(names) == 0 && !s.DangerZone || len(names) > 0 && string(s.Name) != names[0]
 	})
-	shown := v1.SettingList{Data: []v1.Setting{}}
-	for _, s := range states {
-		shown.Data = append(shown.Data, rest.Describe(s, p.Storage()))
-	}
+	shown := rest.DescribeAll(states, unknown, p.Storage())
 	switch {
 	case output == outputJSON && len(names) > 0:
 		return writeJSON(out, shown.Data[0])
@@ -70,7 +66,11 @@ func showSettings(ctx context.Context, out io.Writer, p place, output string, na
 	case len(names) > 0:
 		return writeSetting(out, shown.Data[0], time.Now())
 	}
-	return writeSettings(out, shown.Data, time.Now())
+	if err := writeSettings(out, shown.Data, time.Now()); err != nil || len(unknown) == 0 {
+		return err
+	}
+	writeLine(out, "%s", settings.UnknownMessage(p.Name, unknown))
+	return nil
 }
 
 var errUnknownSetting = errors.New("no setting that Fairlead knows")

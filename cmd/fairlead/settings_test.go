@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -102,6 +103,26 @@ func TestSettingsAreShown(t *testing.T) {
 	}
 	if err := showSettings(t.Context(), &out, p, outputTable, []string{"nobody"}); !errors.Is(err, errUnknownSetting) {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestUnknownSettingsAreNamed(t *testing.T) {
+	p := placeWith(t, nil, systemSetting("e-of-1.13", ""), systemSetting("d-of-1.13", ""), systemSetting("c-of-1.13", ""), systemSetting("b-of-1.13", ""), systemSetting("log-level", "Info"))
+	var out, document strings.Builder
+	if err := showSettings(t.Context(), &out, p, outputTable, nil); err != nil ||
+		!strings.HasSuffix(out.String(), "\nlonghorn has settings that this Fairlead does not know, perhaps of the danger zone: b-of-1.13, c-of-1.13, d-of-1.13, and 1 more. Upgrade Fairlead: until then longhorn alone judges and applies them\n") {
+		t.Errorf("got %v\n%s", err, out.String())
+	}
+	if err := showSettings(t.Context(), &document, p, outputJSON, nil); err != nil {
+		t.Fatal(err)
+	}
+	var list v1.SettingList
+	if err := json.Unmarshal([]byte(document.String()), &list); err != nil || !slices.Equal(list.Unknown, []string{"b-of-1.13", "c-of-1.13", "d-of-1.13", "e-of-1.13"}) {
+		t.Errorf("got %q, %v", list.Unknown, err)
+	}
+	document.Reset()
+	if err := showSettings(t.Context(), &document, placeWith(t, nil), outputJSON, nil); err != nil || !strings.Contains(document.String(), `"unknown": []`) {
+		t.Errorf("without any: %v", err)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 // metrics of one profile.
 type metrics struct {
 	pending, since, blockers *prometheus.GaugeVec
+	unknown                  prometheus.Gauge
 	work                     *prometheus.CounterVec
 }
 
@@ -25,12 +26,15 @@ func newMetrics(registry prometheus.Registerer, profile string) (*metrics, error
 		pending:  gauge("fairlead_setting_pending", "1 while the value in force of the setting is not rolled out."),
 		since:    gauge("fairlead_setting_pending_since_seconds", "When the value in force came to wait, in Unix time; 0 when it is applied."),
 		blockers: gauge("fairlead_setting_blockers", "What the setting waits for, counted."),
+		unknown: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "fairlead_settings_unknown", Help: "Settings of the storage system that this Fairlead does not know.", ConstLabels: labels,
+		}),
 	}
 	var err error
 	if m.work, err = restarts.Counter(registry, profile); err != nil {
 		return nil, err
 	}
-	for _, c := range []prometheus.Collector{m.pending, m.since, m.blockers} {
+	for _, c := range []prometheus.Collector{m.pending, m.since, m.blockers, m.unknown} {
 		if err := registry.Register(c); err != nil {
 			return nil, err
 		}

@@ -79,6 +79,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	r.adviseUnknown(facts.SystemValues)
 	// First told, then done: after a crash nobody takes for applied what had begun to change.
 	// What could not be told is not done: workLive sees to that.
 	told := r.report(ctx, facts, plan)

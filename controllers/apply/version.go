@@ -36,9 +36,14 @@ func (r *Reconciler) adviseDuties(ctx context.Context) error {
 		return nil
 	}
 	r.Log.Warn("duties are set otherwise than this version of the storage system asks for", "version", version, "otherwise", otherwise)
+	r.warn("DutiesForVersion", message)
+	return nil
+}
+
+// warn of what is about no single setting.
+func (r *Reconciler) warn(reason, message string) {
 	key := cluster.RolloutKey(r.Profile)
 	rollout := &v1alpha1.NetworkRollout{}
 	rollout.Namespace, rollout.Name = key.Namespace, key.Name
-	r.Events.Eventf(rollout, nil, corev1.EventTypeWarning, "DutiesForVersion", "Apply", "%s", clipped(message))
-	return nil
+	r.Events.Eventf(rollout, nil, corev1.EventTypeWarning, reason, "Apply", "%s", clipped(message))
 }

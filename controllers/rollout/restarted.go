@@ -17,7 +17,7 @@ const clientKind = "CSIPlugin"
 // are not applied and choose its network, if it is on another, else those that
 // its template is built with. What is restarted for networks of single volumes is for none.
 func (r *Reconciler) restartedFor(ctx context.Context, record settings.Record, c storage.Client) ([]settings.Name, error) {
-	states, err := r.Cached.SettingStates(ctx)
+	states, _, err := r.Cached.SettingStates(ctx)
 	if err != nil {
 		return nil, err
 	}

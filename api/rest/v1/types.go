@@ -53,6 +53,9 @@ type Blocker struct {
 // SettingList is the answer to a request for all settings.
 type SettingList struct {
 	Data []Setting `json:"data"`
+	// Unknown are the names of settings that the storage system has and this Fairlead
+	// does not know: a later version may have them in its danger zone.
+	Unknown []string `json:"unknown"`
 }
 
 // SettingChange is the body of a request that changes a value.
