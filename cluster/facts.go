@@ -99,7 +99,7 @@ func (r *Reader) addSettings(ctx context.Context, f *settings.Facts) error {
 	for i := range ours.Items {
 		s := &ours.Items[i]
 		name := settings.Name(s.Name)
-		f.Told[name] = settings.Told{Rolled: s.Status.AppliedValue, Applied: s.Status.Applied, Underway: s.Status.Underway}
+		f.Told[name] = Told(s)
 		if s.Value != nil {
 			own[name] = *s.Value
 		}
@@ -107,4 +107,9 @@ func (r *Reader) addSettings(ctx context.Context, f *settings.Facts) error {
 	f.OwnValues, f.SystemValues = own, system
 	f.Values = settings.Resolve(own, system, r.profile.Name)
 	return nil
+}
+
+// Told is what is reported in a setting of Fairlead's own.
+func Told(s *v1alpha1.Setting) settings.Told {
+	return settings.Told{Rolled: s.Status.AppliedValue, Applied: s.Status.Applied, Underway: s.Status.Underway}
 }

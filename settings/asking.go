@@ -17,6 +17,12 @@ type Told struct {
 	Underway bool
 }
 
+// Equal tells whether the same was reported.
+func (t Told) Equal(o Told) bool {
+	same := t.Rolled == o.Rolled || t.Rolled != nil && o.Rolled != nil && *t.Rolled == *o.Rolled
+	return same && t.Applied == o.Applied && t.Underway == o.Underway
+}
+
 // rolledOut tells whether the value was last seen rolled out, and nothing was changed since.
 func (t Told) rolledOut(d Definition, value string) bool {
 	return t.Rolled != nil && !t.Underway && d.Same(*t.Rolled, value)

@@ -58,11 +58,12 @@ func (r *Reconciler) writeOwn(ctx context.Context, setting *v1alpha1.Setting, be
 	return nil
 }
 
-// judged tells whether the plan was made for the value that the setting has: the
-// list may be newer than the facts, and then an event is on its way.
+// judged tells whether the plan was made for the setting as it is: the list may be
+// newer than the facts or older, and then an event is on its way.
 func judged(setting *v1alpha1.Setting, facts settings.Facts) bool {
-	ours, set := facts.OwnValues[settings.Name(setting.Name)]
-	return set == (setting.Value != nil) && (!set || ours == *setting.Value)
+	name := settings.Name(setting.Name)
+	ours, set := facts.OwnValues[name]
+	return set == (setting.Value != nil) && (!set || ours == *setting.Value) && cluster.Told(setting).Equal(facts.Told[name])
 }
 
 // fill writes the plan into the status. begins: a component is about to be changed for it.

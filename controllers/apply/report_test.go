@@ -311,3 +311,35 @@ func TestStatusIsNotWrittenForAnotherValue(t *testing.T) {
 		})
 	}
 }
+
+// A status that was written since the facts were read says more than they do.
+func TestStatusIsNotOverwrittenByAnOlderPlan(t *testing.T) {
+	const name = settings.EngineImageProbePeriod
+	w := newWorld(t)
+	w.comeToRest()
+	w.set(name, "7")
+	w.comeToRest()
+	once := func() {
+		s := w.own(name)
+		s.Status.Applied, s.Status.Underway = false, true
+		w.must(w.store.Status().Update(t.Context(), s))
+	}
+	w.r.Client = interceptor.NewClient(w.r.Client.(client.WithWatch), interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			if _, ours := list.(*v1alpha1.SettingList); ours && once != nil {
+				once()
+				once = nil
+			}
+			return c.List(ctx, list, opts...)
+		},
+	})
+	w.clock.SetTime(w.clock.Now().Add(statusEvery))
+	w.step()
+	if got := w.status(name); !got.Underway || got.Applied {
+		t.Errorf("overwritten: %+v", got)
+	}
+	w.comeToRest()
+	if got := w.status(name); got.Underway || !got.Applied {
+		t.Errorf("at rest: %+v", got)
+	}
+}
