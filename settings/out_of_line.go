@@ -72,7 +72,7 @@ func (r Rollout) waitsFor(s storage.Service) string {
 		return "left alone, since it opts out by " + storage.OptOutAnnotation
 	}
 	if v, attached := r.lookup().attached[s.Volume]; attached {
-		return "replaced when the volume is detached: " + Detail(SharedVolumeGate([]storage.Volume{v}))
+		return "replaced when the volume is detached: " + Detail(SharedVolumeGate([]storage.Volume{*v}))
 	}
 	return "replaced when its server pod is gone"
 }

@@ -34,5 +34,8 @@ func (r Rollout) Due(volume string) storage.Placement {
 
 // RequestOf is what annotations ask for the volume.
 func (r Rollout) RequestOf(volume string) storage.Request {
-	return r.lookup().volumes[volume].Request
+	if v, known := r.lookup().volumes[volume]; known {
+		return v.Request
+	}
+	return storage.Request{}
 }

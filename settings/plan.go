@@ -42,7 +42,7 @@ type maker struct {
 	// what the gates are closed by
 	attached   []Blocker
 	byEngine   map[string][]Blocker
-	byVolume   map[string]Blocker
+	byVolume   map[string]int // index in attached
 	networkErr error
 	// comeback of the pod that is being looked at
 	comeback comeback
@@ -69,7 +69,7 @@ type track struct {
 
 func newMaker(f Facts) *maker {
 	m := &maker{
-		Facts: f, asking: f.allAsking(), index: map[Name]int{}, byEngine: map[string][]Blocker{}, byVolume: map[string]Blocker{},
+		Facts: f, asking: f.allAsking(), index: map[Name]int{}, byEngine: map[string][]Blocker{}, byVolume: map[string]int{},
 		absent: map[string][]Blocker{}, leftOut: map[string]bool{},
 	}
 	for _, d := range all {
@@ -86,10 +86,9 @@ func newMaker(f Facts) *maker {
 	for _, s := range m.asking {
 		m.tracks[m.index[s.Name]].asks = true
 	}
-	for _, b := range AttachedVolumes(f.Volumes) {
-		m.attached = append(m.attached, b.Blocker)
-		m.byEngine[b.Engine] = append(m.byEngine[b.Engine], b.Blocker)
-		m.byVolume[b.Name] = b.Blocker
+	for _, v := range AttachedVolumes(f.Volumes) {
+		m.byVolume[v.Name] = len(m.attached)
+		m.attached = append(m.attached, v)
 	}
 	m.Rollout.Desired, m.networkErr = SharedVolumeNetwork(f.Values, f.Profile)
 	m.Rollout.Networks = m.Existing.Networks

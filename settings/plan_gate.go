@@ -8,26 +8,28 @@ import (
 	"github.com/fairlead-io/fairlead/storage"
 )
 
-// EngineBlocker is an attached volume and the data engine that it needs.
-type EngineBlocker struct {
-	Blocker
-	Engine string
-}
-
 // AttachedVolumes are what keeps settings from being applied that wait for all
-// volumes: each that is not surely detached.
-func AttachedVolumes(volumes []storage.Volume) []EngineBlocker {
-	var blockers []EngineBlocker
-	for _, v := range volumes {
-		if v.Attached {
-			blockers = append(blockers, EngineBlocker{Blocker{
+// volumes, or for those of some data engines: each that is not surely detached.
+func AttachedVolumes(volumes []storage.Volume, engines ...string) []Blocker {
+	blockers := make([]Blocker, 0, len(volumes))
+	for i := range volumes {
+		if v := &volumes[i]; v.Attached && (len(engines) == 0 || slices.Contains(engines, v.Engine)) {
+			blockers = append(blockers, Blocker{
 				Kind: BlockedByVolume, Name: v.Name, Nodes: v.Nodes, Workloads: v.Workloads, Noun: "volume",
 				Message: "volume is attached: stop the workloads that use it, so that it is detached",
-			}, v.Engine})
+			})
 		}
 	}
-	slices.SortFunc(blockers, func(a, b EngineBlocker) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(blockers, func(a, b Blocker) int { return strings.Compare(a.Name, b.Name) })
 	return blockers
+}
+
+// ofEngine are the attached volumes of a data engine.
+func (m *maker) ofEngine(engine string) []Blocker {
+	if _, known := m.byEngine[engine]; !known {
+		m.byEngine[engine] = AttachedVolumes(m.Volumes, engine)
+	}
+	return m.byEngine[engine]
 }
 
 // gate is what keeps one setting from being brought to one component: the
@@ -65,8 +67,8 @@ func (m *maker) gate(s asking, want string, c Component) []Blocker {
 	switch {
 	case ends(c):
 		return m.itsVolumes(c)
-	case removed && len(m.byEngine[c.Engine]) > 0:
-		return m.byEngine[c.Engine]
+	case removed && len(m.ofEngine(c.Engine)) > 0:
+		return m.ofEngine(c.Engine)
 	case s.Gate == AllVolumesDetached && c.Kind != InstanceManager && len(m.attached) > 0:
 		return m.attached
 	case len(c.Uses) > 0:
@@ -91,8 +93,8 @@ func (m *maker) inUse(s asking, c Component) []Blocker {
 func (m *maker) itsVolumes(c Component) []Blocker {
 	var volumes []Blocker
 	for _, name := range c.Uses {
-		if volume, attached := m.byVolume[name]; attached {
-			volumes = append(volumes, volume)
+		if i, attached := m.byVolume[name]; attached {
+			volumes = append(volumes, m.attached[i])
 		}
 	}
 	if len(volumes) == 0 {

@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -135,19 +136,25 @@ func (m *maker) addNetwork(s *SettingPlan) {
 	s.Blockers = slices.Concat(step.Blockers, s.Blockers)
 }
 
-// volumesFirst: volumes come before what else is waited for, by name and each
-// once: one may be waited for by its own share manager and among all.
+// volumesFirst orders blockers: volumes come before what else is waited for, by name
+// and each once: one may be waited for by its own share manager and among all.
 func volumesFirst(blockers []Blocker) []Blocker {
-	var volumes, others []Blocker
-	for _, b := range blockers {
-		if b.Kind == BlockedByVolume {
-			volumes = append(volumes, b)
-		} else {
-			others = append(others, b)
+	slices.SortStableFunc(blockers, func(a, b Blocker) int {
+		if a.Kind == BlockedByVolume && b.Kind == BlockedByVolume {
+			return strings.Compare(a.Name, b.Name)
 		}
+		return cmp.Compare(rank(a), rank(b))
+	})
+	return slices.CompactFunc(blockers, func(a, b Blocker) bool {
+		return a.Kind == BlockedByVolume && b.Kind == BlockedByVolume && a.Name == b.Name
+	})
+}
+
+func rank(b Blocker) int {
+	if b.Kind == BlockedByVolume {
+		return 0
 	}
-	slices.SortStableFunc(volumes, func(a, b Blocker) int { return strings.Compare(a.Name, b.Name) })
-	return append(slices.CompactFunc(volumes, func(a, b Blocker) bool { return a.Name == b.Name }), others...)
+	return 1
 }
 
 func waitsForVolumes(blockers []Blocker) bool {

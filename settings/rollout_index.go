@@ -5,9 +5,9 @@ import "github.com/fairlead-io/fairlead/storage"
 // rolloutIndex finds what belongs to a volume by the volume's name. Without it a
 // plan would go through all volumes for every Service, so that its cost grew with their square.
 type rolloutIndex struct {
-	volumes  map[string]storage.Volume // of two of one name the first
-	attached map[string]storage.Volume
-	services map[string][]storage.Service
+	volumes  map[string]*storage.Volume // of two of one name the first
+	attached map[string]*storage.Volume
+	services map[string][]*storage.Service
 	served   map[string]bool
 }
 
@@ -15,10 +15,11 @@ type rolloutIndex struct {
 // when facts change.
 func (r Rollout) indexed() Rollout {
 	x := &rolloutIndex{
-		volumes: make(map[string]storage.Volume, len(r.Volumes)), attached: map[string]storage.Volume{},
-		services: make(map[string][]storage.Service, len(r.Services)), served: make(map[string]bool, len(r.Servers)),
+		volumes: make(map[string]*storage.Volume, len(r.Volumes)), attached: make(map[string]*storage.Volume, len(r.Volumes)),
+		services: make(map[string][]*storage.Service, len(r.Services)), served: make(map[string]bool, len(r.Servers)),
 	}
-	for _, v := range r.Volumes {
+	for i := range r.Volumes {
+		v := &r.Volumes[i]
 		if _, there := x.volumes[v.Name]; !there {
 			x.volumes[v.Name] = v
 		}
@@ -26,7 +27,8 @@ func (r Rollout) indexed() Rollout {
 			x.attached[v.Name] = v
 		}
 	}
-	for _, s := range r.Services {
+	for i := range r.Services {
+		s := &r.Services[i]
 		x.services[s.Volume] = append(x.services[s.Volume], s)
 	}
 	for _, s := range r.Servers {

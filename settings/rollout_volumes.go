@@ -130,7 +130,7 @@ func (r Rollout) waiting() Progress {
 }
 
 func (r Rollout) isElsewhere(volume string, place storage.Placement) bool {
-	return slices.ContainsFunc(r.lookup().services[volume], func(s storage.Service) bool { return s.Placement(r.Record.Clients) != place })
+	return slices.ContainsFunc(r.lookup().services[volume], func(s *storage.Service) bool { return s.Placement(r.Record.Clients) != place })
 }
 
 // missingNetworks are the per-volume networks that do not exist.

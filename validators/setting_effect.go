@@ -31,19 +31,18 @@ func (v *Verdict) checkEffect(d settings.Definition, before, after SettingFacts)
 	if before.Values[d.Name] == after.Values[d.Name] {
 		return
 	}
-	if !before.Applies {
+	plan := settings.Make(after.Facts)
+	if before.Applies {
+		v.announceNetwork(d, before, after)
+		v.announce(d, plan)
+	} else {
 		v.warnGuarded(d, before)
-		v.warnKept(d, after)
-		return
 	}
-	v.announceNetwork(d, before, after)
-	v.announce(d, after)
-	v.warnKept(d, after)
+	v.warnKept(d, plan, after.Profile.Name)
 }
 
 // announce says what becomes of the components, in the words of the plan.
-func (v *Verdict) announce(d settings.Definition, after SettingFacts) {
-	plan := settings.Make(after.Facts)
+func (v *Verdict) announce(d settings.Definition, plan settings.Plan) {
 	change, _ := plan.Of(d.Name)
 	if change.Works == "" {
 		return
@@ -101,12 +100,7 @@ func (v *Verdict) warnGuarded(d settings.Definition, facts SettingFacts) {
 // refuseEngineOff: a data engine is not switched off under its volumes. The
 // proposal leaves this one to the webhook: no instance manager would be left to serve them.
 func (v *Verdict) refuseEngineOff(engine string, after SettingFacts) {
-	var attached []settings.Blocker
-	for _, b := range settings.AttachedVolumes(after.Volumes) {
-		if b.Engine == engine {
-			attached = append(attached, b.Blocker)
-		}
-	}
+	attached := settings.AttachedVolumes(after.Volumes, engine)
 	if len(attached) == 0 {
 		return
 	}

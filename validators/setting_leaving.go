@@ -35,9 +35,8 @@ func (v *Verdict) refuseLeaving(before SettingFacts) {
 		}
 	}
 	onItsWay := false
-	var attached []settings.Blocker
-	for _, b := range settings.AttachedVolumes(before.Volumes) {
-		attached = append(attached, b.Blocker)
+	attached := settings.AttachedVolumes(before.Volumes)
+	for _, b := range attached {
 		onItsWay = onItsWay || !slices.ContainsFunc(managers, func(c settings.Component) bool { return runs(c, b.Name) })
 	}
 	var leftOn []string

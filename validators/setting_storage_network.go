@@ -4,11 +4,11 @@ import "github.com/fairlead-io/fairlead/settings"
 
 // warnKept says what an RWX network setting does not restart. Longhorn's sync of one also deletes the instance
 // managers that storage-network waits for, in use or not; ValidateInstanceManagerDeletion refuses those in use.
-func (v *Verdict) warnKept(d settings.Definition, after SettingFacts) {
+func (v *Verdict) warnKept(d settings.Definition, plan settings.Plan, system string) {
 	if d.Gate != settings.SharedVolumesDetached {
 		return
 	}
-	_, later := settings.Make(after.Facts).For(settings.StorageNetwork)
+	_, later := plan.For(settings.StorageNetwork)
 	inUse := 0
 	for _, work := range later {
 		if work.Component.Kind == settings.InstanceManager && len(work.Component.Uses) > 0 {
@@ -17,6 +17,6 @@ func (v *Verdict) warnKept(d settings.Definition, after SettingFacts) {
 	}
 	if inUse > 0 {
 		v.warn("%s still waits for %s in use: this change restarts none of them (Fairlead's webhook refuses that to %s)",
-			settings.StorageNetwork, settings.Count(inUse, "instance manager"), after.Profile.Name)
+			settings.StorageNetwork, settings.Count(inUse, "instance manager"), system)
 	}
 }
