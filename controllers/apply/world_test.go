@@ -494,18 +494,6 @@ func (w *world) wroteToLonghorn() []string {
 	return slices.DeleteFunc(slices.Clone(w.wrote), func(text string) bool { return !strings.Contains(text, "longhorn.Setting/") })
 }
 
-// annotate writes annotations of a setting; "" takes one away.
-func (w *world) annotate(s client.Object, annotations map[string]string) {
-	w.Helper()
-	all := maps.Clone(s.GetAnnotations())
-	if all == nil {
-		all = map[string]string{}
-	}
-	maps.Copy(all, annotations)
-	s.SetAnnotations(all)
-	w.must(w.store.Update(context.Background(), s))
-}
-
 // metric is the value of a series, by the name of its metric and the values of its labels.
 func (w *world) metric(name string, labels ...string) float64 {
 	w.Helper()
