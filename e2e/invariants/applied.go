@@ -56,6 +56,8 @@ func (s *state) incomplete(name, value string) []string {
 	switch name {
 	case storageNetwork:
 		return s.others(isInstanceManager, func(pod *corev1.Pod) string { return common(pod.Annotations) }, name, s.storageNetwork())
+	case endpointNetworkForRWX:
+		return s.others(isClient, func(pod *corev1.Pod) string { return common(pod.Annotations) }, name, onNetwork(value, profile.EndpointInterface))
 	case storageNetworkForRWX:
 		// Without an applied network to be on, there is nothing to wait for.
 		if _, applied := s.value(storageNetwork); !applied && value == "true" {
@@ -69,13 +71,22 @@ func (s *state) incomplete(name, value string) []string {
 	case "system-managed-components-node-selector":
 		return s.others(isManaged, nodeSelector, name, value)
 	case "guaranteed-instance-manager-cpu":
-		return s.others(runsEngine("v1"), share, name, value)
+		found := s.others(runsEngine("v1"), share, name, ofEngine(value, "v1"))
+		if get[*longhorn.Setting](s, "longhorn.io/settings", "v2-data-engine-guaranteed-instance-manager-cpu") != nil {
+			return found
+		}
+		return append(found, s.others(runsEngine("v2"), share, name, ofEngine(value, "v2"))...)
 	case "v2-data-engine-guaranteed-instance-manager-cpu":
 		return s.others(runsEngine("v2"), milliCPU, name, value)
 	case "v1-data-engine":
 		return s.engineRuns("v1", name, value)
 	case "v2-data-engine":
 		return s.engineRuns("v2", name, value)
+	case "system-managed-csi-components-resource-limits":
+		return s.withoutResources(name, value)
+	}
+	if built, known := newer[name]; known {
+		return s.others(built.is, built.trait, name, ofEngine(value, "v2"))
 	}
 	return nil
 }

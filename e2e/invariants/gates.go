@@ -110,14 +110,18 @@ func (s *state) attachedFor(while time.Duration, keep func(string) bool) []strin
 	return volumes
 }
 
-// Settings of Longhorn 1.7 that choose the networks.
+// Settings of Longhorn that choose the networks; the last has replaced the second in 1.11.
 const (
-	storageNetwork       = "storage-network"
-	storageNetworkForRWX = "storage-network-for-rwx-volume-enabled"
+	storageNetwork        = "storage-network"
+	storageNetworkForRWX  = "storage-network-for-rwx-volume-enabled"
+	endpointNetworkForRWX = "endpoint-network-for-rwx-volume"
 )
 
 // wanted is the network for RWX volumes that the settings name; "" is the cluster network.
 func (s *state) wanted() string {
+	if value, _ := s.value(endpointNetworkForRWX); value != "" {
+		return onNetwork(value, profile.EndpointInterface)
+	}
 	if enabled, _ := s.value(storageNetworkForRWX); enabled != "true" {
 		return ""
 	}
@@ -126,9 +130,14 @@ func (s *state) wanted() string {
 
 func (s *state) storageNetwork() string {
 	value, _ := s.value(storageNetwork)
+	return onNetwork(value, profile.StorageInterface)
+}
+
+// onNetwork is the attachment to the network that a value names, as annotations ask for it; "" is none.
+func onNetwork(value, networkInterface string) string {
 	network, err := storage.ParseNetwork(value)
-	if err != nil {
+	if err != nil || network.IsZero() {
 		return ""
 	}
-	return storage.Attachment{Network: network, Interface: profile.StorageInterface}.String()
+	return storage.Attachment{Network: network, Interface: networkInterface}.String()
 }

@@ -112,7 +112,7 @@ func (l Longhorn) componentsReady(ctx context.Context) error {
 	}
 	for _, node := range s.storageNodes {
 		for engine, setting := range map[string]string{engineV1: "v1-data-engine", engineV2: "v2-data-engine"} {
-			if s.settings[setting] == "true" && s.manager(node.GetName(), engine) == nil {
+			if switchedOn(s.settings[setting]) && s.manager(node.GetName(), engine) == nil {
 				return fmt.Errorf("the instance manager of %s on %s: %w", engine, node.GetName(), errNotReady)
 			}
 		}

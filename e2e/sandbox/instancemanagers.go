@@ -52,7 +52,7 @@ func instanceManagerLabels(node, engine string) map[string]string {
 // on, and removes those of one that is switched off once they run nothing.
 func (l Longhorn) followEngines(ctx context.Context, s *survey) error {
 	enabled := map[string]bool{
-		engineV1: s.settings["v1-data-engine"] != "false", engineV2: s.settings["v2-data-engine"] == "true",
+		engineV1: switchedOn(s.settings["v1-data-engine"]), engineV2: switchedOn(s.settings["v2-data-engine"]),
 	}
 	for _, node := range s.storageNodes {
 		for engine, on := range enabled {

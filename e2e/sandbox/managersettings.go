@@ -42,6 +42,20 @@ func ofEngine(value, engine string) string {
 
 func ofV2(value string) string { return ofEngine(value, engineV2) }
 
+// switchedOn and decimal read values as Longhorn does, in any spelling: parseSettingSingleBool and parseSettingSingleInt in types/setting.go.
+func switchedOn(value string) bool {
+	on, err := strconv.ParseBool(strings.TrimSpace(value))
+	return err == nil && on
+}
+
+func decimal(value string) string {
+	n, err := strconv.ParseInt(strings.TrimSpace(value), 10, 64)
+	if err != nil {
+		return value
+	}
+	return strconv.FormatInt(n, 10)
+}
+
 // buildManager gives an instance manager what it has from v1.10 on, of both data engines.
 func (v settingValues) buildManager(pod *corev1.Pod) {
 	container := &pod.Spec.Containers[0]

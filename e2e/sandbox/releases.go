@@ -111,7 +111,7 @@ func (r release) rwxNetwork(values settingValues) string {
 	if r.endpointNetwork {
 		return values[rwxEndpointNetwork]
 	}
-	if values[rwxOnStorage] == "true" {
+	if switchedOn(values[rwxOnStorage]) {
 		return values[storageNetwork]
 	}
 	return ""
@@ -202,7 +202,7 @@ func (l Longhorn) inheritNetwork(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, there := values[rwxEndpointNetwork]; there || !l.release.endpointNetwork || values[rwxOnStorage] != "true" {
+	if _, there := values[rwxEndpointNetwork]; there || !l.release.endpointNetwork || !switchedOn(values[rwxOnStorage]) {
 		return nil
 	}
 	setting := l.object("Setting", rwxEndpointNetwork)

@@ -37,7 +37,7 @@ func (v settingValues) runV2(pod *corev1.Pod) {
 	args := []string{"instance-manager", "--spdk-log", "all", "--spdk-cpumask", v.mask()}
 	cores, numbered := v[cpuCores]
 	if numbered {
-		args = append(args, "--spdk-core-number", ofV2(cores))
+		args = append(args, "--spdk-core-number", decimal(ofV2(cores)))
 	}
 	_, former := v[formerCPUMask]
 	memory, pages := v.memory()
@@ -45,15 +45,15 @@ func (v settingValues) runV2(pod *corev1.Pod) {
 		args = append(args, "--spdk-memory-size", memory)
 	}
 	for _, pool := range []struct{ setting, standard string }{{largePool, "1024"}, {smallPool, "8192"}} {
-		if size := ofV2(v[pool.setting]); size != "" && size != pool.standard {
+		if size := decimal(ofV2(v[pool.setting])); size != "" && size != pool.standard {
 			args = append(args, "--"+strings.Replace(pool.setting, "data-engine", "spdk", 1), size)
 		}
 	}
 	args = append(args, "--enable-spdk", "--debug", "daemon", "--spdk-enabled", "--listen", "0.0.0.0:8500")
-	if ofV2(v[interruptMode]) == "true" {
+	if switchedOn(ofV2(v[interruptMode])) {
 		args = append(args, "--spdk-interrupt-mode")
 	}
-	if ofV2(v[cpuIsolation]) == "true" {
+	if switchedOn(ofV2(v[cpuIsolation])) {
 		args = append(args, "--enable-irq-affinity", "--enable-workqueue-affinity")
 	}
 	if pages == "0" {
@@ -75,7 +75,7 @@ func (v settingValues) runV2(pod *corev1.Pod) {
 
 // mask is empty where there is a number of cores.
 func (v settingValues) mask() string {
-	if cores := ofV2(v[cpuCores]); cores != "" && cores != "0" {
+	if cores := decimal(ofV2(v[cpuCores])); cores != "" && cores != "0" {
 		return ""
 	}
 	return cmp.Or(ofV2(v[cpuMask]), v[formerCPUMask], "0x3")
@@ -83,8 +83,8 @@ func (v settingValues) mask() string {
 
 // memory in MiB, and how much of it is huge pages.
 func (v settingValues) memory() (size, pages string) {
-	size = cmp.Or(ofV2(v[memorySize]), v[formerMemory], "2048")
-	if ofV2(v[hugepagesEnabled]) == "false" {
+	size = decimal(cmp.Or(ofV2(v[memorySize]), v[formerMemory], "2048"))
+	if pages := ofV2(v[hugepagesEnabled]); pages != "" && !switchedOn(pages) {
 		return size, "0"
 	}
 	return size, size
