@@ -89,7 +89,9 @@ func (s *state) withoutResources(setting, value string) []string {
 		return nil
 	}
 	var found []string
-	csi := func(pod *corev1.Pod) bool { return isClient(pod) || isManaged(pod) && strings.HasPrefix(pod.Name, "csi-") }
+	csi := func(pod *corev1.Pod) bool {
+		return isClient(pod) || isManaged(pod) && strings.HasPrefix(pod.Name, "csi-")
+	}
 	for _, pod := range s.staying(csi) {
 		for _, c := range pod.Spec.Containers {
 			if !equality.Semantic.DeepEqual(c.Resources, want[c.Name]) {

@@ -1,0 +1,245 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/cluster/longhorn"
+	"github.com/fairlead-io/fairlead/e2e/invariants"
+	"github.com/fairlead-io/fairlead/e2e/sandbox"
+	"github.com/fairlead-io/fairlead/settings"
+	"github.com/fairlead-io/fairlead/storage"
+)
+
+// TestDangerZoneOfNewerReleases changes settings of the danger zone with volumes attached and with none, alone and two at a
+// time, where Longhorn builds by value: nothing in use may be restarted, nothing idle twice, and applied is true only when it is.
+func TestDangerZoneOfNewerReleases(t *testing.T) {
+	for _, version := range []string{"v1.10.0", "v1.11.1", "v1.12.0", "v1.12.1"} {
+		t.Run(version, func(t *testing.T) {
+			c := newCluster(t, options{webhooks: 1, controllers: 1, components: true, syncs: true, longhorn: version, auditWrites: true})
+			z := &zone{cluster: c, replay: invariants.NewReplay(), before: map[string]string{}}
+			var list longhorn.SettingList
+			c.must(c.Client.List(t.Context(), &list, client.InNamespace(namespace)))
+			for _, s := range list.Items {
+				z.before[s.Name] = s.Value
+			}
+			for _, d := range settings.DangerZone() {
+				if _, has := z.before[string(d.Name)]; has && zoneValues[string(d.Name)] == "" {
+					t.Errorf("no other value of %s", d.Name)
+				}
+			}
+			c.kubectl("label", "nodes", "--all", "disktype=ssd")
+			c.set(system, "auto-cleanup-system-generated-snapshot", "false") // disable-snapshot-purge contradicts it
+			for _, v := range zoneVolumes {
+				c.must(c.Longhorn().CreateVolume(t.Context(), v.Volume))
+			}
+			for _, row := range zoneRows(z.before) {
+				t.Run(row.name(), func(t *testing.T) {
+					z.cluster = &cluster{Sandbox: c.Sandbox, t: t}
+					z.change(row)
+				})
+			}
+		})
+	}
+}
+
+// zoneVolumes run on node-1 and node-2; the instance managers of node-3 are idle.
+var zoneVolumes = map[string]struct {
+	sandbox.Volume
+	node, engine string
+}{
+	"rwo": {sandbox.Volume{Name: "pvc-rwo", ReplicaNodes: []string{"node-2"}}, "node-1", "v1"},
+	"rwx": {sandbox.Volume{Name: "pvc-rwx", Shared: true, ReplicaNodes: []string{"node-1"}}, "node-2", "v1"},
+	"v2":  {sandbox.Volume{Name: "pvc-v2", Engine: "v2", ReplicaNodes: []string{"node-2"}}, "node-1", "v2"},
+}
+
+// zone is the cluster for one row.
+type zone struct {
+	*cluster
+	replay *invariants.Replay
+	// before are the values of settings that no row has changed.
+	before map[string]string
+}
+
+func (z *zone) change(row zoneRow) {
+	z.t.Helper()
+	z.setAll(row.given, zoneValues)
+	z.waitZone(row.given, zoneValues)
+	for _, name := range row.attached {
+		v := zoneVolumes[name]
+		z.must(z.Longhorn().Attach(z.t.Context(), v.Name, v.node, "default/web"))
+	}
+	used := z.inUse(row.attached)
+	z.follow(row.settings)
+
+	start := len(z.writes())
+	refused := z.setAll(row.settings, zoneValues)
+	z.waitQuiet()
+	z.judgeInUse(used, start)
+	for name, progress := range z.follow(row.settings) {
+		z.judgeApplied(name, progress, true)
+		if last := progress[len(progress)-1]; len(last.Missing) > 0 && last.Reported {
+			z.t.Errorf("%s is reported as applied, and %v", name, last.Missing)
+		}
+	}
+	for _, name := range row.attached {
+		z.must(z.Longhorn().Detach(z.t.Context(), zoneVolumes[name].Name))
+	}
+	if refused {
+		z.setAll(row.settings, zoneValues)
+	}
+	z.judge(row, zoneValues, start)
+
+	start = len(z.writes())
+	z.setAll(row.settings, z.before)
+	z.judge(row, z.before, start)
+	z.setAll(row.given, z.before)
+	z.waitZone(row.given, z.before)
+}
+
+// setAll changes settings one after the other. A data engine with attached volumes may not be switched off.
+func (z *zone) setAll(names []string, values map[string]string) (refused bool) {
+	z.t.Helper()
+	for _, name := range names {
+		out, err := z.Kubectl(z.t.Context(), "", "-n", namespace, "patch", system, name, "--type=merge", "-p", fmt.Sprintf(`{"value":%q}`, values[name]))
+		if err != nil && name == "v1-data-engine" && strings.Contains(out, "can't be switched off while") {
+			refused = true
+			continue
+		}
+		z.must(err)
+	}
+	return refused
+}
+
+// judge waits until the values are applied, and judges the way there.
+func (z *zone) judge(row zoneRow, values map[string]string, start int) {
+	z.t.Helper()
+	z.waitZone(row.settings, values)
+	z.waitQuiet()
+	for name, progress := range z.follow(row.settings) {
+		z.judgeApplied(name, progress, false)
+		if last := progress[len(progress)-1]; len(last.Missing) > 0 || !last.Applied {
+			z.t.Errorf("in the end %s has applied: %v, and %v", name, last.Applied, last.Missing)
+		}
+	}
+	restarts, err := invariants.CountRestarts(z.writes()[start:])
+	z.must(err)
+	z.t.Logf("restarted: %v", restarts)
+	for _, kind := range restarts.MoreThan(len(row.settings)) {
+		z.t.Errorf("%s restarted %d times", kind, restarts[kind])
+	}
+}
+
+// judgeApplied wants that applied turns true only when nothing is missing. Longhorn says so once it has issued all updates,
+// and the stand-in at once of settings that have no gate there.
+func (z *zone) judgeApplied(name string, progress []invariants.Progress, attached bool) {
+	z.t.Helper()
+	d, _ := settings.Lookup(name)
+	gated := d.Gate == settings.AllVolumesDetached || d.Gate == settings.SharedVolumesDetached
+	for i, p := range progress {
+		if i == 0 || len(p.Missing) == 0 {
+			continue
+		}
+		before := progress[i-1]
+		turned := p.Applied && !before.Applied && p.Value == before.Value
+		issued := p.By == storage.Longhorn().ServiceAccount && !(attached && gated)
+		if turned && !issued || p.Reported && !before.Reported {
+			z.t.Errorf("%s: %s wrote that %s=%q is applied, and %v", p.At.Format("15:04:05.000"), p.By, name, p.Value, p.Missing)
+		}
+	}
+}
+
+// inUse are the pods that attached volumes need, by name.
+func (z *zone) inUse(attached []string) map[string]corev1.Pod {
+	z.t.Helper()
+	used := map[string]corev1.Pod{}
+	for _, name := range attached {
+		v := zoneVolumes[name]
+		for _, node := range []string{"node-1", "node-2"} {
+			pod := z.instanceManagerPod(node, v.engine)
+			used[pod.Name] = pod
+		}
+		if v.Shared {
+			server := z.server(v.Name)
+			used[server.Name] = *server
+			for _, pod := range z.clients() {
+				if pod.Spec.NodeName == v.node {
+					used[pod.Name] = pod
+				}
+			}
+		}
+	}
+	return used
+}
+
+// judgeInUse wants that pods in use are those of before.
+func (z *zone) judgeInUse(used map[string]corev1.Pod, start int) {
+	z.t.Helper()
+	for name, pod := range used {
+		var now corev1.Pod
+		err := z.Client.Get(z.t.Context(), client.ObjectKeyFromObject(&pod), &now)
+		if err == nil && now.UID == pod.UID && now.DeletionTimestamp == nil {
+			continue
+		}
+		deletes := slices.DeleteFunc(slices.Clone(z.writes()[start:]), func(w sandbox.Write) bool {
+			return w.Object() != "pods/"+name || w.Verb != "delete" && w.Resource != "pods/eviction"
+		})
+		z.t.Errorf("pod %s was in use, and is gone: %v", name, deletes)
+	}
+}
+
+// waitZone waits until settings have values, and Longhorn's and Fairlead's say that they are applied.
+func (z *zone) waitZone(names []string, values map[string]string) {
+	z.t.Helper()
+	z.eventually("settings are applied", 60*time.Second, func() error {
+		statuses := z.settingStatuses()
+		var missing []error
+		for _, name := range names {
+			var setting longhorn.Setting
+			if err := z.Client.Get(z.t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, &setting); err != nil {
+				return err
+			}
+			if s := statuses[name]; !setting.Status.Applied || !s.applied || s.value != values[name] {
+				missing = append(missing, fmt.Errorf("%s: Longhorn says %t, Fairlead %+v", name, setting.Status.Applied, s))
+			}
+		}
+		return errors.Join(missing...)
+	})
+}
+
+// zoneQuiet is longer than what follows a change takes to begin: Longhorn retries within 50 ms, Fairlead looks again within 2 s.
+const zoneQuiet = 2500 * time.Millisecond
+
+// waitQuiet waits until nothing was changed for a while of what settings are about.
+func (z *zone) waitQuiet() {
+	z.t.Helper()
+	z.comesToRest("pods, templates and settings", zoneQuiet, func() string {
+		changed := 0
+		for _, w := range z.writes() {
+			resource, _, _ := strings.Cut(w.Resource, "/")
+			if w.Changed && w.Namespace == namespace && slices.Contains([]string{"pods", "daemonsets", "deployments", "settings"}, resource) {
+				changed++
+			}
+		}
+		return fmt.Sprint(changed)
+	})
+}
+
+func (z *zone) writes() []sandbox.Write {
+	z.t.Helper()
+	writes, err := z.ReadWrites()
+	z.must(err)
+	return writes
+}
+
+func (z *zone) follow(names []string) map[string][]invariants.Progress {
+	z.t.Helper()
+	return z.replay.Follow(z.writes(), names...)
+}
