@@ -130,10 +130,10 @@ test-longhorn-core: ## The scenarios beside Longhorn's own manager that make tes
 	@$(MAKE) --no-print-directory test-longhorn BESIDE="-test.run 'TestSharedVolumeIsServed|TestVolumeCreatedWhileClientsRoll|TestFairleadInstalled|TestInstanceManager|$(DANGER_ZONE_CORE)'"
 
 .PHONY: test-long
-test-long: control-plane csiaddons longhorn $(BIN)/fairlead ## What takes long: Kubernetes' own timeouts (ten minutes), 20 random minutes beside Longhorn
+test-long: control-plane csiaddons longhorn $(BIN)/fairlead ## What takes long: Kubernetes' own timeouts, the danger zone of Longhorn 1.10 to 1.12.1 (half an hour), 20 random minutes beside Longhorn
 	@mkdir -p $(BIN)
 	$(WITH_RACE) go build $(RACE) -ldflags "$(LDFLAGS)" -o $(BIN)/fairlead-test ./cmd/fairlead
-	$(WITH_RACE) FAIRLEAD_BINARY=$(BIN)/fairlead-test FAIRLEAD_RELEASE_BINARY=$(BIN)/fairlead go test $(RACE) -tags long -timeout 60m ./e2e -v -run 'TestRefusingTheDetachAttachesTwice|TestForcedDetachGivesTwoWriters'
+	$(WITH_RACE) FAIRLEAD_BINARY=$(BIN)/fairlead-test FAIRLEAD_RELEASE_BINARY=$(BIN)/fairlead go test $(RACE) -tags long -timeout 90m ./e2e -v -run 'TestRefusingTheDetachAttachesTwice|TestForcedDetachGivesTwoWriters|TestDangerZoneOfNewerReleases'
 	$(MAKE) --no-print-directory test-longhorn BESIDE="-test.v -test.run TestInvariantsHoldBesideLonghorn -for 20m"
 
 .PHONY: e2e-nfs

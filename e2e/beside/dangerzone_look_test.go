@@ -1,7 +1,6 @@
 package beside
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -10,7 +9,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/e2e/invariants"
@@ -104,69 +102,21 @@ func (z *zone) judgeInUse(used map[string]*corev1.Pod, start Mark) []string {
 			return w.Object() == "pods/"+name && (w.Verb == "delete" || w.Resource == "pods/eviction")
 		})
 		z.report(fmt.Errorf("pod %s was in use, and is gone: %v", name, who))
-		kind, _ := componentOf(used[name])
+		kind, _ := invariants.ComponentOf(used[name])
 		found = append(found, kind)
 	}
 	return found
 }
 
 // restarts are how often each kind of component was created, by kind.
-type restarts map[string]int
+type restarts invariants.Restarts
 
 func (z *zone) restarts(from Mark) restarts {
 	z.Helper()
-	pods := map[[2]string]int{}
-	for _, w := range z.since(from, func(w sandbox.Write) bool {
-		return w.Verb == "create" && w.Resource == "pods" && w.Namespace == Namespace && w.Code < 300
-	}) {
-		var pod corev1.Pod
-		z.must(json.Unmarshal(w.Response, &pod))
-		if kind, name := componentOf(&pod); kind != "" {
-			pods[[2]string{kind, name}]++
-		}
-	}
-	counts := restarts{}
-	for component, n := range pods {
-		if component[0] == sidecars {
-			n = (n + sidecarReplicas - 1) / sidecarReplicas
-		}
-		counts[component[0]] = max(counts[component[0]], n)
-	}
-	return counts
-}
-
-const shareManager = "share manager"
-
-// sidecars of the CSI driver: Deployments of three replicas (v1.7.2, csi/deployment.go).
-const (
-	sidecars        = "CSI sidecars"
-	sidecarReplicas = 3
-)
-
-// componentOf a pod: its kind, and a name that its successor has, too.
-func componentOf(pod *corev1.Pod) (kind, name string) {
-	owner := metav1.GetControllerOf(pod)
-	switch {
-	case strings.HasPrefix(pod.Name, "instance-manager-"):
-		return "instance manager", pod.Name
-	case strings.HasPrefix(pod.Name, "share-manager-"):
-		return shareManager, pod.Name
-	case owner != nil && owner.Kind == "DaemonSet" && owner.Name == "longhorn-csi-plugin":
-		return "CSI plugin", nodeOf(pod)
-	case owner != nil && owner.Kind == "DaemonSet" && strings.HasPrefix(owner.Name, "engine-image-"):
-		return "engine image", nodeOf(pod)
-	case owner != nil && owner.Kind == "ReplicaSet" && strings.HasPrefix(owner.Name, "csi-"):
-		return sidecars, owner.Name[:strings.LastIndex(owner.Name, "-")]
-	}
-	return "", ""
-}
-
-// nodeOf a pod of a DaemonSet, which is created for a node.
-func nodeOf(pod *corev1.Pod) string {
-	return pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchFields[0].Values[0]
+	counts, err := invariants.CountRestarts(z.since(from, func(sandbox.Write) bool { return true }))
+	z.must(err)
+	return restarts(counts)
 }
 
 // moreThan are the kinds that were restarted more often than allowed.
-func (r restarts) moreThan(allowed int) []string {
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(r)), func(kind string) bool { return r[kind] <= allowed })
-}
+func (r restarts) moreThan(allowed int) []string { return invariants.Restarts(r).MoreThan(allowed) }

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/fairlead-io/fairlead/e2e/invariants"
 )
 
 // zoneTable is what was seen, side by side, as docs/duties.md has it.
@@ -58,7 +60,7 @@ const (
 // String says "all" where each kind of idle component was restarted as often.
 func (r restarts) String() string {
 	kinds := slices.Sorted(maps.Keys(r))
-	all := len(kinds) == 4 && !slices.Contains(kinds, shareManager)
+	all := len(kinds) == 4 && !slices.Contains(kinds, invariants.ShareManager)
 	var parts []string
 	for _, kind := range kinds {
 		all = all && r[kind] == r[kinds[0]]

@@ -63,6 +63,11 @@ func TestPodsShowWhatTheyAreBuiltWith(t *testing.T) {
 	cpu := func(pod *corev1.Pod) {
 		pod.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1920m")}
 	}
+	v2 := func(pod *corev1.Pod) { pod.Labels[profile.EngineLabel] = "v2" }
+	args := func(list ...string) func(*corev1.Pod) {
+		return func(pod *corev1.Pod) { v2(pod); pod.Spec.Containers[0].Args = list }
+	}
+	logs := corev1.Volume{Name: "log", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/var/log"}}}
 	for setting, test := range map[string]struct {
 		value   string
 		without func(*corev1.Pod) // nil is no pod
@@ -79,6 +84,25 @@ func TestPodsShowWhatTheyAreBuiltWith(t *testing.T) {
 		"v2-data-engine-guaranteed-instance-manager-cpu": {"1920",
 			func(pod *corev1.Pod) { pod.Labels[profile.EngineLabel] = "v2" },
 			func(pod *corev1.Pod) { cpu(pod); pod.Labels[profile.EngineLabel] = "v2" }},
+		"instance-manager-pod-liveness-probe-timeout": {"20", bare, func(pod *corev1.Pod) {
+			pod.Spec.Containers[0].LivenessProbe = &corev1.Probe{TimeoutSeconds: 20}
+		}},
+		"engine-image-pod-liveness-probe-period": {"20",
+			func(pod *corev1.Pod) { pod.Name = "engine-image-1" },
+			func(pod *corev1.Pod) {
+				pod.Name, pod.Spec.Containers[0].LivenessProbe = "engine-image-1", &corev1.Probe{PeriodSeconds: 20}
+			}},
+		"system-managed-csi-components-resource-limits": {`{"csi-attacher":{"requests":{"cpu":"1920m"}}}`,
+			func(pod *corev1.Pod) { pod.Name, pod.Spec.Containers[0].Name = "csi-attacher-1", "csi-attacher" },
+			func(pod *corev1.Pod) {
+				cpu(pod)
+				pod.Name, pod.Spec.Containers[0].Name = "csi-attacher-1", "csi-attacher"
+			}},
+		"log-path":                           {"/var/log", v2, func(pod *corev1.Pod) { v2(pod); pod.Spec.Volumes = []corev1.Volume{logs} }},
+		"data-engine-memory-size":            {`{"v2":"1024"}`, v2, args("--spdk-memory-size", "1024")},
+		"data-engine-hugepage-enabled":       {`{"v2":"false"}`, v2, args("--spdk-no-hugepage")},
+		"data-engine-interrupt-mode-enabled": {`{"v2":"true"}`, v2, args("--spdk-interrupt-mode")},
+		"data-engine-iobuf-large-pool-size":  {`{"v2":"1024"}`, args("--spdk-iobuf-large-pool-size", "4096"), v2},
 	} {
 		missing := func(change func(*corev1.Pod)) []string {
 			w := newWorld(t, "")

@@ -16,6 +16,9 @@ import (
 // Restarts are how often each kind of component was created, by kind: the most that one of the kind was.
 type Restarts map[string]int
 
+// ShareManager is a kind of component.
+const ShareManager = "share manager"
+
 // sidecarReplicas are those of the CSI driver's Deployments (v1.7.2, csi/deployment.go).
 const (
 	sidecars        = "CSI sidecars"
@@ -33,7 +36,7 @@ func CountRestarts(writes []sandbox.Write) (Restarts, error) {
 		if err := json.Unmarshal(w.Response, &pod); err != nil {
 			return nil, fmt.Errorf("reading pod %s: %w", w.Name, err)
 		}
-		if kind, name := componentOf(&pod); kind != "" {
+		if kind, name := ComponentOf(&pod); kind != "" {
 			pods[[2]string{kind, name}]++
 		}
 	}
@@ -52,8 +55,8 @@ func (r Restarts) MoreThan(allowed int) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(r)), func(kind string) bool { return r[kind] <= allowed })
 }
 
-// componentOf a pod: its kind, and a name that its successor has, too.
-func componentOf(pod *corev1.Pod) (kind, name string) {
+// ComponentOf a pod: its kind, and a name that its successor has, too.
+func ComponentOf(pod *corev1.Pod) (kind, name string) {
 	owner := metav1.GetControllerOf(pod)
 	switch {
 	case strings.HasPrefix(pod.Name, "instance-manager-"):
@@ -61,7 +64,7 @@ func componentOf(pod *corev1.Pod) (kind, name string) {
 	case strings.HasPrefix(pod.Name, "backing-image-manager-"):
 		return "backing image manager", pod.Name
 	case strings.HasPrefix(pod.Name, "share-manager-"):
-		return "share manager", pod.Name
+		return ShareManager, pod.Name
 	case owner != nil && owner.Kind == "DaemonSet" && owner.Name == profile.ClientDaemonSet:
 		return "CSI plugin", nodeOf(pod)
 	case owner != nil && owner.Kind == "DaemonSet" && strings.HasPrefix(owner.Name, "engine-image-"):
