@@ -65,7 +65,7 @@ func TestAppliedSettingsStayAsInGit(t *testing.T) {
 	var before map[string]string
 	serverSide := []string{"--server-side", "--field-manager=git", "--force-conflicts"}
 	for i, how := range [][]string{serverSide, nil, serverSide} {
-		manifest := settingsManifest(i % 2)
+		manifest := c.settingsManifest(i % 2)
 		c.applyManifest(manifest, how)
 		c.waitSpelled(i % 2)
 		if now := c.componentPods(); before != nil && !maps.Equal(before, now) {
@@ -94,7 +94,8 @@ func (c *cluster) systemSettings() map[string]string {
 	return versions
 }
 
-func settingsManifest(spelling int) string {
+func (c *cluster) settingsManifest(spelling int) string {
+	c.t.Helper()
 	var items []any
 	for name, values := range spellings {
 		items = append(items, map[string]any{
@@ -103,16 +104,13 @@ func settingsManifest(spelling int) string {
 		})
 	}
 	text, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": items})
-	if err != nil {
-		panic(err)
-	}
+	c.must(err)
 	return string(text)
 }
 
 func (c *cluster) applyManifest(manifest string, how []string) {
 	c.t.Helper()
-	out, err := c.Kubectl(c.t.Context(), manifest, append([]string{"apply", "-f", "-"}, how...)...)
-	c.t.Log(out)
+	_, err := c.Kubectl(c.t.Context(), manifest, append([]string{"apply", "-f", "-"}, how...)...)
 	c.must(err)
 }
 
