@@ -151,7 +151,7 @@ func (c *cluster) metrics(replica string) string {
 	return ""
 }
 
-// TestBacksOffFromAnotherWriter has somebody write a component otherwise whenever
+// TestBacksOffFromAnotherWriter has another writer change a component back whenever
 // Fairlead has written it. How long Fairlead waits then is in the unit tests.
 func TestBacksOffFromAnotherWriter(t *testing.T) {
 	c := newCluster(t, options{webhooks: 1, controllers: 1, components: true})

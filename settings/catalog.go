@@ -33,7 +33,7 @@ type Definition struct {
 	// DangerZone: Longhorn has it in its danger zone, and Fairlead judges it in
 	// both groups. The others are read here, and judged in Fairlead's own only.
 	DangerZone bool
-	// ReadOnly: the storage system writes it, and its webhook lets nobody else.
+	// ReadOnly: only the storage system writes it.
 	ReadOnly bool
 	// NamesNetwork: the value is a network, or "" for the cluster network.
 	NamesNetwork bool

@@ -272,6 +272,22 @@ func TestTheStorageSystemsVersionAdvisesDutiesOnce(t *testing.T) {
 	}
 }
 
+// beforeStatusesAreListed has something happen once, after the plan was made and
+// before its statuses are written; it tells whether it happened.
+func (w *world) beforeStatusesAreListed(change func()) *bool {
+	happened := false
+	w.r.Client = interceptor.NewClient(w.r.Client.(client.WithWatch), interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			if _, ours := list.(*v1alpha1.SettingList); ours && !happened {
+				happened = true
+				change()
+			}
+			return c.List(ctx, list, opts...)
+		},
+	})
+	return &happened
+}
+
 // A value may be set after the plan was made, and before its status is written.
 func TestStatusIsNotWrittenForAnotherValue(t *testing.T) {
 	const name = settings.EngineImageProbePeriod
@@ -294,18 +310,9 @@ func TestStatusIsNotWrittenForAnotherValue(t *testing.T) {
 			if got := w.status(name); !got.Applied || got.ObservedGeneration != 2 {
 				t.Fatalf("at rest: %+v", got)
 			}
-			once := func() { change(test.after, 3) }
-			w.r.Client = interceptor.NewClient(w.r.Client.(client.WithWatch), interceptor.Funcs{
-				List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-					if _, ours := list.(*v1alpha1.SettingList); ours && once != nil {
-						once()
-						once = nil
-					}
-					return c.List(ctx, list, opts...)
-				},
-			})
+			happened := w.beforeStatusesAreListed(func() { change(test.after, 3) })
 			w.step()
-			if got := w.status(name); once != nil || got.ObservedGeneration != 2 {
+			if got := w.status(name); !*happened || got.ObservedGeneration != 2 {
 				t.Errorf("the plan for the value before is reported for generation 3: %+v", got)
 			}
 		})
@@ -319,19 +326,10 @@ func TestStatusIsNotOverwrittenByAnOlderPlan(t *testing.T) {
 	w.comeToRest()
 	w.set(name, "7")
 	w.comeToRest()
-	once := func() {
+	w.beforeStatusesAreListed(func() {
 		s := w.own(name)
 		s.Status.Applied, s.Status.Underway = false, true
 		w.must(w.store.Status().Update(t.Context(), s))
-	}
-	w.r.Client = interceptor.NewClient(w.r.Client.(client.WithWatch), interceptor.Funcs{
-		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-			if _, ours := list.(*v1alpha1.SettingList); ours && once != nil {
-				once()
-				once = nil
-			}
-			return c.List(ctx, list, opts...)
-		},
 	})
 	w.clock.SetTime(w.clock.Now().Add(statusEvery))
 	w.step()
