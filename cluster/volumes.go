@@ -120,13 +120,13 @@ func (r *Reader) attachments(ctx context.Context) (map[string][]string, error) {
 	return nodes, nil
 }
 
-// ticketed marks the volumes as attached that the storage system is to attach. Its
+// ticketed marks the shared volumes as attached that the storage system is to attach. Its
 // gate for RWX settings goes by these tickets, whether or not the volume is attached yet.
 // Source: longhorn-manager v1.7.2 and v1.12.0 datastore/longhorn.go, AreAllRWXVolumesDetached.
 func (r *Reader) ticketed(ctx context.Context, volumes []storage.Volume, byName map[string]int) error {
 	return eachHere(ctx, r, &longhorn.VolumeAttachmentList{}, "attachments of the storage system", func(a *longhorn.VolumeAttachment) {
 		i, known := byName[a.Spec.Volume]
-		if !known || volumes[i].Attached || len(a.Spec.AttachmentTickets) == 0 {
+		if !known || !volumes[i].Shared || volumes[i].Attached || len(a.Spec.AttachmentTickets) == 0 {
 			return
 		}
 		volumes[i].Attached = true

@@ -49,7 +49,7 @@ func (a asking) asks(c Component, nodes Nodes) (want string, ok bool) {
 func (f Facts) allAsking() []asking {
 	var list []asking
 	for _, d := range all {
-		if d.Wants == nil || f.Values[d.Name].Source == SourceDefault && !f.takenBack(d) {
+		if d.Wants == nil || f.Values[d.Name].Source == SourceDefault && !f.TakenBack(d) {
 			continue
 		}
 		normal, err := f.Values.Normal(d)
@@ -65,7 +65,9 @@ func (f Facts) allAsking() []asking {
 	return list
 }
 
-func (f Facts) takenBack(d Definition) bool {
+// TakenBack tells whether a value in Fairlead's group was rolled out, and components
+// are to be brought back to the default.
+func (f Facts) TakenBack(d Definition) bool {
 	told := f.Told[d.Name]
 	return d.ByFairlead && (told.Underway || told.Rolled != nil && !d.Same(*told.Rolled, d.Default))
 }

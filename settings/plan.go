@@ -62,6 +62,7 @@ type track struct {
 	now      bool // and may be changed
 	closed   bool // a gate is
 	rolling  bool // not yet seen rolled out
+	leftOut  bool // one stays as it is, on a node that the node selector does not want
 	blockers []Blocker
 	listed   map[*Blocker]bool // by the first of those that many share
 	progress []KindProgress
@@ -107,10 +108,9 @@ func (m *maker) visit(c Component) {
 	starting := false
 	m.comeback = comeback{}
 	leftOut := m.isLeftOut(c)
-	becomes := c // with what is open so far
 	for _, s := range m.asking {
 		built, exists := c.Built[s.Trait]
-		if !exists && !c.Missing || decided[s.Trait] || leftOut && s.Trait != DataEngine {
+		if !exists && !c.Missing || decided[s.Trait] {
 			continue
 		}
 		want, concerns := s.asks(c, m.Nodes)
@@ -122,6 +122,10 @@ func (m *maker) visit(c Component) {
 			continue
 		}
 		t := &m.tracks[m.index[s.Name]]
+		if leftOut && s.Trait != DataEngine {
+			t.leftOut = true
+			continue
+		}
 		done, total := partOf(c)
 		waited := t.rolling && m.nodeIsUp(c) && !back(c)
 		starting = starting || waited
@@ -137,7 +141,7 @@ func (m *maker) visit(c Component) {
 		default:
 			t.count(c.Kind, 0, total)
 			t.pending = true
-			if blockers := m.gate(s, want, becomes); len(blockers) > 0 {
+			if blockers := m.gate(s, want, c); len(blockers) > 0 {
 				t.block(blockers)
 				t.closed = true
 				closed = addClosed(closed, Work{
@@ -146,10 +150,6 @@ func (m *maker) visit(c Component) {
 			} else {
 				t.now = true
 				open.add(s, want)
-				if s.Trait == Tolerations && !isPod(c) { // a node is to take what is written together
-					becomes.Built = maps.Clone(c.Built)
-					becomes.Built[Tolerations] = want
-				}
 			}
 		}
 	}

@@ -81,11 +81,11 @@ func (m *maker) podLacks(c Component) []Blocker {
 func bound(c Component) bool { return c.Kind == InstanceManager || c.Kind == BackingImageManager }
 
 // isLeftOut tells whether the node selector in force does not want the node of a
-// bound pod. Such a pod could not come back there: it stays as it is, and no
-// setting waits for it.
+// bound pod that runs nothing. Such a pod could not come back there: it stays as it
+// is, and no setting waits for it.
 func (m *maker) isLeftOut(c Component) bool {
 	node, known := m.Nodes[c.Node]
-	if !known || !bound(c) {
+	if !known || !bound(c) || len(c.Uses) > 0 {
 		return false
 	}
 	refusal := node.refuses(request{selector: m.newly(c, NodeSelector)})
@@ -178,14 +178,8 @@ func (m *maker) templateLacks(s asking, want string, c Component) []Blocker {
 	if s.Trait != NodeSelector && s.Trait != Tolerations || len(m.Nodes) == 0 {
 		return nil
 	}
-	r := request{selector: c.Built[NodeSelector], ignoresCordon: c.Kind == DaemonSetComponent}
-	tolerations := c.Built[Tolerations]
-	if s.Trait == NodeSelector {
-		r.selector = want
-	} else {
-		tolerations = want
-	}
-	r.tolerations = tolerationsOf(c, tolerations)
+	// Both are judged together, since they are written together.
+	r := m.requestOf(c)
 	why := fmt.Sprintf("no node has the labels %q: label nodes, or change %s", r.selector, SystemManagedNodeSelector)
 	for _, name := range m.Nodes.names() {
 		refusal := m.Nodes[name].refuses(r)

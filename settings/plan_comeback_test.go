@@ -47,8 +47,19 @@ func TestRegressionNothingIsRestartedThatCannotComeBack(t *testing.T) {
 				labelled(f, "node-1", "node-3")
 				f.set(SystemManagedNodeSelector, "disktype:ssd")
 			}, setting: SystemManagedNodeSelector,
-			status: "Restarting false: being applied now: 2 instance managers restart one by one; left out by the selector: node-2",
+			status: "Restarting false: being applied now: 2 instance managers restart one by one; left out by the node selector: node-2",
 			plan:   []string{"Restart im-1" + ofSelector, "Restart im-3" + ofSelector},
+			next:   "Restart im-1" + ofSelector,
+		},
+		"one that runs something there is waited for": {
+			but: func(f *Facts) {
+				three(f)
+				labelled(f, "node-1", "node-3")
+				f.component("im-2").Uses = []string{"pvc-a-r-1"}
+				f.set(SystemManagedNodeSelector, "disktype:ssd")
+			}, setting: SystemManagedNodeSelector,
+			status: `Restarting false: 2 instance managers restart one by one now; waiting: instance manager im-2 on node-2 would not come back: the node lacks the labels "disktype:ssd": label it. Then 1 instance manager restarts`,
+			plan:   []string{"Restart im-1" + ofSelector, "Restart im-3" + ofSelector, "later Restart im-2" + ofSelector + ": im-2"},
 			next:   "Restart im-1" + ofSelector,
 		},
 		"nor for any other setting": {
@@ -62,7 +73,7 @@ func TestRegressionNothingIsRestartedThatCannotComeBack(t *testing.T) {
 				}
 				f.set(GuaranteedCPU, "20")
 			}, setting: GuaranteedCPU,
-			status: "Restarting false: being applied now: 1 instance manager restarts",
+			status: "Restarting false: being applied now: 1 instance manager restarts; left out by the node selector: node-2, node-3",
 			plan:   []string{"Restart im-1" + ofCPU},
 			next:   "Restart im-1" + ofCPU,
 		},
@@ -74,7 +85,7 @@ func TestRegressionNothingIsRestartedThatCannotComeBack(t *testing.T) {
 				f.set(SystemManagedNodeSelector, "disktype:ssd")
 				f.component("im-2").Built, f.component("im-2").Ready, f.component("im-2").Missing = nil, false, true
 			}, setting: SystemManagedNodeSelector,
-			status: "Restarting false: being applied now: 2 instance managers restart one by one; left out by the selector: node-2",
+			status: "Restarting false: being applied now: 2 instance managers restart one by one; left out by the node selector: node-2",
 			plan:   []string{"Restart im-1" + ofSelector, "Restart im-3" + ofSelector},
 			next:   "Restart im-1" + ofSelector,
 		},
@@ -89,7 +100,7 @@ func TestRegressionNothingIsRestartedThatCannotComeBack(t *testing.T) {
 				f.set(SystemManagedNodeSelector, "disktype:ssd")
 				f.set(TaintToleration, "k:NoSchedule")
 			}, setting: SystemManagedNodeSelector,
-			status: `Applied true: in effect; no component of this kind exists; left out by the selector: node-1`,
+			status: "Applied true: in effect; left out by the node selector: node-1",
 			plan:   []string{"Restart share for taint-toleration"},
 			next:   "Restart share for taint-toleration",
 		},
@@ -115,8 +126,24 @@ func TestRegressionNothingIsRestartedThatCannotComeBack(t *testing.T) {
 				f.set(SystemManagedNodeSelector, "disktype:ssd")
 			}, setting: SystemManagedNodeSelector,
 			status: "Waiting false: waiting: no node takes pods of engine-image-ei-1 (on node-1: the node has taint k:NoSchedule: remove it, or change taint-toleration). Then 1 DaemonSet rolls",
-			plan:   []string{"Update engine-image-ei-1 for taint-toleration", "later Update engine-image-ei-1" + ofSelector + ": disktype:ssd"},
-			next:   "Update engine-image-ei-1 for taint-toleration",
+			plan:   []string{"later Update engine-image-ei-1 for taint-toleration: ", "later Update engine-image-ei-1" + ofSelector + ": disktype:ssd"},
+		},
+		"from one pool of tainted nodes to another: selector and tolerations are judged together": {
+			but: func(f *Facts) {
+				f.Components = f.Components[5:6]
+				for node, pool := range map[string]string{"node-1": "a", "node-2": "b", "node-3": "b"} {
+					f.changeNode(node, func(n *Node) {
+						n.Labels = map[string]string{"pool": pool}
+						n.Taints = []corev1.Taint{{Key: pool, Effect: corev1.TaintEffectNoSchedule}}
+					})
+				}
+				f.Components[0].Built[NodeSelector], f.Components[0].Built[Tolerations] = "pool:a", "a:NoSchedule"
+				f.set(TaintToleration, "b:NoSchedule")
+				f.set(SystemManagedNodeSelector, "pool:b")
+			}, setting: SystemManagedNodeSelector,
+			status: "Restarting false: being applied now: 1 DaemonSet rolls",
+			plan:   []string{"Update engine-image-ei-1 for taint-toleration, system-managed-components-node-selector"},
+			next:   "Update engine-image-ei-1 for taint-toleration, system-managed-components-node-selector",
 		},
 		"a class that only the storage system's value names, since Fairlead's group has another": {
 			but: func(f *Facts) {
@@ -147,7 +174,7 @@ func TestRegressionNothingIsRestartedThatCannotComeBack(t *testing.T) {
 				f.setOwn(SystemManagedNodeSelector, "")
 				f.set(GuaranteedCPU, "20")
 			}, setting: GuaranteedCPU,
-			status: "Restarting false: being applied now: 1 instance manager restarts",
+			status: "Restarting false: being applied now: 1 instance manager restarts; left out by the node selector: node-1",
 			plan:   []string{"Restart im-2" + ofCPU},
 			next:   "Restart im-2" + ofCPU,
 		},

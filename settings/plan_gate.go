@@ -46,7 +46,7 @@ func (m *maker) gate(s asking, want string, c Component) []Blocker {
 		return m.itsVolumes(c)
 	case c.OptOut:
 		return component("opts out by %s: remove the annotation", storage.OptOutAnnotation)
-	case c.Terminating && !removed:
+	case c.Terminating && (!removed || held && hold.Wants[s.Trait] == want): // one that was removed is on its way
 		return m.notReady(c)
 	case held && hold.Until.After(m.Now) && hold.Wants[s.Trait] == want && hold.Seen != c.Seen():
 		m.lookAgainIn(hold.Until.Sub(m.Now))

@@ -74,7 +74,7 @@ func (m *fleetModel) mayApply(name Name, c Component) bool {
 
 func TestPlanInvariants(t *testing.T) {
 	names := slices.Sorted(maps.Keys(planValues))
-	fewer(t, 30) // a step is a whole plan, and more
+	fewer(t, 60) // a step is a whole plan, and more
 	rapid.Check(t, func(t *rapid.T) {
 		m := newFleet(rapid.Bool().Draw(t, "v2"))
 		if rapid.Bool().Draw(t, "has the newer setting of CPU") {

@@ -44,7 +44,9 @@ func (t *track) settled(m *maker) SettingPlan {
 		s.Applied, s.Phase, s.Message = true, PhaseApplied, "default; not set anywhere"
 	case !t.pending:
 		s.Applied, s.Phase, s.Message = true, PhaseApplied, "every component is built with it"
-		if len(t.progress) == 0 {
+		if len(t.progress) == 0 && t.leftOut {
+			s.Message = "in effect"
+		} else if len(t.progress) == 0 {
 			s.Message = "in effect; no component of this kind exists"
 		}
 	default:
@@ -68,8 +70,8 @@ func (t *track) settled(m *maker) SettingPlan {
 			s.Message += "; " + Short(s.Blockers)
 		}
 	}
-	if t.Trait == NodeSelector && len(m.leftOut) > 0 {
-		s.Message += "; left out by the selector: " + FirstOf(slices.Sorted(maps.Keys(m.leftOut)))
+	if t.leftOut {
+		s.Message += "; left out by the node selector: " + FirstOf(slices.Sorted(maps.Keys(m.leftOut)))
 	}
 	return s
 }

@@ -477,7 +477,7 @@ func TestMake(t *testing.T) {
 				}
 				f.component("bim").Node, f.component("bim").Ready = "", false
 			}, setting: SystemManagedNodeSelector,
-			status: "Restarting false: 4 of 4 Deployment pods, 6 of 6 DaemonSet pods, 0 of 1 backing image manager; backing image manager bim is not Ready yet; left out by the selector: node-1, node-2, node-3",
+			status: "Restarting false: 4 of 4 Deployment pods, 6 of 6 DaemonSet pods, 0 of 1 backing image manager; backing image manager bim is not Ready yet; left out by the node selector: node-1, node-2, node-3",
 			plan:   []string{"starting bim"},
 		},
 		"held: left alone until then": {

@@ -103,9 +103,14 @@ func ValidateSettingDeletion(name string, facts SettingFacts) Verdict {
 			fmt.Sprintf("setting %s can be changed but not deleted; set its value to %q, the default, instead", name, definition.Default),
 		)}}
 	}
-	var v Verdict
 	before := facts.changed(func(map[settings.Name]string) {})
 	after := facts.changed(func(own map[settings.Name]string) { delete(own, definition.Name) })
+	// The object knows what components were changed to; without it they would stay so.
+	if definition.Wants != nil && (before.Values[definition.Name].Source == settings.SourceFairlead || before.TakenBack(definition)) {
+		return Verdict{Reason: ReasonNotDeletable, Problems: field.ErrorList{field.Forbidden(field.NewPath("metadata", "name"),
+			fmt.Sprintf("components are built with %s: set its value to null and wait until that is applied, then delete it", name))}}
+	}
+	var v Verdict
 	v.checkEffect(definition, before, after)
 	if now, then := before.Values[definition.Name], after.Values[definition.Name]; now.Text != then.Text {
 		v.Warnings = append([]string{fmt.Sprintf("%s is %q from now on (%s)", name, then.Text, then.Source.Explain())}, v.Warnings...)

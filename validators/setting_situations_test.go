@@ -38,6 +38,8 @@ const (
 	networkAttached = "RWX volume attached on the storage network"
 	// endpointSet: the newer setting asks for kube-system/backup-net, and an attached RWX volume is waited for.
 	endpointSet = "endpoint network set, RWX volume attached"
+	// probeSet: Fairlead's own group has a probe of engine images.
+	probeSet = "probe of engine images set"
 	// noCleanup: auto-cleanup-system-generated-snapshot is off.
 	noCleanup = "snapshots are not cleaned up"
 	// noV2: the v2 data engine is off.
@@ -98,6 +100,8 @@ func situation(name string) SettingFacts {
 		rwx()
 	case noCleanup:
 		f.SystemValues[settings.AutoCleanup] = "false"
+	case probeSet:
+		f.OwnValues[settings.EngineImageProbePeriod] = "10"
 	case noV2:
 		f.SystemValues[settings.V2DataEngine] = "false"
 		f.Components = slices.DeleteFunc(f.Components, func(c settings.Component) bool { return c.Engine == settings.EngineV2 })

@@ -614,6 +614,10 @@ func TestSettingDeletionTable(t *testing.T) {
 		{setting: settings.EndpointNetworkForRWX, group: own, facts: endpointSet, reason: ReasonValid,
 			warnings: []string{`endpoint-network-for-rwx-volume is "" from now on (the default)`},
 		},
+		{setting: settings.EngineImageProbePeriod, group: own, facts: probeSet, reason: ReasonNotDeletable, problems: []string{
+			"metadata.name: Forbidden: components are built with engine-image-pod-liveness-probe-period: set its value to null and wait until that is applied, then delete it",
+		}},
+		{setting: settings.EngineImageProbePeriod, group: own, facts: idle, reason: ReasonValid},
 		{setting: "nobodys", group: own, facts: idle, reason: ReasonValid},
 	} {
 		t.Run(fmt.Sprintf("%s %s, %s", row.group, row.setting, row.facts), func(t *testing.T) {
@@ -649,7 +653,6 @@ func TestUnknownNames(t *testing.T) {
 	}
 }
 
-// A data engine is switched off under its volumes only by breaking the glass.
 // Attached volumes close gates: they refuse nothing but a data engine off.
 func TestVolumesRefuseOnlyADataEngineOff(t *testing.T) {
 	for _, row := range settingTable {

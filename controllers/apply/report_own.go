@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -37,6 +38,8 @@ func (r *Reconciler) reportOwn(ctx context.Context, facts settings.Facts, whole 
 	}
 }
 
+var errOldCRD = errors.New("the CRD settings.fairlead.io is older than this controller and drops status.underway: apply the manifests of this version")
+
 // writeOwn writes the status, and tells of it what is written.
 func (r *Reconciler) writeOwn(ctx context.Context, setting *v1alpha1.Setting, before *v1alpha1.SettingStatus) error {
 	status := &setting.Status
@@ -47,11 +50,15 @@ func (r *Reconciler) writeOwn(ctx context.Context, setting *v1alpha1.Setting, be
 		if !r.due(what, head, statusEvery) {
 			return nil
 		}
+		underway := status.Underway
 		if err := r.Client.Status().Update(ctx, setting); err != nil {
 			if apierrors.IsConflict(err) {
 				delete(r.paces, what) // nothing was written
 			}
 			return fmt.Errorf("reporting in setting %s: %w", setting.Name, err)
+		}
+		if underway && !status.Underway {
+			return errOldCRD // else all settings wait for ever, and nothing says why
 		}
 	}
 	r.tell(setting, meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionApplied), is)
@@ -90,6 +97,7 @@ func (r *Reconciler) fill(setting *v1alpha1.Setting, plan settings.SettingPlan, 
 		delete(r.failures, plan.Name)
 	}
 	status.LastError = r.failures[plan.Name].text
+	meta.RemoveStatusCondition(&status.Conditions, "GateOverridden") // of a version before
 	meta.SetStatusCondition(&status.Conditions, appliedCondition(plan, setting.Generation, r.Clock.Now()))
 }
 
