@@ -178,8 +178,10 @@ func (m *maker) templateLacks(s asking, want string, c Component) []Blocker {
 	if s.Trait != NodeSelector && s.Trait != Tolerations || len(m.Nodes) == 0 {
 		return nil
 	}
-	// Both are judged together, since they are written together.
-	r := m.requestOf(c)
+	r := request{
+		selector: m.written(c, NodeSelector), tolerations: tolerationsOf(c, m.written(c, Tolerations)),
+		ignoresCordon: c.Kind == DaemonSetComponent,
+	}
 	why := fmt.Sprintf("no node has the labels %q: label nodes, or change %s", r.selector, SystemManagedNodeSelector)
 	for _, name := range m.Nodes.names() {
 		refusal := m.Nodes[name].refuses(r)
@@ -191,6 +193,20 @@ func (m *maker) templateLacks(s asking, want string, c Component) []Blocker {
 		}
 	}
 	return m.gone(Blocker{Kind: BlockedByNode, Name: want, Message: why})
+}
+
+// written is what a template has once what is open is written: selector and
+// tolerations have one gate, and are written together unless one of them is held.
+func (m *maker) written(c Component, t Trait) string {
+	for _, s := range m.asking {
+		if s.Trait != t {
+			continue
+		}
+		if want, ok := s.asks(c, m.Nodes); ok && !s.unclear && !m.isHeld(c, t, want) {
+			return want
+		}
+	}
+	return c.Built[t]
 }
 
 func (m *maker) noClass(name string) []Blocker {

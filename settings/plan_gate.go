@@ -41,14 +41,15 @@ func (m *maker) gate(s asking, want string, c Component) []Blocker {
 	}
 	removed := s.Trait == DataEngine // and does not come back
 	node := m.Nodes[c.Node]
-	switch hold, held := m.Held[c.Name]; {
+	held := m.isHeld(c, s.Trait, want)
+	switch hold := m.Held[c.Name]; {
 	case c.OptOut && ends(c): // by itself, annotation or not
 		return m.itsVolumes(c)
 	case c.OptOut:
 		return component("opts out by %s: remove the annotation", storage.OptOutAnnotation)
-	case c.Terminating && (!removed || held && hold.Wants[s.Trait] == want): // one that was removed is on its way
+	case c.Terminating && (!removed || hold.Wants[s.Trait] == want): // one that was removed is on its way
 		return m.notReady(c)
-	case held && hold.Until.After(m.Now) && hold.Wants[s.Trait] == want && hold.Seen != c.Seen():
+	case held:
 		m.lookAgainIn(hold.Until.Sub(m.Now))
 		return []Blocker{{Kind: BlockedByOther, Name: c.Name, Nodes: nodesOf(c), Message: describeComponent(c) + " " + hold.Message}}
 	case isPod(c) && !removed && c.Node != "" && (!node.Ready || node.StorageDown):
@@ -75,6 +76,12 @@ func (m *maker) gate(s asking, want string, c Component) []Blocker {
 		return m.inUse(s, c)
 	}
 	return nil
+}
+
+// isHeld tells whether a component was changed to this not long ago, and is not so.
+func (m *maker) isHeld(c Component, t Trait, want string) bool {
+	hold, held := m.Held[c.Name]
+	return held && hold.Until.After(m.Now) && hold.Wants[t] == want && hold.Seen != c.Seen()
 }
 
 // inUseNoun marks a pod that blocks since something runs in it.

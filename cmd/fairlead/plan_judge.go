@@ -53,7 +53,7 @@ func judgeOne(name settings.Name, value *string, facts validators.SettingFacts) 
 	switch {
 	case value == nil && !there, value != nil && there && *value == was:
 		return validators.Verdict{}
-	case value == nil:
+	case value == nil && !facts.Own:
 		return validators.ValidateSettingDeletion(string(name), facts)
 	}
 	s := validators.Setting{Value: value}

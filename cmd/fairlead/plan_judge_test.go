@@ -79,7 +79,7 @@ func TestWhatTheWebhookAcceptsIsPlanned(t *testing.T) {
 		{"set", nil, empty, []string{"priority-class=longhorn-critical"}, nil, outcomeWaits, "longhorn-critical", ""},
 		{"in another spelling", nil, map[settings.Name]string{settings.GuaranteedCPU: "12"}, []string{`guaranteed-instance-manager-cpu={"v1":"12","v2":"12"}`}, nil, outcomeNothing, `{"v1":"12","v2":"12"}`, ""},
 		{"as it is, which nobody judges", nil, gone, []string{"priority-class=gone"}, nil, outcomeWaits, "gone", ""},
-		{"taken away", probe, nil, nil, []string{"engine-image-pod-liveness-probe-period"}, outcomeNow, "5", "from now on"},
+		{"taken away", probe, nil, nil, []string{"engine-image-pod-liveness-probe-period"}, outcomeNow, "5", ""},
 		{"a network that is missing", nil, map[settings.Name]string{settings.StorageNetwork: ""}, []string{"storage-network=kube-system/other-net"}, nil, outcomeNothing, "kube-system/other-net", "there is no NetworkAttachmentDefinition"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
