@@ -53,6 +53,9 @@ const phaseApplied = "Applied"
 // incomplete says what is not as the value of a setting wants it. Settings that no
 // test changes are not known here.
 func (s *state) incomplete(name, value string) []string {
+	if !s.hasValue(name) {
+		return nil
+	}
 	switch name {
 	case storageNetwork:
 		return s.others(isInstanceManager, func(pod *corev1.Pod) string { return common(pod.Annotations) }, name, s.storageNetwork())
@@ -89,6 +92,13 @@ func (s *state) incomplete(name, value string) []string {
 		return s.others(built.is, built.trait, name, ofEngine(value, "v2"))
 	}
 	return nil
+}
+
+// hasValue reports whether Longhorn or Fairlead has a value of the setting. A default of
+// the catalog asks for nothing: Longhorn 1.7 has no setting for some traits of its pods.
+func (s *state) hasValue(name string) bool {
+	own := get[*v1alpha1.Setting](s, v1alpha1.GroupVersion.Group+"/settings", name)
+	return own != nil && own.Value != nil || get[*longhorn.Setting](s, "longhorn.io/settings", name) != nil
 }
 
 // others are the pods whose trait is another than wanted.

@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/cluster/longhorn"
@@ -23,9 +22,6 @@ func TestViolationsAreFound(t *testing.T) {
 	}
 	manager := func(w *world) *corev1.Pod {
 		return w.pod("instance-manager-1", "node-1", profile.InstanceManagerLabels, "InstanceManager", onA, "192.168.50.3")
-	}
-	ownSetting := func(w *world, name, value string, applied bool) {
-		w.write(fairlead, "update", &v1alpha1.Setting{ObjectMeta: at(name), Status: v1alpha1.SettingStatus{Applied: applied, AppliedValue: ptr.To(value), EffectiveValue: value}})
 	}
 	workload := func(w *world, owned bool) *corev1.Pod {
 		pod := w.pod("web", "node-1", nil, "ReplicaSet", "", "")
@@ -167,13 +163,13 @@ func TestViolationsAreFound(t *testing.T) {
 		"a client is restarted that is up to date": {5, onA, func(w *world) { w.remove(fairlead, w.client("c", "node-3", onA)) }, "of the present template"},
 		"a client is restarted for its network":    {5, onA, func(w *world) { w.remove(fairlead, w.client("c", "node-3", "")) }, ""},
 		"a pod is restarted while all is applied": {5, onA, func(w *world) {
-			ownSetting(w, "priority-class", "", true)
+			w.ownSetting("priority-class", "", true)
 			p := manager(w)
 			w.write(lhuser, "create", p)
 			w.remove(fairlead, p)
 		}, "every setting is applied"},
 		"a pod is restarted for a setting": {5, onA, func(w *world) {
-			ownSetting(w, "priority-class", "", false)
+			w.ownSetting("priority-class", "", false)
 			p := manager(w)
 			w.write(lhuser, "create", p)
 			w.remove(fairlead, p)
@@ -205,12 +201,13 @@ func TestViolationsAreFound(t *testing.T) {
 			w.setting(fairlead, storageNetwork, "", true)
 		}, "storage-network is applied"},
 		"Fairlead's own is applied too early": {6, onA, func(w *world) {
+			w.setting("admin", "priority-class", "high", false)
 			w.pass(time.Minute)
-			ownSetting(w, "priority-class", "high", false)
-			ownSetting(w, "priority-class", "high", true)
+			w.ownSetting("priority-class", "high", false)
+			w.ownSetting("priority-class", "high", true)
 		}, `priority-class is applied with "high"`},
 		"Fairlead's own stays applied": {6, onA, func(w *world) {
-			ownSetting(w, storageNetworkForRWX, "true", true)
+			w.ownSetting(storageNetworkForRWX, "true", true)
 			w.setting("admin", storageNetworkForRWX, "false", false)
 			w.pass(time.Minute)
 			w.server(onA)
@@ -302,6 +299,20 @@ func TestNothingIsCheckedWithoutFairlead(t *testing.T) {
 	w := newWorld(t, "")
 	w.write("admin", "delete", &v1alpha1.NetworkRollout{ObjectMeta: metav1.ObjectMeta{Name: "networkrollouts.fairlead.io"}})
 	w.server(onA)
+	if found := Check(w.writes, Options{}); len(found) > 0 {
+		t.Errorf("found %v", found)
+	}
+}
+
+// Longhorn 1.7 has no setting for the timeout of the probe, and builds with a timeout of its own.
+func TestDefaultsOfSettingsThatLonghornLacksAreNotChecked(t *testing.T) {
+	w := newWorld(t, "")
+	pod := w.pod("instance-manager-1", "node-1", profile.InstanceManagerLabels, "", "", "")
+	pod.Spec.Containers = []corev1.Container{{LivenessProbe: &corev1.Probe{TimeoutSeconds: 4}}}
+	w.write(lhuser, "update", pod)
+	w.ownSetting("instance-manager-pod-liveness-probe-timeout", "10", false)
+	w.pass(time.Minute)
+	w.ownSetting("instance-manager-pod-liveness-probe-timeout", "10", true)
 	if found := Check(w.writes, Options{}); len(found) > 0 {
 		t.Errorf("found %v", found)
 	}

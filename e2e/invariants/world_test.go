@@ -92,6 +92,10 @@ func (w *world) setting(user, name, value string, applied bool) {
 	w.write(user, "update", &longhorn.Setting{ObjectMeta: at(name), Value: value, Status: longhorn.SettingStatus{Applied: applied}})
 }
 
+func (w *world) ownSetting(name, value string, applied bool) {
+	w.write(fairlead, "update", &v1alpha1.Setting{ObjectMeta: at(name), Status: v1alpha1.SettingStatus{Applied: applied, AppliedValue: ptr.To(value), EffectiveValue: value}})
+}
+
 func (w *world) rollout(clients, servers, phase string) {
 	r := &v1alpha1.NetworkRollout{ObjectMeta: at(profile.Name)}
 	r.Status = v1alpha1.NetworkRolloutStatus{Recorded: true, Phase: phase, Desired: clients}
