@@ -168,7 +168,7 @@ fuzz: ## Fuzz everything that parses input from outside, FUZZTIME (1m) each
 SOAK = -rapid.seed=0 -rapid.checks=$(or $(CHECKS),20000)
 soak: ## Random runs of the models that nobody has seen yet, CHECKS (20000) of them
 	go test -timeout 60m ./fence -run '^TestFenceInvariants$$' $(SOAK)
-	go test -timeout 60m ./fence/taint -run '^TestTaintingHoldsItsBounds$$' $(SOAK)
+	go test -timeout 60m ./internal/fence/taint -run '^TestTaintingHoldsItsBounds$$' $(SOAK)
 	go test -timeout 60m ./settings -run 'Invariants$$' $(SOAK)
 	go test -timeout 60m ./controllers/workloads -run '^TestWorkloadsAreRestartedOnceAndOnlyForDeadMounts$$' $(SOAK)
 
@@ -189,7 +189,7 @@ bench-scale: control-plane $(BIN)/fairlead $(BIN)/scale ## 500 nodes, 5,000 work
 
 .PHONY: generate
 generate: ## Write generated code and manifests anew
-	$(TOOL) controller-gen object paths=./api/... paths=./cluster/longhorn paths=./cluster/csiaddons
+	$(TOOL) controller-gen object paths=./api/... paths=./internal/cluster/longhorn paths=./internal/cluster/csiaddons
 	$(TOOL) controller-gen crd paths=./api/v1alpha1 output:crd:dir=manifests/crds
 	go run ./manifests/generate manifests
 

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/fairlead-io/fairlead/bench/sample"
-	"github.com/fairlead-io/fairlead/storage"
+	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
 // Sizes of reviews: a client pod with as many environment variables as are

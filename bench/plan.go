@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/fairlead-io/fairlead/bench/sample"
-	"github.com/fairlead-io/fairlead/settings"
+	"github.com/fairlead-io/fairlead/internal/settings"
 )
 
 // mostGrowth is what a plan may take of ten times the cluster: linear growth is

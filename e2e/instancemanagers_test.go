@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
-	"github.com/fairlead-io/fairlead/storage"
+	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
 // TestLonghornKeepsInstanceManagersInUse does what Longhorn's sync of an RWX network setting does while

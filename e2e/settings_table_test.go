@@ -15,7 +15,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
-	"github.com/fairlead-io/fairlead/settings"
+	"github.com/fairlead-io/fairlead/internal/settings"
 )
 
 // settingCase is one setting of the danger zone on the real control plane.

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
-	"github.com/fairlead-io/fairlead/settings"
+	"github.com/fairlead-io/fairlead/internal/settings"
 )
 
 // TestUpgrade brings Fairlead to an installation whose volumes have been in use

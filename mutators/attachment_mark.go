@@ -1,6 +1,6 @@
 package mutators
 
-import "github.com/fairlead-io/fairlead/fence"
+import "github.com/fairlead-io/fairlead/internal/fence"
 
 // Attachment is what is read of a VolumeAttachment to mark it.
 type Attachment struct {

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fairlead-io/fairlead/settings"
-	"github.com/fairlead-io/fairlead/storage"
+	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
 // Longhorn 1.11 and later writes resources into the CSI plugin's template at

@@ -1,8 +1,8 @@
 package mutators
 
 import (
-	"github.com/fairlead-io/fairlead/settings"
-	"github.com/fairlead-io/fairlead/storage"
+	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
 // ClientPod is the view of a client pod: the CSI node plugin.

@@ -3,8 +3,8 @@ package mutators
 import (
 	"slices"
 
-	"github.com/fairlead-io/fairlead/settings"
-	"github.com/fairlead-io/fairlead/storage"
+	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
 // ClientTemplate is the view of the DaemonSet of the client pods.

@@ -7,7 +7,7 @@ import (
 
 	"gomodules.xyz/jsonpatch/v2"
 
-	"github.com/fairlead-io/fairlead/storage"
+	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
 // Metadata is what rules on pods read of metadata. Single annotations instead

@@ -7,7 +7,7 @@ import (
 	"gomodules.xyz/jsonpatch/v2"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/fence"
+	"github.com/fairlead-io/fairlead/internal/fence"
 )
 
 // NodeFence is the view of a NodeFence whose override changes.

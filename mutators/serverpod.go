@@ -3,8 +3,8 @@ package mutators
 import (
 	"fmt"
 
-	"github.com/fairlead-io/fairlead/settings"
-	"github.com/fairlead-io/fairlead/storage"
+	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
 // ServerPod is the view of a pod that serves one shared volume.

@@ -7,8 +7,8 @@ import (
 
 	"gomodules.xyz/jsonpatch/v2"
 
-	"github.com/fairlead-io/fairlead/settings"
-	"github.com/fairlead-io/fairlead/storage"
+	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
 // Service is the view of the Service of a shared volume.

@@ -5,7 +5,7 @@ import (
 
 	"gomodules.xyz/jsonpatch/v2"
 
-	"github.com/fairlead-io/fairlead/storage"
+	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
 // ShareManager is the view of Longhorn's ShareManager.

@@ -7,7 +7,7 @@ import (
 
 	"gomodules.xyz/jsonpatch/v2"
 
-	"github.com/fairlead-io/fairlead/fence"
+	"github.com/fairlead-io/fairlead/internal/fence"
 )
 
 // WorkloadPod is the view of a pod that may use volumes that Kubernetes does not attach.

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/fairlead-io/fairlead/fence/taint"
-	"github.com/fairlead-io/fairlead/storage"
+	"github.com/fairlead-io/fairlead/internal/fence/taint"
+	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
 // AnnotationPrefix begins the keys of all annotations that are Fairlead's.

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/fence"
+	"github.com/fairlead-io/fairlead/internal/fence"
 )
 
 // NodeFence is the view of a NodeFence that is changed or deleted.

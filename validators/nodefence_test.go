@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/fence"
+	"github.com/fairlead-io/fairlead/internal/fence"
 )
 
 func TestOverridesOfANodesGates(t *testing.T) {

@@ -3,7 +3,7 @@ package validators
 import (
 	"testing"
 
-	"github.com/fairlead-io/fairlead/settings"
+	"github.com/fairlead-io/fairlead/internal/settings"
 )
 
 // Longhorn refuses a change of it in every version that has it; Fairlead said

@@ -1,6 +1,6 @@
 package validators
 
-import "github.com/fairlead-io/fairlead/settings"
+import "github.com/fairlead-io/fairlead/internal/settings"
 
 // warnOfMounts: Longhorn mounts in the CSI plugin pod or on the node by the values of its settings, before they are
 // applied. A volume that is served on a storage network is out of reach of new mounts on nodes until it has left the network.

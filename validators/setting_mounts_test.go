@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fairlead-io/fairlead/settings"
-	"github.com/fairlead-io/fairlead/storage"
+	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
 // Seen beside longhorn-manager v1.7.2: after the change, no pod that starts can mount.

@@ -3,7 +3,7 @@ package validators
 import (
 	"testing"
 
-	"github.com/fairlead-io/fairlead/storage"
+	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
 func TestSettingInAnUnservedNamespaceIsRefused(t *testing.T) {

@@ -3,7 +3,7 @@ package validators
 import (
 	"testing"
 
-	"github.com/fairlead-io/fairlead/settings"
+	"github.com/fairlead-io/fairlead/internal/settings"
 )
 
 // Only a disable-snapshot-purge beside a clean-up that says "true" to the letter

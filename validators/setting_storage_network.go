@@ -1,6 +1,6 @@
 package validators
 
-import "github.com/fairlead-io/fairlead/settings"
+import "github.com/fairlead-io/fairlead/internal/settings"
 
 // warnKept says what an RWX network setting does not restart. Longhorn's sync of one also deletes the instance
 // managers that storage-network waits for, in use or not; ValidateInstanceManagerDeletion refuses those in use.

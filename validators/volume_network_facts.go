@@ -4,8 +4,8 @@ import (
 	"iter"
 	"maps"
 
-	"github.com/fairlead-io/fairlead/settings"
-	"github.com/fairlead-io/fairlead/storage"
+	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
 // VolumeAsking is the view of an object that may ask for a network for its

@@ -3,8 +3,8 @@ package validators
 import (
 	"testing"
 
-	"github.com/fairlead-io/fairlead/settings"
-	"github.com/fairlead-io/fairlead/storage"
+	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
 var teamNet = storage.VolumeAttachment(storage.Network{Namespace: "team-x", Name: "nfs"})

@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"github.com/fairlead-io/fairlead/bench/apiserver"
-	"github.com/fairlead-io/fairlead/cluster"
+	"github.com/fairlead-io/fairlead/internal/cluster"
 )
 
 // What one review may take in a large cluster: memory beyond what the process

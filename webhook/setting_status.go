@@ -5,8 +5,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/fairlead-io/fairlead/internal/settings"
 	"github.com/fairlead-io/fairlead/mutators"
-	"github.com/fairlead-io/fairlead/settings"
 )
 
 func (p Profile) settingStatus() rule[mutators.SettingStatus] {

@@ -18,7 +18,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/fairlead-io/fairlead/bench/sample"
-	"github.com/fairlead-io/fairlead/storage"
+	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
 // Size of a cluster.

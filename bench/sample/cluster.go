@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/fairlead-io/fairlead/settings"
-	"github.com/fairlead-io/fairlead/storage"
+	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
 // Cluster is how large a cluster is that plans are made for.

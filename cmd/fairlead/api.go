@@ -7,18 +7,18 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
-	k8srest "k8s.io/client-go/rest"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	config "github.com/fairlead-io/fairlead/api/config/v1alpha1"
 	"github.com/fairlead-io/fairlead/certs"
-	"github.com/fairlead-io/fairlead/cluster"
-	"github.com/fairlead-io/fairlead/rest"
+	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/config"
+	"github.com/fairlead-io/fairlead/internal/settingsapi"
 	"github.com/fairlead-io/fairlead/webhook"
 )
 
 // apiServer is the server of the REST API; nil where address says that none is served.
-func apiServer(address string, c *config.Configuration, restConfig *k8srest.Config, source certs.Source, scheme *runtime.Scheme, log *slog.Logger) (*rest.Server, error) {
+func apiServer(address string, c *config.Configuration, restConfig *rest.Config, source certs.Source, scheme *runtime.Scheme, log *slog.Logger) (*settingsapi.Server, error) {
 	if address == "" || address == "0" {
 		return nil, nil
 	}
@@ -28,7 +28,7 @@ func apiServer(address string, c *config.Configuration, restConfig *k8srest.Conf
 		return nil, err
 	}
 	// Clients and their rate limits of its own: admission never waits for the API.
-	own := k8srest.CopyConfig(restConfig)
+	own := rest.CopyConfig(restConfig)
 	own.UserAgent = "fairlead-api/" + version
 	own.QPS, own.Burst = 20, 40
 	live, err := client.New(own, client.Options{Scheme: scheme})
@@ -44,11 +44,11 @@ func apiServer(address string, c *config.Configuration, restConfig *k8srest.Conf
 	if err != nil {
 		return nil, fmt.Errorf("building the API's client for access: %w", err)
 	}
-	var profiles []rest.Profile
+	var profiles []settingsapi.Profile
 	for _, p := range storageProfiles(c) {
-		profiles = append(profiles, rest.Profile{Profile: p, Live: cluster.NewReader(p, live, live)})
+		profiles = append(profiles, settingsapi.Profile{Profile: p, Live: cluster.NewReader(p, live, live)})
 	}
-	handler, err := rest.NewRouter(rest.Options{
+	handler, err := settingsapi.NewRouter(settingsapi.Options{
 		Profiles: profiles, Cluster: own, Scheme: scheme, Log: log,
 		Tokens: tokens.AuthenticationV1().TokenReviews(), Access: access.AuthorizationV1().SubjectAccessReviews(),
 	})
@@ -59,5 +59,5 @@ func apiServer(address string, c *config.Configuration, restConfig *k8srest.Conf
 	if err != nil {
 		return nil, fmt.Errorf("listening for the API: %w", err)
 	}
-	return &rest.Server{Listener: listener, TLS: tlsConfig, Handler: handler, Log: log}, nil
+	return &settingsapi.Server{Listener: listener, TLS: tlsConfig, Handler: handler, Log: log}, nil
 }

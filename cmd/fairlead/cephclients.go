@@ -10,11 +10,11 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	config "github.com/fairlead-io/fairlead/api/config/v1alpha1"
-	"github.com/fairlead-io/fairlead/cluster"
 	"github.com/fairlead-io/fairlead/internal/cephclients"
 	"github.com/fairlead-io/fairlead/internal/cephclients/server"
-	"github.com/fairlead-io/fairlead/rest"
+	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/config"
+	"github.com/fairlead-io/fairlead/internal/settingsapi"
 )
 
 // cephClientsCertificates is where the component fencing-ceph-clients mounts the Secret, on both sides.
@@ -40,7 +40,7 @@ func cephClientsCommand() *cobra.Command {
 		if err != nil {
 			return fmt.Errorf("listening: %w", err)
 		}
-		s := rest.Server{Listener: listener, TLS: cephclients.ServerTLS(certificates), Handler: server.Handler(server.Local), Log: log}
+		s := settingsapi.Server{Listener: listener, TLS: cephclients.ServerTLS(certificates), Handler: server.Handler(server.Local), Log: log}
 		return s.Start(ctx)
 	})
 	cmd.Flags().StringVar(&listen, "listen", ":9445", "address to serve on")

@@ -6,7 +6,7 @@ import (
 	"maps"
 	"strings"
 
-	"github.com/fairlead-io/fairlead/settings"
+	"github.com/fairlead-io/fairlead/internal/settings"
 )
 
 // changes are what a plan is for: values to set, and nil for those to take away.

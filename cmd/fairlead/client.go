@@ -16,8 +16,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	config "github.com/fairlead-io/fairlead/api/config/v1alpha1"
-	"github.com/fairlead-io/fairlead/cluster"
+	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/config"
 )
 
 // clientOptions are the flags of the subcommands that people run with their own

@@ -12,8 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	config "github.com/fairlead-io/fairlead/api/config/v1alpha1"
-	"github.com/fairlead-io/fairlead/cluster"
 	"github.com/fairlead-io/fairlead/controllers/apply"
 	"github.com/fairlead-io/fairlead/controllers/cabundle"
 	"github.com/fairlead-io/fairlead/controllers/endpoints"
@@ -23,7 +21,9 @@ import (
 	"github.com/fairlead-io/fairlead/controllers/tainting"
 	"github.com/fairlead-io/fairlead/controllers/volumes"
 	"github.com/fairlead-io/fairlead/controllers/workloads"
-	"github.com/fairlead-io/fairlead/storage"
+	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/config"
+	"github.com/fairlead-io/fairlead/internal/storage"
 	"github.com/fairlead-io/fairlead/webhook"
 )
 

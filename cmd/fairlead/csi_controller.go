@@ -13,14 +13,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	config "github.com/fairlead-io/fairlead/api/config/v1alpha1"
-	"github.com/fairlead-io/fairlead/cluster"
 	"github.com/fairlead-io/fairlead/controllers/nfs"
 	"github.com/fairlead-io/fairlead/controllers/nfs/attach"
 	"github.com/fairlead-io/fairlead/controllers/nfs/frontend"
 	"github.com/fairlead-io/fairlead/controllers/nfs/pools"
 	"github.com/fairlead-io/fairlead/controllers/nfs/services"
 	"github.com/fairlead-io/fairlead/controllers/ondat"
+	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/config"
 )
 
 // Limits of requests to the API server. An attachment takes two; the API server

@@ -7,7 +7,7 @@ import (
 	"log/slog"
 	"strings"
 
-	config "github.com/fairlead-io/fairlead/api/config/v1alpha1"
+	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/csi"
 	"github.com/fairlead-io/fairlead/internal/csi/controller"
 	"github.com/fairlead-io/fairlead/internal/csi/identity"

@@ -7,8 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/cluster"
-	"github.com/fairlead-io/fairlead/fence"
+	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/fence"
 )
 
 // fenceViews is what `fairlead fences -o json` prints. Fields are added, never

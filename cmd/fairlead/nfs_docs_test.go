@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	config "github.com/fairlead-io/fairlead/api/config/v1alpha1"
+	"github.com/fairlead-io/fairlead/internal/config"
 )
 
 // An alert on a metric that nobody serves never fires.

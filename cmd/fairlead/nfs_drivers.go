@@ -3,8 +3,8 @@ package main
 import (
 	"k8s.io/apimachinery/pkg/types"
 
-	config "github.com/fairlead-io/fairlead/api/config/v1alpha1"
-	"github.com/fairlead-io/fairlead/cluster"
+	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/webhook"
 )
 

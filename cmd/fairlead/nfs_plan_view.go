@@ -5,7 +5,7 @@ import (
 	"io"
 
 	"github.com/fairlead-io/fairlead/internal/nfs/plan"
-	"github.com/fairlead-io/fairlead/settings"
+	"github.com/fairlead-io/fairlead/internal/settings"
 )
 
 // nfsPlanView is what `fairlead nfs plan -o json` prints. Fields are added, never

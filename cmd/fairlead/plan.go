@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	config "github.com/fairlead-io/fairlead/api/config/v1alpha1"
-	"github.com/fairlead-io/fairlead/cluster"
-	"github.com/fairlead-io/fairlead/settings"
+	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/config"
+	"github.com/fairlead-io/fairlead/internal/settings"
 	"github.com/fairlead-io/fairlead/validators"
 )
 

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fairlead-io/fairlead/settings"
-	"github.com/fairlead-io/fairlead/storage"
+	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
 // threeNodes: each has an instance manager, that of node-2 serves an attached volume.

@@ -4,8 +4,8 @@ import (
 	"slices"
 
 	v1 "github.com/fairlead-io/fairlead/api/rest/v1"
-	"github.com/fairlead-io/fairlead/settings"
-	"github.com/fairlead-io/fairlead/storage"
+	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
 // planner puts a plan in the form that people are shown.

@@ -12,9 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/fairlead-io/fairlead/cluster"
-	"github.com/fairlead-io/fairlead/rest"
-	"github.com/fairlead-io/fairlead/settings"
+	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settingsapi"
 )
 
 func settingsCommand() *cobra.Command {
@@ -57,7 +57,7 @@ func showSettings(ctx context.Context, out io.Writer, p place, output string, na
 	states = slices.DeleteFunc(states, func(s cluster.SettingState) bool {
 		return len(names) == 0 && !s.DangerZone || len(names) > 0 && string(s.Name) != names[0]
 	})
-	shown := rest.DescribeAll(states, unknown, p.Storage())
+	shown := settingsapi.DescribeAll(states, unknown, p.Storage())
 	switch {
 	case output == outputJSON && len(names) > 0:
 		return writeJSON(out, shown.Data[0])

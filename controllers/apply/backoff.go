@@ -5,7 +5,7 @@ import (
 	"maps"
 	"time"
 
-	"github.com/fairlead-io/fairlead/settings"
+	"github.com/fairlead-io/fairlead/internal/settings"
 )
 
 // backoff keeps components from being changed again soon when a change did not

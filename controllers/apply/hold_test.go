@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/settings"
+	"github.com/fairlead-io/fairlead/internal/settings"
 )
 
 // Longhorn would delete a Service with a cluster IP under its mounts: canCleanupService

@@ -3,7 +3,7 @@ package apply
 import (
 	"fmt"
 
-	"github.com/fairlead-io/fairlead/settings"
+	"github.com/fairlead-io/fairlead/internal/settings"
 )
 
 // adviseUnknown counts the settings of the storage system that Fairlead does not

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fairlead-io/fairlead/settings"
+	"github.com/fairlead-io/fairlead/internal/settings"
 )
 
 func TestUnknownSettingsAreToldOncePerSet(t *testing.T) {

@@ -13,9 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fairlead-io/fairlead/cluster"
-	"github.com/fairlead-io/fairlead/cluster/longhorn"
-	"github.com/fairlead-io/fairlead/settings"
+	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
+	"github.com/fairlead-io/fairlead/internal/settings"
 )
 
 var errInUse = errors.New("it has just come to run")

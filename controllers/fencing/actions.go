@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fairlead-io/fairlead/cluster"
-	"github.com/fairlead-io/fairlead/cluster/csiaddons"
-	"github.com/fairlead-io/fairlead/fence"
+	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/cluster/csiaddons"
+	"github.com/fairlead-io/fairlead/internal/fence"
 )
 
 // do does all that was decided; what fails keeps nothing else from being done.

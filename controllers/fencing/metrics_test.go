@@ -17,7 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/fence"
+	"github.com/fairlead-io/fairlead/internal/fence"
 )
 
 // calm are reasons that nobody needs to look at; all others are counted.
@@ -29,7 +29,7 @@ var calm = []string{
 // reasons are the values of all constants in the file that lists them.
 func reasons(t *testing.T) []string {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), "../../fence/reasons.go", nil, 0)
+	file, err := parser.ParseFile(token.NewFileSet(), "../../internal/fence/reasons.go", nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

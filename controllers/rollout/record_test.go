@@ -3,7 +3,7 @@ package rollout
 import (
 	"testing"
 
-	"github.com/fairlead-io/fairlead/storage"
+	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
 // A controller that crashes after any write leaves no roll-out that is taken for done.

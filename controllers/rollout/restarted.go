@@ -4,9 +4,9 @@ import (
 	"context"
 	"strings"
 
-	"github.com/fairlead-io/fairlead/cluster"
-	"github.com/fairlead-io/fairlead/settings"
-	"github.com/fairlead-io/fairlead/storage"
+	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
 // clientKind is the kind that CSI plugin pods are counted as. The DaemonSet,

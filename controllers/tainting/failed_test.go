@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/fairlead-io/fairlead/fence"
-	"github.com/fairlead-io/fairlead/fence/taint"
+	"github.com/fairlead-io/fairlead/internal/fence"
+	"github.com/fairlead-io/fairlead/internal/fence/taint"
 )
 
 func (f *fixture) fails() {

@@ -3,7 +3,7 @@ package tainting
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/fairlead-io/fairlead/fence/taint"
+	"github.com/fairlead-io/fairlead/internal/fence/taint"
 )
 
 // Results of a taint.

@@ -15,8 +15,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fairlead-io/fairlead/fence"
-	"github.com/fairlead-io/fairlead/fence/taint"
+	"github.com/fairlead-io/fairlead/internal/fence"
+	"github.com/fairlead-io/fairlead/internal/fence/taint"
 )
 
 // Reconciler taints lost nodes. There is one request, for the whole cluster: which

@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/fence/taint"
+	"github.com/fairlead-io/fairlead/internal/fence/taint"
 )
 
 // SetupWithManager registers the controller, unless automatic tainting is off. The

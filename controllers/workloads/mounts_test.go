@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/storage"
+	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
 // notApplied is a cluster whose network setting is off, and clients on the cluster network.

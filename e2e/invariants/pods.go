@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/fairlead-io/fairlead/storage"
+	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
 // isClient: a pod of the CSI plugin's DaemonSet.

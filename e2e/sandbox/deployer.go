@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/fairlead-io/fairlead/storage"
+	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
 // Longhorn's longhorn-driver-deployer, as in app/driver.go and csi/deployment_util.go of v1.7.2, runs once whenever its

@@ -4,7 +4,7 @@ import (
 	"regexp"
 	"testing"
 
-	"github.com/fairlead-io/fairlead/settings"
+	"github.com/fairlead-io/fairlead/internal/settings"
 )
 
 func TestFairleadKnowsEverySettingOfTheReleases(t *testing.T) {

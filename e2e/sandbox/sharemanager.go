@@ -13,7 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fairlead-io/fairlead/cluster/longhorn"
+	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
 )
 
 // A shared volume is served as controller/share_manager_controller.go of Longhorn v1.7.2 serves it. All is built by

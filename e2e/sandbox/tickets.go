@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/fairlead-io/fairlead/storage"
+	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
 // createTickets makes Longhorn's own VolumeAttachment of a volume (handleVolumeAttachmentCreation in controller/volume_controller.go).

@@ -9,7 +9,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	config "github.com/fairlead-io/fairlead/api/config/v1alpha1"
+	"github.com/fairlead-io/fairlead/internal/config"
 )
 
 // The names in the certificates are the ones that both sides verify, and the CA signs nothing else.

@@ -16,7 +16,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/cephclients/cephcli"
 	"github.com/fairlead-io/fairlead/internal/cephclients/certtest"
 	"github.com/fairlead-io/fairlead/internal/cephclients/server"
-	"github.com/fairlead-io/fairlead/rest"
+	"github.com/fairlead-io/fairlead/internal/settingsapi"
 )
 
 func newCA(t *testing.T) *certtest.CA {
@@ -46,7 +46,7 @@ func serve(t *testing.T, directory string) (url string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := rest.Server{
+	s := settingsapi.Server{
 		Listener: listener, TLS: ServerTLS(directory), Log: slog.New(slog.DiscardHandler),
 		Handler: server.Handler(func(context.Context, string, ...string) ([]byte, error) { return []byte(inUse), nil }),
 	}

@@ -9,7 +9,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/fairlead-io/fairlead/fence"
+	"github.com/fairlead-io/fairlead/internal/fence"
 )
 
 // To override a gate is given to nobody by the way.

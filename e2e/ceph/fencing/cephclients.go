@@ -20,11 +20,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/cluster"
 	"github.com/fairlead-io/fairlead/e2e/ceph"
-	"github.com/fairlead-io/fairlead/fence"
 	"github.com/fairlead-io/fairlead/internal/cephclients"
 	"github.com/fairlead-io/fairlead/internal/cephclients/certtest"
+	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/fence"
 )
 
 // cephClients runs the server as its pod does, with ceph.conf and keyring in /etc/ceph and nothing else, and asks

@@ -1,0 +1,112 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/storage"
+)
+
+// templates are the Deployments and DaemonSets that the storage system makes by
+// itself. What it was installed with is the installer's, and is left alone.
+func (r *Reader) templates(ctx context.Context, _ podClasses) ([]settings.Component, error) {
+	managed := []client.ListOption{client.InNamespace(r.profile.Namespace), client.MatchingLabels(r.profile.ManagedLabels)}
+	var deployments appsv1.DeploymentList
+	if err := r.objects.List(ctx, &deployments, managed...); err != nil {
+		return nil, fmt.Errorf("listing Deployments: %w", err)
+	}
+	var daemonSets appsv1.DaemonSetList
+	if err := r.objects.List(ctx, &daemonSets, managed...); err != nil {
+		return nil, fmt.Errorf("listing DaemonSets: %w", err)
+	}
+	isClient := func(ds appsv1.DaemonSet) bool { return ds.Name == r.profile.ClientDaemonSet }
+	if !slices.ContainsFunc(daemonSets.Items, isClient) {
+		ds, err := r.DaemonSetObject(ctx)
+		if err == nil {
+			daemonSets.Items = append(daemonSets.Items, *ds)
+		} else if !apierrors.IsNotFound(err) {
+			return nil, err
+		}
+	}
+	components := make([]settings.Component, 0, len(deployments.Items)+len(daemonSets.Items))
+	for i := range deployments.Items {
+		components = append(components, r.deployment(&deployments.Items[i]))
+	}
+	for i := range daemonSets.Items {
+		ds := &daemonSets.Items[i]
+		c := r.daemonSet(ds)
+		if !c.Ready {
+			if err := r.withoutLostNodes(ctx, ds, &c); err != nil {
+				return nil, err
+			}
+		}
+		components = append(components, c)
+	}
+	return components, nil
+}
+
+func (r *Reader) deployment(d *appsv1.Deployment) settings.Component {
+	c := r.templateComponent(settings.Deployment, &d.ObjectMeta, &d.Spec.Template)
+	s := d.Status
+	c.Total = int(ptr.Deref(d.Spec.Replicas, 1))
+	c.Stopped = s.ObservedGeneration >= d.Generation && c.Total > 0 && s.AvailableReplicas == 0 && s.ReadyReplicas == 0
+	if s.ObservedGeneration >= d.Generation {
+		c.Updated = int(s.UpdatedReplicas)
+		// Beside those there may still be pods of before.
+		c.Ready = c.Updated == c.Total && int(s.AvailableReplicas) == c.Total && int(s.Replicas) == c.Total
+	}
+	return c
+}
+
+func (r *Reader) daemonSet(ds *appsv1.DaemonSet) settings.Component {
+	c := r.templateComponent(settings.DaemonSetComponent, &ds.ObjectMeta, &ds.Spec.Template)
+	c.Client = ds.Name == r.profile.ClientDaemonSet
+	s := ds.Status
+	c.Total = int(s.DesiredNumberScheduled)
+	// Pods that the controller calls misscheduled run, and are not counted as ready.
+	c.Stopped = s.ObservedGeneration > 0 && s.ObservedGeneration >= ds.Generation && s.NumberReady == 0 && s.NumberMisscheduled == 0
+	if s.ObservedGeneration >= ds.Generation {
+		c.Updated = int(s.UpdatedNumberScheduled)
+		c.Ready = c.Updated == c.Total && int(s.NumberAvailable) == c.Total
+	}
+	if containers := ds.Spec.Template.Spec.Containers; len(containers) > 0 && containers[0].LivenessProbe != nil {
+		probe := containers[0].LivenessProbe
+		c.Built[settings.ProbePeriod] = strconv.Itoa(int(probe.PeriodSeconds))
+		c.Built[settings.ProbeTimeout] = strconv.Itoa(int(probe.TimeoutSeconds))
+		c.Built[settings.ProbeFailures] = strconv.Itoa(int(probe.FailureThreshold))
+	}
+	return c
+}
+
+// templateComponent is what all templates have. No class is given to a template
+// that names none, so its class is what it says.
+func (r *Reader) templateComponent(kind settings.ComponentKind, meta *metav1.ObjectMeta, template *corev1.PodTemplateSpec) settings.Component {
+	resources := make(map[string]corev1.ResourceRequirements, len(template.Spec.Containers))
+	for _, c := range template.Spec.Containers {
+		resources[c.Name] = c.Resources
+	}
+	applied := meta.Annotations[r.profile.TolerationsAnnotation]
+	return settings.Component{
+		Kind: kind, Name: meta.Name, UID: string(meta.UID), Version: meta.ResourceVersion,
+		OptOut:      template.Annotations[storage.OptOutAnnotation] == "true",
+		Terminating: meta.DeletionTimestamp != nil,
+
+		OtherTolerations: otherTolerations(applied, template.Spec.Tolerations),
+		Built: map[settings.Trait]string{
+			settings.Tolerations:       builtTolerations(applied, template.Spec.Tolerations),
+			settings.NodeSelector:      settings.NodeSelectorTrait(template.Spec.NodeSelector),
+			settings.PriorityClassName: template.Spec.PriorityClassName,
+			settings.Resources:         settings.ResourcesTrait(resources),
+		},
+	}
+}

@@ -1,0 +1,64 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/storage"
+)
+
+// Components gathers what settings decide how it is built: the pods that the
+// storage system makes and the templates of the others, by kind, node and name.
+// It is one pass over each list.
+func (r *Reader) Components(ctx context.Context) ([]settings.Component, error) {
+	volumes, err := r.Volumes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return r.componentsWith(ctx, volumes)
+}
+
+// componentsWith is for who has read all volumes of the profile already.
+func (r *Reader) componentsWith(ctx context.Context, volumes []storage.Volume) ([]settings.Component, error) {
+	classes, err := r.podClasses(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var components []settings.Component
+	for _, gather := range []func(context.Context, podClasses) ([]settings.Component, error){
+		r.templates, r.instanceManagers, r.backingImageManagers, r.shareManagers(volumes),
+	} {
+		more, err := gather(ctx, classes)
+		if err != nil {
+			return nil, err
+		}
+		components = append(components, more...)
+	}
+	slices.SortFunc(components, func(a, b settings.Component) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Node, b.Node), cmp.Compare(a.Name, b.Name))
+	})
+	return components, nil
+}
+
+// listHere lists objects of the storage system's own, for reading only: they are
+// the cache's. One without the kind has none.
+func (r *Reader) listHere(ctx context.Context, list client.ObjectList, what string) error {
+	if err := r.objects.List(ctx, list, client.InNamespace(r.profile.Namespace), client.UnsafeDisableDeepCopy); err != nil && !meta.IsNoMatchError(err) {
+		return fmt.Errorf("listing %s: %w", what, err)
+	}
+	return nil
+}
+
+// eachHere visits objects of the storage system's own, as listHere lists them.
+func eachHere[T client.Object](ctx context.Context, r *Reader, list client.ObjectList, what string, take func(T)) error {
+	if err := forEach(ctx, r.objects, list, take, client.InNamespace(r.profile.Namespace)); err != nil && !meta.IsNoMatchError(err) {
+		return fmt.Errorf("listing %s: %w", what, err)
+	}
+	return nil
+}

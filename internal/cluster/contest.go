@@ -1,0 +1,103 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/fairlead-io/fairlead/internal/storage"
+)
+
+// Contested is an object that fixes an identity which another volume has.
+type Contested struct {
+	storage.Asker
+	Problem string
+}
+
+// contest turns requests for an identity that another volume has into problems:
+// the volume stays on its network and gets another address there. The webhook refuses them, but two may be admitted at one moment, or while no
+// webhook answers.
+func (r *Reader) contest(ctx context.Context, all *Requests) error {
+	fixed := func(requests map[string]storage.Request) []string {
+		keys := slices.DeleteFunc(slices.Collect(maps.Keys(requests)), func(k string) bool { return requests[k].Identity.IsZero() })
+		slices.Sort(keys)
+		return keys
+	}
+	volumes, claims := fixed(all.ByVolume), fixed(all.Unbound)
+	if len(volumes)+len(claims) == 0 {
+		return nil
+	}
+	record, err := r.Record(ctx)
+	if err != nil && !errors.Is(err, ErrNotRecorded) {
+		return err
+	}
+	services, err := r.Services(ctx)
+	if err != nil {
+		return err
+	}
+	var claimants []storage.Claimant
+	claim := func(key, who string, q storage.Request) {
+		network := q.Network
+		if network.IsZero() {
+			network = record.Servers.Network
+		}
+		claimants = append(claimants, storage.Claimant{Volume: key, Who: who, Network: network, Identity: q.Identity, Since: q.Asker.Since})
+	}
+	for _, v := range volumes {
+		claim(v, fmt.Sprintf("volume %s (%s)", v, all.ByVolume[v].Asker), all.ByVolume[v])
+	}
+	for _, c := range claims {
+		claim(c, all.Unbound[c].Asker.String(), all.Unbound[c])
+	}
+	for i, problem := range storage.Contest(append(claimants, holders(services)...)) {
+		if i >= len(claimants) || problem == "" {
+			continue
+		}
+		requests := all.ByVolume
+		if i >= len(volumes) {
+			requests = all.Unbound
+		}
+		q := requests[claimants[i].Volume]
+		q.Identity, q.Problem = storage.Identity{}, fmt.Sprintf("%s: %s", q.Asker, problem)
+		requests[claimants[i].Volume] = q
+		all.Contested = append(all.Contested, Contested{q.Asker, problem})
+	}
+	return nil
+}
+
+// holders are the Services that have an identity recorded.
+func holders(services []storage.Service) []storage.Claimant {
+	var claimants []storage.Claimant
+	for _, s := range services {
+		if s.Recorded.IsZero() || s.Identity.IsZero() {
+			continue
+		}
+		claimants = append(claimants, storage.Claimant{
+			Volume: s.Volume, Who: fmt.Sprintf("volume %s (Service %s)", s.Volume, s.Name),
+			Network: s.Recorded.Network, Identity: s.Identity, Holds: true, Since: s.Created,
+		})
+	}
+	return claimants
+}
+
+// dropContested drops the identity of a Service that an older one has: no server
+// pod may come up with it.
+func (r *Reader) dropContested(ctx context.Context, service *storage.Service) error {
+	if service.Identity.IsZero() {
+		return nil
+	}
+	services, err := r.Services(ctx)
+	if err != nil {
+		return err
+	}
+	claimants := holders(services)
+	problems := storage.Contest(claimants)
+	for i, c := range claimants {
+		if c.Volume == service.Volume && problems[i] != "" {
+			service.Identity = storage.Identity{}
+		}
+	}
+	return nil
+}

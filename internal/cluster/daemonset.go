@@ -1,0 +1,105 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/storage"
+)
+
+// StrategyAnnotation is storage.StrategyAnnotation.
+const StrategyAnnotation = storage.StrategyAnnotation
+
+// DaemonSetKey is where the DaemonSet of the client pods is.
+func DaemonSetKey(p storage.Profile) client.ObjectKey {
+	return client.ObjectKey{Namespace: p.Namespace, Name: p.ClientDaemonSet}
+}
+
+// DaemonSet gathers the facts on the DaemonSet of the client pods.
+func (r *Reader) DaemonSet(ctx context.Context) (settings.DaemonSet, error) {
+	facts := settings.DaemonSet{Name: r.profile.ClientDaemonSet}
+	ds, err := r.DaemonSetObject(ctx)
+	if apierrors.IsNotFound(err) {
+		return facts, nil
+	}
+	if err != nil {
+		return facts, err
+	}
+	template := ds.Spec.Template
+	networks, err := storage.ManagedAttachments(template.Annotations[storage.NetworksAnnotation], ds.Namespace, r.profile.Interfaces())
+	facts.Found, facts.Networks, facts.Unreadable = true, networks, err != nil
+	if len(networks) > 0 {
+		facts.Network = networks[0]
+	}
+	if facts.VolumeNetworks, err = storage.VolumeAttachments(template.Annotations[storage.NetworksAnnotation], ds.Namespace); err != nil {
+		facts.Unreadable = true
+	}
+	facts.HostNetwork = template.Spec.HostNetwork
+	facts.OptOut = template.Annotations[storage.OptOutAnnotation] == "true"
+	facts.Paused = paused(ds)
+	facts.Observed = ds.Status.ObservedGeneration >= ds.Generation
+	facts.Revision = ds.Annotations[appsv1.DeprecatedTemplateGeneration]
+	facts.Wanted = int(ds.Status.DesiredNumberScheduled)
+	facts.MaxUnavailable = maxUnavailable(ds)
+	return facts, nil
+}
+
+// DaemonSetObject reads the DaemonSet of the client pods, for changing it.
+func (r *Reader) DaemonSetObject(ctx context.Context) (*appsv1.DaemonSet, error) {
+	var ds appsv1.DaemonSet
+	if err := r.objects.Get(ctx, DaemonSetKey(r.profile), &ds); err != nil {
+		return nil, fmt.Errorf("reading DaemonSet %s: %w", r.profile.ClientDaemonSet, err)
+	}
+	return &ds, nil
+}
+
+// OwnStrategy is the update strategy of the DaemonSet, also while it is paused.
+func OwnStrategy(ds *appsv1.DaemonSet) appsv1.DaemonSetUpdateStrategy {
+	var strategy appsv1.DaemonSetUpdateStrategy
+	if paused(ds) && json.Unmarshal([]byte(ds.Annotations[StrategyAnnotation]), &strategy) == nil {
+		return strategy
+	}
+	return ds.Spec.UpdateStrategy
+}
+
+// Pause takes the rolling update from the DaemonSet controller, which would
+// restart pods without asking what is attached on their nodes.
+func Pause(ds *appsv1.DaemonSet) error {
+	strategy, err := json.Marshal(OwnStrategy(ds))
+	if err != nil {
+		return fmt.Errorf("keeping the update strategy: %w", err)
+	}
+	if ds.Annotations == nil {
+		ds.Annotations = map[string]string{}
+	}
+	ds.Annotations[StrategyAnnotation] = string(strategy)
+	ds.Spec.UpdateStrategy = appsv1.DaemonSetUpdateStrategy{Type: appsv1.OnDeleteDaemonSetStrategyType}
+	return nil
+}
+
+// paused goes by the strategy too: an installer that writes its own over it
+// leaves the annotation behind.
+func paused(ds *appsv1.DaemonSet) bool {
+	_, kept := ds.Annotations[StrategyAnnotation]
+	return kept && ds.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType
+}
+
+// maxUnavailable is how many client pods may be down at a time; Kubernetes' default is 1.
+func maxUnavailable(ds *appsv1.DaemonSet) int {
+	rolling := OwnStrategy(ds).RollingUpdate
+	if rolling == nil || rolling.MaxUnavailable == nil {
+		return 1
+	}
+	n, err := intstr.GetScaledValueFromIntOrPercent(rolling.MaxUnavailable, int(ds.Status.DesiredNumberScheduled), true)
+	if err != nil {
+		return 1
+	}
+	return max(1, n)
+}

@@ -1,0 +1,24 @@
+package cluster
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/internal/storage"
+)
+
+// MountingOf reads where clients mount volumes out of the record's object.
+func MountingOf(rollout *v1alpha1.NetworkRollout) storage.Mounting {
+	m := rollout.Status.Clients.Mounts
+	if m == nil {
+		return storage.Mounting{}
+	}
+	return storage.Mounting{Place: storage.MountPlace(m.Place), Since: m.Since.Time, Before: storage.MountPlace(m.Before)}
+}
+
+// SetMounting writes it into the object.
+func SetMounting(rollout *v1alpha1.NetworkRollout, m storage.Mounting) {
+	rollout.Status.Clients.Mounts = &v1alpha1.ClientMounts{
+		Place: string(m.Place), Since: metav1.NewMicroTime(m.Since), Before: string(m.Before),
+	}
+}

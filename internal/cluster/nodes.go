@@ -1,0 +1,58 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
+	"github.com/fairlead-io/fairlead/internal/settings"
+)
+
+// Nodes gathers the nodes of the cluster, and which of them the storage system works on.
+func (r *Reader) Nodes(ctx context.Context) (settings.Nodes, error) {
+	var theirs longhorn.NodeList
+	if err := r.listHere(ctx, &theirs, "nodes of the storage system"); err != nil {
+		return nil, err
+	}
+	byName := make(map[string]*longhorn.Node, len(theirs.Items))
+	for i := range theirs.Items {
+		byName[theirs.Items[i].Name] = &theirs.Items[i]
+	}
+	nodes := settings.Nodes{}
+	err := forEach(ctx, r.objects, &corev1.NodeList{}, func(node *corev1.Node) {
+		nodes[node.Name] = r.nodeOf(node, byName[node.Name])
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing nodes: %w", err)
+	}
+	return nodes, nil
+}
+
+// hugepagesOf are the node's huge pages of 2 MiB; none where it does not say.
+func hugepagesOf(node *corev1.Node) *resource.Quantity {
+	pages := node.Status.Allocatable[hugepages]
+	return &pages
+}
+
+// nodeOf joins the two; theirs is nil where the storage system does not work.
+func (r *Reader) nodeOf(node *corev1.Node, theirs *longhorn.Node) settings.Node {
+	n := settings.Node{
+		AllocatableMilliCPU: node.Status.Allocatable.Cpu().MilliValue(), AllocatableHugepagesMiB: hugepagesOf(node).Value() >> 20,
+		DisabledV2: node.Labels[r.profile.DisableV2Label] == "true",
+		Cordoned:   node.Spec.Unschedulable,
+		Labels:     node.Labels,
+		Taints:     node.Spec.Taints,
+	}
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			n.Ready = c.Status == corev1.ConditionTrue
+		}
+	}
+	if theirs != nil {
+		n.Storage, n.StorageDown, n.InstanceManagerMilliCPU = true, theirs.Down(), theirs.Spec.InstanceManagerCPURequest
+	}
+	return n
+}

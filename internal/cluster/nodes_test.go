@@ -1,0 +1,111 @@
+package cluster
+
+import (
+	"context"
+	"reflect"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
+	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/storage"
+)
+
+func TestNodesAreThoseOfTheClusterAndOfTheStorageSystem(t *testing.T) {
+	one := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "node-1", Labels: map[string]string{"a": "b", "node.longhorn.io/disable-v2-data-engine": "true"}, Annotations: map[string]string{"c": "d"}},
+		Spec:       corev1.NodeSpec{Taints: []corev1.Taint{{Key: "k", Value: "v", Effect: corev1.TaintEffectNoSchedule}}},
+		Status: corev1.NodeStatus{
+			Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("3800m"), corev1.ResourceMemory: resource.MustParse("1Gi"), "hugepages-2Mi": resource.MustParse("4Gi"), "hugepages-1Gi": resource.MustParse("1Gi")},
+			Conditions:  []corev1.NodeCondition{{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionTrue}, {Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "x"}},
+		},
+	}
+	two := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-2"}, Status: corev1.NodeStatus{
+		Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown}},
+	}}
+	theirs := &longhorn.Node{ObjectMeta: here("node-1"), Spec: longhorn.NodeSpec{InstanceManagerCPURequest: 500},
+		Status: longhorn.NodeStatus{Conditions: []longhorn.NodeCondition{{Type: "Ready", Status: "True"}}}}
+	gone := &longhorn.Node{ObjectMeta: here("node-3")}
+	want := settings.Nodes{
+		"node-1": {
+			Ready: true, Storage: true, AllocatableMilliCPU: 3800, AllocatableHugepagesMiB: 4096, InstanceManagerMilliCPU: 500, DisabledV2: true,
+			Labels: one.Labels, Taints: []corev1.Taint{{Key: "k", Value: "v", Effect: "NoSchedule"}},
+		},
+		"node-2": {},
+	}
+	slim, err := slimNode(one.DeepCopy())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for how, node := range map[string]client.Object{"whole": one, "slim": slim.(client.Object)} {
+		r := readerOver(t, node, two, theirs, gone)
+		if got, err := r.Nodes(t.Context()); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: got  %+v, %v\nwant %+v", how, got, err, want)
+		}
+	}
+}
+
+func TestOfTwoDefaultClassesTheLowestIsGiven(t *testing.T) {
+	class := func(name string, value int32, byDefault bool) client.Object {
+		return &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: value, GlobalDefault: byDefault}
+	}
+	names, byDefault, err := readerOver(t, class("c", 7, true), class("a", -3, true), class("b", -9, false)).PriorityClasses(t.Context())
+	if err != nil || !reflect.DeepEqual(names, []string{"a", "b", "c"}) || byDefault != "a" {
+		t.Fatalf("got %v, %q, %v", names, byDefault, err)
+	}
+	if _, byDefault, _ := readerOver(t, class("c", 7, false)).PriorityClasses(t.Context()); byDefault != "" {
+		t.Fatalf("got %q", byDefault)
+	}
+}
+
+func TestHugePagesOfANodeAreAChange(t *testing.T) {
+	was := &corev1.Node{Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{"hugepages-2Mi": resource.MustParse("2Gi")}}}
+	is := was.DeepCopy()
+	if NodeChanged(was, is) {
+		t.Error("nothing has changed")
+	}
+	is.Status.Allocatable["hugepages-2Mi"] = resource.MustParse("4Gi")
+	if !NodeChanged(was, is) || !NodeChanged(&corev1.Node{}, is) {
+		t.Error("what waits for huge pages hears of none")
+	}
+}
+
+// What is not read of them keeps nothing back: nil is not known.
+func TestClassesAndNetworksThatThereAreAreFacts(t *testing.T) {
+	network := &unstructured.Unstructured{}
+	network.SetGroupVersionKind(NetworkKind)
+	network.SetNamespace("kube-system")
+	network.SetName("one")
+	class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "high"}}
+	scheme, err := NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	scheme.AddKnownTypeWithName(NetworkKind, &unstructured.Unstructured{})
+	scheme.AddKnownTypeWithName(NetworkKind.GroupVersion().WithKind(NetworkKind.Kind+"List"), &unstructured.UnstructuredList{})
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(class, network).Build()
+	r := NewReader(storage.Longhorn(), c, c)
+	f, err := r.Facts(t.Context(), FactsOptions{})
+	if want := (settings.Existing{Classes: map[string]bool{"high": true}}); err != nil || !reflect.DeepEqual(f.Existing, want) {
+		t.Fatalf("got %+v, %v", f.Existing, err)
+	}
+	if err := r.AddNetworks(t.Context(), &f); err != nil || !f.Existing.Networks[storage.Network{Namespace: "kube-system", Name: "one"}] {
+		t.Fatalf("got %+v, %v", f.Existing.Networks, err)
+	}
+
+	none := interceptor.NewClient(c, interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+		return &meta.NoKindMatchError{GroupKind: NetworkKind.GroupKind()}
+	}})
+	if err := NewReader(storage.Longhorn(), none, none).AddNetworks(t.Context(), &f); err != nil || f.Existing.Networks == nil || len(f.Existing.Networks) != 0 {
+		t.Fatalf("without Multus there is none: got %v, %v", f.Existing.Networks, err)
+	}
+}

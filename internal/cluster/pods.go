@@ -1,0 +1,208 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/internal/storage"
+)
+
+// templateGenerationLabel is on the pods of a DaemonSet: the generation of the
+// template that they were made from (k8s.io/kubernetes pkg/controller/daemon).
+const templateGenerationLabel = "pod-template-generation"
+
+// Clients gathers the client pods.
+func (r *Reader) Clients(ctx context.Context) ([]storage.Client, error) {
+	var clients []storage.Client
+	err := r.eachClientPod(ctx, func(pod *corev1.Pod) { clients = append(clients, r.clients.of(pod, r.clientOf)) })
+	if err == nil {
+		r.clients.keepOnly(len(clients), func(i int) string { return clients[i].UID })
+	}
+	return clients, err
+}
+
+// ClientsOn gathers the client pods of one node.
+func (r *Reader) ClientsOn(ctx context.Context, node string) ([]storage.Client, error) {
+	var clients []storage.Client
+	err := r.eachClientPod(ctx, func(pod *corev1.Pod) { clients = append(clients, r.clients.of(pod, r.clientOf)) }, client.MatchingFields{nodeField: node})
+	return clients, err
+}
+
+// eachClientPod visits those that the DaemonSet of the clients made.
+func (r *Reader) eachClientPod(ctx context.Context, take func(*corev1.Pod), options ...client.ListOption) error {
+	return r.eachPod(ctx, r.profile.ClientLabels, func(pod *corev1.Pod) {
+		if r.profile.OwnsClient(controllerOf(pod)) {
+			take(pod)
+		}
+	}, options...)
+}
+
+func (r *Reader) clientOf(pod *corev1.Pod) storage.Client {
+	reported := reportedBy(pod)
+	client := storage.Client{
+		Pod: pod.Name, UID: string(pod.UID), Node: pod.Spec.NodeName,
+		Networks:       r.managedNetworks(pod),
+		VolumeNetworks: volumeNetworks(pod),
+		Revision:       pod.Labels[templateGenerationLabel],
+		Ready:          Ready(pod),
+		Terminating:    pod.DeletionTimestamp != nil,
+		Sandbox:        sandboxOf(pod, reported), Recorded: recordedNamespace(pod),
+	}
+	client.NetworksReported = addressed(client.Networks, reported)
+	client.VolumeNetworksReported = addressed(client.VolumeNetworks, reported)
+	if len(client.Networks) > 0 {
+		client.Network = client.Networks[0]
+		client.Reported = slices.Contains(client.NetworksReported, client.Network)
+	}
+	return client
+}
+
+// Servers gathers the pods that serve shared volumes.
+func (r *Reader) Servers(ctx context.Context) ([]storage.Server, error) {
+	servers, err := r.serversBy(ctx, r.profile.ServerLabels, r.servers)
+	r.servers.keepOnly(len(servers), func(i int) string { return servers[i].UID })
+	return servers, err
+}
+
+// ServersOf gathers the pods that serve one volume.
+func (r *Reader) ServersOf(ctx context.Context, volume string) ([]storage.Server, error) {
+	labels := map[string]string{r.profile.VolumeLabel: volume}
+	maps.Copy(labels, r.profile.ServerLabels)
+	return r.serversBy(ctx, labels, r.servers)
+}
+
+func (r *Reader) serversBy(ctx context.Context, labels map[string]string, known *readings[storage.Server]) ([]storage.Server, error) {
+	var servers []storage.Server
+	err := r.eachServerPod(ctx, labels, func(pod *corev1.Pod) { servers = append(servers, known.of(pod, r.serverOf)) })
+	return servers, err
+}
+
+// eachServerPod visits those with the labels that the storage system made for a volume.
+func (r *Reader) eachServerPod(ctx context.Context, labels map[string]string, take func(*corev1.Pod)) error {
+	return r.eachPod(ctx, labels, func(pod *corev1.Pod) {
+		if r.profile.OwnsServer(controllerOf(pod), pod.Labels[r.profile.VolumeLabel]) {
+			take(pod)
+		}
+	})
+}
+
+// RunningServer returns the pod that serves the volume and is not going away, or nil.
+func (r *Reader) RunningServer(ctx context.Context, volume string) (*storage.Server, error) {
+	servers, err := r.ServersOf(ctx, volume)
+	if err != nil {
+		return nil, err
+	}
+	for i := range servers {
+		if !servers[i].Terminating {
+			return &servers[i], nil
+		}
+	}
+	return nil, nil
+}
+
+func (r *Reader) serverOf(pod *corev1.Pod) storage.Server {
+	server := storage.Server{
+		Pod: pod.Name, UID: string(pod.UID), Node: pod.Spec.NodeName,
+		Volume: pod.Labels[r.profile.VolumeLabel],
+		// The volume's own network comes first: the storage system may have added the common one by itself.
+		Networks: append(volumeNetworks(pod), r.managedNetworks(pod)...),
+		Reported: reportedBy(pod), Ready: Ready(pod), Terminating: pod.DeletionTimestamp != nil,
+		Created: pod.CreationTimestamp.Time,
+	}
+	if len(server.Networks) > 0 {
+		server.Network = server.Networks[0]
+	}
+	return server
+}
+
+// volumeNetworks are the networks of single volumes that the pod asks for.
+func volumeNetworks(pod *corev1.Pod) []storage.Attachment {
+	if pod.Spec.HostNetwork {
+		return nil
+	}
+	networks, err := storage.VolumeAttachments(pod.Annotations[storage.NetworksAnnotation], pod.Namespace)
+	if err != nil {
+		return nil
+	}
+	return networks
+}
+
+// reportedBy reads what Multus reports of the pod; nothing if that can't be read.
+func reportedBy(pod *corev1.Pod) []storage.Reported {
+	reported, err := storage.ReportedInterfaces(pod.Annotations)
+	if err != nil {
+		return nil
+	}
+	return reported
+}
+
+// addressed are those of the attachments that Multus reports an address for.
+func addressed(attachments []storage.Attachment, reported []storage.Reported) []storage.Attachment {
+	var found []storage.Attachment
+	for _, a := range attachments {
+		if addresses, err := storage.AddressesOn(reported, a); err == nil && len(addresses) > 0 {
+			found = append(found, a)
+		}
+	}
+	return found
+}
+
+// managedNetworks are those that the pod asks for on the profile's interfaces. An
+// annotation that can't be read gives the pod no interface; nor does any on the host network.
+func (r *Reader) managedNetworks(pod *corev1.Pod) []storage.Attachment {
+	if pod.Spec.HostNetwork {
+		return nil
+	}
+	networks, err := storage.ManagedAttachments(pod.Annotations[storage.NetworksAnnotation], pod.Namespace, r.profile.Interfaces())
+	if err != nil {
+		return nil
+	}
+	return networks
+}
+
+// controllerOf is the controller that owns a pod; zero if there is none.
+func controllerOf(pod *corev1.Pod) storage.Owner {
+	owner := metav1.GetControllerOfNoCopy(pod)
+	if owner == nil {
+		return storage.Owner{}
+	}
+	return storage.Owner{APIVersion: owner.APIVersion, Kind: owner.Kind, Name: owner.Name, UID: string(owner.UID)}
+}
+
+// pods lists pods that run or will: not those that ended. They are for reading
+// only: a cache hands out its own.
+func (r *Reader) pods(ctx context.Context, labels map[string]string) ([]corev1.Pod, error) {
+	var pods []corev1.Pod
+	err := r.eachPod(ctx, labels, func(pod *corev1.Pod) { pods = append(pods, *pod) })
+	return pods, err
+}
+
+// eachPod visits them, of which there may be as many as volumes.
+func (r *Reader) eachPod(ctx context.Context, labels map[string]string, take func(*corev1.Pod), options ...client.ListOption) error {
+	running := func(pod *corev1.Pod) {
+		if !Ended(pod) {
+			take(pod)
+		}
+	}
+	if err := forEach(ctx, r.objects, &corev1.PodList{}, running, append(options, client.InNamespace(r.profile.Namespace), client.MatchingLabels(labels))...); err != nil {
+		return fmt.Errorf("listing pods: %w", err)
+	}
+	return nil
+}
+
+// Ended tells whether the pod ran to its end and is only yet to be removed.
+func Ended(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+// Ready tells whether the pod has its condition Ready.
+func Ready(pod *corev1.Pod) bool {
+	c := condition(pod, corev1.PodReady)
+	return c != nil && c.Status == corev1.ConditionTrue
+}

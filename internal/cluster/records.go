@@ -1,0 +1,74 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/storage"
+)
+
+// Records keeps the network records of profiles at hand, parsed, for rules that
+// run at every creation of a pod and may be a moment behind.
+type Records struct {
+	byProfile map[string]*atomic.Pointer[settings.Record]
+	synced    func() bool
+}
+
+// WatchRecords follows the records of the profiles in the cache.
+func WatchRecords(ctx context.Context, objects cache.Cache, profiles []storage.Profile) (*Records, error) {
+	if len(profiles) == 0 {
+		return &Records{synced: func() bool { return true }}, nil
+	}
+	informer, err := objects.GetInformer(ctx, &v1alpha1.NetworkRollout{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		return nil, fmt.Errorf("watching network records: %w", err)
+	}
+	records := &Records{byProfile: map[string]*atomic.Pointer[settings.Record]{}}
+	for _, p := range profiles {
+		records.byProfile[RolloutKey(p).String()] = &atomic.Pointer[settings.Record]{}
+	}
+	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    records.store,
+		UpdateFunc: func(_, object any) { records.store(object) },
+	})
+	if err != nil {
+		return nil, fmt.Errorf("watching network records: %w", err)
+	}
+	records.synced = registration.HasSynced
+	return records, nil
+}
+
+// store keeps the last record that could be read; a deleted record stays, since
+// pods go on being built as the template says.
+func (r *Records) store(object any) {
+	rollout, ok := object.(*v1alpha1.NetworkRollout)
+	if !ok {
+		return
+	}
+	pointer, ok := r.byProfile[rollout.Namespace+"/"+rollout.Name]
+	if !ok {
+		return
+	}
+	if record, err := RecordOf(rollout); err == nil {
+		pointer.Store(&record)
+	}
+}
+
+// Synced tells whether every record of the first list has been stored.
+func (r *Records) Synced() bool { return r.synced() }
+
+// Of returns the record of a profile, which is unknown until the controller has begun one.
+func (r *Records) Of(p storage.Profile) settings.Record {
+	if pointer := r.byProfile[RolloutKey(p).String()]; pointer != nil {
+		if record := pointer.Load(); record != nil {
+			return *record
+		}
+	}
+	return settings.Record{Unknown: true}
+}

@@ -1,0 +1,105 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/internal/storage"
+)
+
+// Request reads what annotations ask for one volume.
+func (r *Reader) Request(ctx context.Context, volume string) (storage.Request, error) {
+	pv, err := r.persistentVolumeOf(ctx, volume)
+	if err != nil || pv == nil {
+		return storage.Request{}, err
+	}
+	var claim storage.RequestSource
+	if ref := pv.Spec.ClaimRef; ref != nil {
+		if claim, err = r.Claim(ctx, ref.Namespace, ref.Name, string(ref.UID)); err != nil {
+			return storage.Request{}, err
+		}
+	}
+	class, provisioner, err := r.Class(ctx, pv.Spec.StorageClassName)
+	if err != nil {
+		return storage.Request{}, err
+	}
+	if provisioner != r.profile.Driver {
+		class = storage.RequestSource{}
+	}
+	request := storage.Resolve(claim, volumeSource(pv), class)
+	if request.Identity.IsZero() {
+		return request, nil
+	}
+	// Whether another volume has the identity shows only among all.
+	all, err := r.Requests(ctx)
+	return all.ByVolume[volume], err
+}
+
+// persistentVolumeOf finds the one of a volume: provisioners give both one name,
+// one made by hand may have any. nil is none.
+func (r *Reader) persistentVolumeOf(ctx context.Context, volume string) (*corev1.PersistentVolume, error) {
+	ours := func(pv *corev1.PersistentVolume) bool {
+		return pv.Spec.CSI != nil && pv.Spec.CSI.Driver == r.profile.Driver && pv.Spec.CSI.VolumeHandle == volume
+	}
+	pv, err := r.PersistentVolume(ctx, volume)
+	if err != nil || pv != nil && ours(pv) {
+		return pv, err
+	}
+	var found *corev1.PersistentVolume
+	err = forEach(ctx, r.provisioned, &corev1.PersistentVolumeList{}, func(pv *corev1.PersistentVolume) {
+		if found == nil && ours(pv) {
+			found = pv.DeepCopy() // the rest of the page is not kept
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing PersistentVolumes: %w", err)
+	}
+	return found, nil
+}
+
+// PersistentVolume reads one by its name; nil is none.
+func (r *Reader) PersistentVolume(ctx context.Context, name string) (*corev1.PersistentVolume, error) {
+	var pv corev1.PersistentVolume
+	err := r.provisioned.Get(ctx, client.ObjectKey{Name: name}, &pv)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading PersistentVolume %s: %w", name, err)
+	}
+	return &pv, nil
+}
+
+// Claim reads what a claim asks; the zero source where it is gone, or another by
+// that name is there. An empty uid takes any.
+func (r *Reader) Claim(ctx context.Context, namespace, name, uid string) (storage.RequestSource, error) {
+	object := claimMetadata()
+	err := r.provisioned.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, object)
+	if err == nil && (uid == "" || uid == string(object.UID)) {
+		return claimOf(object).RequestSource, nil
+	}
+	if client.IgnoreNotFound(err) != nil {
+		return storage.RequestSource{}, fmt.Errorf("reading PersistentVolumeClaim %s/%s: %w", namespace, name, err)
+	}
+	return storage.RequestSource{}, nil
+}
+
+// Class reads what a StorageClass asks and which driver it is of; the zero
+// source where there is none.
+func (r *Reader) Class(ctx context.Context, name string) (source storage.RequestSource, provisioner string, err error) {
+	if name == "" {
+		return source, "", nil
+	}
+	var class storagev1.StorageClass
+	if err := r.provisioned.Get(ctx, client.ObjectKey{Name: name}, &class); apierrors.IsNotFound(err) {
+		return source, "", nil
+	} else if err != nil {
+		return source, "", fmt.Errorf("reading StorageClass %s: %w", name, err)
+	}
+	return classSource(&class), class.Provisioner, nil
+}

@@ -1,0 +1,153 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/storage"
+)
+
+// Requests are what annotations ask for RWX volumes of the profile. Those of other
+// volumes have no effect: no server pod serves them over NFS.
+type Requests struct {
+	// ByVolume has the RWX volumes that something is asked for.
+	ByVolume map[string]storage.Request
+	// ClassOf names the StorageClass of each volume that Kubernetes knows.
+	ClassOf map[string]string
+	// Unbound claims that ask, as namespace/name: of which driver their volume will be is open.
+	Unbound map[string]storage.Request
+	// Classes of the profile's driver, and the networks that they name.
+	Classes map[string]storage.Network
+	// Contested are those whose identity another volume has; no request asks for it.
+	Contested []Contested
+}
+
+// Requests gathers what annotations ask for.
+func (r *Reader) Requests(ctx context.Context) (Requests, error) {
+	all := Requests{
+		ByVolume: map[string]storage.Request{}, ClassOf: map[string]string{},
+		Unbound: map[string]storage.Request{}, Classes: map[string]storage.Network{},
+	}
+	classes, err := r.classes(ctx)
+	if err != nil {
+		return all, err
+	}
+	for name, source := range classes {
+		if request := storage.Resolve(storage.RequestSource{}, storage.RequestSource{}, source); !request.Network.IsZero() {
+			all.Classes[name] = request.Network
+		}
+	}
+	claims, err := r.claims(ctx)
+	if err != nil {
+		return all, err
+	}
+	err = forEach(ctx, r.provisioned, &corev1.PersistentVolumeList{}, func(pv *corev1.PersistentVolume) {
+		claim := claims.of(pv)
+		delete(claims, claim.Namespace+"/"+claim.Name)
+		if pv.Spec.CSI == nil || pv.Spec.CSI.Driver != r.profile.Driver || !slimVolume(pv).shared {
+			return
+		}
+		// Several PersistentVolumes may stand for one volume: one that asks counts.
+		handle := pv.Spec.CSI.VolumeHandle
+		if _, asks := all.ByVolume[handle]; asks {
+			return
+		}
+		class := classes[pv.Spec.StorageClassName]
+		all.ClassOf[handle] = cmp.Or(class.Name, pv.Spec.StorageClassName) // one string for all of a class
+		if request := storage.Resolve(claim.RequestSource, volumeSource(pv), class); request != (storage.Request{}) {
+			all.ByVolume[handle] = request
+		}
+	})
+	if err != nil {
+		return all, fmt.Errorf("listing PersistentVolumes: %w", err)
+	}
+	for key, claim := range claims {
+		all.Unbound[key] = storage.Resolve(claim.RequestSource, storage.RequestSource{}, storage.RequestSource{})
+	}
+	return all, r.contest(ctx, &all)
+}
+
+// AddRequests adds to the facts what annotations ask for.
+func (r *Reader) AddRequests(ctx context.Context, facts *settings.Rollout) error {
+	requests, err := r.Requests(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range facts.Volumes {
+		facts.Volumes[i].Request = requests.ByVolume[facts.Volumes[i].Name]
+	}
+	for _, n := range requests.Classes {
+		facts.ClassNetworks = append(facts.ClassNetworks, n)
+	}
+	return nil
+}
+
+// classes are the StorageClasses of the driver, by name.
+func (r *Reader) classes(ctx context.Context) (map[string]storage.RequestSource, error) {
+	byName := map[string]storage.RequestSource{}
+	err := forEach(ctx, r.provisioned, &storagev1.StorageClassList{}, func(class *storagev1.StorageClass) {
+		if class.Provisioner == r.profile.Driver {
+			byName[class.Name] = classSource(class)
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing StorageClasses: %w", err)
+	}
+	return byName, nil
+}
+
+// claimsByName has claims that ask for something, by namespace/name.
+type claimsByName map[string]boundClaim
+
+type boundClaim struct {
+	storage.RequestSource
+	uid string
+}
+
+func (r *Reader) claims(ctx context.Context) (claimsByName, error) {
+	var list metav1.PartialObjectMetadataList
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(storage.ClaimKind + "List"))
+	byName := claimsByName{}
+	err := forEach(ctx, r.provisioned, &list, func(o *metav1.PartialObjectMetadata) {
+		if storage.AsksForNetwork(o.Annotations) {
+			byName[o.Namespace+"/"+o.Name] = claimOf(o)
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing PersistentVolumeClaims: %w", err)
+	}
+	return byName, nil
+}
+
+// of is the claim that the PersistentVolume is bound to; one that has come after
+// it, by the same name, is another.
+func (c claimsByName) of(pv *corev1.PersistentVolume) boundClaim {
+	ref := pv.Spec.ClaimRef
+	if ref == nil {
+		return boundClaim{}
+	}
+	claim := c[ref.Namespace+"/"+ref.Name]
+	if ref.UID != "" && string(ref.UID) != claim.uid {
+		return boundClaim{}
+	}
+	return claim
+}
+
+func claimOf(o *metav1.PartialObjectMetadata) boundClaim {
+	source := storage.RequestSource{Kind: storage.ClaimKind, Namespace: o.Namespace, Name: o.Name, Annotations: o.Annotations, UID: string(o.UID), Created: o.CreationTimestamp.Time}
+	return boundClaim{source, source.UID}
+}
+
+func volumeSource(pv *corev1.PersistentVolume) storage.RequestSource {
+	return storage.RequestSource{Kind: storage.VolumeKind, Name: pv.Name, Annotations: pv.Annotations, UID: string(pv.UID), Created: pv.CreationTimestamp.Time}
+}
+
+func classSource(c *storagev1.StorageClass) storage.RequestSource {
+	return storage.RequestSource{Kind: storage.ClassKind, Name: c.Name, Annotations: c.Annotations}
+}

@@ -1,0 +1,212 @@
+package cluster
+
+import (
+	"reflect"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/storage"
+)
+
+var (
+	teamX = storage.Network{Namespace: "team-x", Name: "nfs"}
+	teamY = storage.Network{Namespace: "team-y", Name: "nfs"}
+)
+
+func asksFor(n storage.Network) map[string]string {
+	return map[string]string{storage.VolumeNetworkAnnotation: n.String(), "other": "x"}
+}
+
+func claim(name string, annotations map[string]string) *corev1.PersistentVolumeClaim {
+	return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID("uid-" + name), Annotations: annotations}}
+}
+
+func class(name, provisioner string, n storage.Network) *storagev1.StorageClass {
+	return &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: asksFor(n)}, Provisioner: provisioner}
+}
+
+func bound(pv *corev1.PersistentVolume, claim, class string, annotations map[string]string) *corev1.PersistentVolume {
+	pv.Annotations, pv.Spec.StorageClassName = annotations, class
+	if claim != "" {
+		pv.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "default", Name: claim, UID: types.UID("uid-" + claim)}
+	}
+	return pv
+}
+
+// requesting is a cluster with a volume for each way to ask.
+func requesting() []client.Object {
+	another := claim("reused", asksFor(teamX))
+	another.UID = "uid-of-one-that-came-later"
+	pv := func(name string) *corev1.PersistentVolume {
+		return persistentVolumeOf(name, name, corev1.ReadWriteMany, nil)
+	}
+	ebs := bound(pv("ebs"), "of-ebs", "ebs", asksFor(teamX))
+	ebs.Spec.CSI.Driver = "ebs.csi.aws.com"
+	return []client.Object{
+		class("fast", "driver.longhorn.io", teamY), class("ebs", "ebs.csi.aws.com", teamY),
+		claim("data", asksFor(teamX)), claim("plain", nil), claim("of-ebs", asksFor(teamX)), claim("pending", asksFor(teamX)), another,
+		bound(pv("by-claim"), "data", "fast", nil),
+		bound(pv("by-volume"), "plain", "fast", asksFor(teamX)),
+		bound(pv("by-class"), "gone", "fast", nil),
+		bound(pv("by-nobody"), "", "ebs", nil),
+		bound(pv("released"), "reused", "", nil),
+		bound(persistentVolumeOf("static-pv", "by-hand", corev1.ReadWriteMany, nil), "", "", asksFor(teamX)),
+		ebs,
+		// Not served over NFS, so they ask for nothing.
+		bound(persistentVolumeOf("rwo", "rwo", corev1.ReadWriteOnce, nil), "", "fast", asksFor(teamX)),
+		bound(persistentVolumeOf("migratable", "migratable", corev1.ReadWriteMany, map[string]string{migratableAttribute: "true"}), "", "fast", asksFor(teamX)),
+	}
+}
+
+func wantedRequests() map[string]storage.Request {
+	return map[string]storage.Request{
+		"by-claim":  {Network: teamX, Source: "PersistentVolumeClaim default/data"},
+		"by-volume": {Network: teamX, Source: "PersistentVolume by-volume"},
+		"by-class":  {Network: teamY, Source: "StorageClass fast"},
+		"by-hand":   {Network: teamX, Source: "PersistentVolume static-pv"},
+	}
+}
+
+func TestRequests(t *testing.T) {
+	got, err := readerOver(t, requesting()...).Requests(t.Context())
+	want := Requests{
+		ByVolume: wantedRequests(),
+		ClassOf:  map[string]string{"by-claim": "fast", "by-volume": "fast", "by-class": "fast", "by-nobody": "ebs", "released": "", "by-hand": ""},
+		Unbound: map[string]storage.Request{
+			"default/pending": {Network: teamX, Source: "PersistentVolumeClaim default/pending"},
+			"default/reused":  {Network: teamX, Source: "PersistentVolumeClaim default/reused"},
+		},
+		Classes: map[string]storage.Network{"fast": teamY},
+	}
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Fatalf("got  %+v, %v\nwant %+v", got, err, want)
+	}
+}
+
+// One volume read on its own is what it is among all.
+func TestRequestOfOneVolume(t *testing.T) {
+	r := readerOver(t, requesting()...)
+	for volume, want := range wantedRequests() {
+		if got, err := r.Request(t.Context(), volume); err != nil || got != want {
+			t.Errorf("%s: got %+v, %v; want %+v", volume, got, err, want)
+		}
+	}
+	for _, volume := range []string{"by-nobody", "released", "unknown"} {
+		if got, err := r.Request(t.Context(), volume); err != nil || got != (storage.Request{}) {
+			t.Errorf("%s: got %+v, %v", volume, got, err)
+		}
+	}
+}
+
+func TestSlimCopiesKeepWhatIsAsked(t *testing.T) {
+	var slim []client.Object
+	for _, o := range requesting() {
+		transform := slimMetadata
+		var object any = o
+		switch o := o.(type) {
+		case *corev1.PersistentVolume:
+			transform = slimPersistentVolume
+		case *storagev1.StorageClass:
+			transform = slimStorageClass
+		case *corev1.PersistentVolumeClaim:
+			metadata := claimMetadata()
+			metadata.ObjectMeta = *o.ObjectMeta.DeepCopy()
+			metadata.Labels = map[string]string{"app": "x"}
+			object = metadata
+		}
+		kept, err := transform(object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, more := kept.(client.Object).GetAnnotations()["other"]; more || kept.(client.Object).GetLabels() != nil {
+			t.Errorf("%T keeps what nobody reads: %+v", kept, kept)
+		}
+		if metadata, ok := kept.(*metav1.PartialObjectMetadata); ok { // the fake client stores whole objects
+			kept = &corev1.PersistentVolumeClaim{ObjectMeta: metadata.ObjectMeta}
+		}
+		kept.(client.Object).SetResourceVersion("")
+		slim = append(slim, kept.(client.Object))
+	}
+	got, err := readerOver(t, slim...).Requests(t.Context())
+	if err != nil || !reflect.DeepEqual(got.ByVolume, wantedRequests()) {
+		t.Fatalf("got  %+v, %v\nwant %+v", got.ByVolume, err, wantedRequests())
+	}
+}
+
+func TestAddRequests(t *testing.T) {
+	facts := settings.Rollout{Volumes: []storage.Volume{{Name: "by-class", Shared: true}, {Name: "unknown"}}}
+	err := readerOver(t, requesting()...).AddRequests(t.Context(), &facts)
+	want := settings.Rollout{
+		Volumes:       []storage.Volume{{Name: "by-class", Shared: true, Request: wantedRequests()["by-class"]}, {Name: "unknown"}},
+		ClassNetworks: []storage.Network{teamY},
+	}
+	if err != nil || !reflect.DeepEqual(facts, want) {
+		t.Fatalf("got  %+v, %v\nwant %+v", facts, err, want)
+	}
+}
+
+func TestPodsOnVolumeNetworks(t *testing.T) {
+	onX, onY := storage.VolumeAttachment(teamX), storage.VolumeAttachment(teamY)
+	csi, shareManager := madeBy("apps/v1", "DaemonSet", "longhorn-csi-plugin"), madeBy("longhorn.io/v1beta2", "ShareManager", "v")
+	pod := func(labels map[string]string, owners []metav1.OwnerReference, networks string) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "longhorn-system", Name: "p", Labels: labels, OwnerReferences: owners, Annotations: map[string]string{
+			storage.NetworksAnnotation:      networks,
+			storage.NetworkStatusAnnotation: `[{"name":"team-y/nfs","interface":"` + onY.Interface + `","ips":["10.0.0.1"]},{"name":"team-x/nfs","interface":"lhnet1","ips":["10.0.0.2"]}]`,
+		}}}
+	}
+	profile := storage.Longhorn()
+	profile.ServerLabels[profile.VolumeLabel] = "v"
+	asked := onY.String() + "," + onX.String() + ",kube-system/a@lhnet1"
+	clients, err := readerOver(t, pod(profile.ClientLabels, csi, asked)).Clients(t.Context())
+	common := storage.Attachment{Network: storage.Network{Namespace: "kube-system", Name: "a"}, Interface: "lhnet1"}
+	if err != nil || len(clients) != 1 {
+		t.Fatalf("clients: got %+v, %v", clients, err)
+	}
+	if c := clients[0]; c.Network != common || c.Reported || !slices.Equal(c.VolumeNetworks, []storage.Attachment{onX, onY}) || !slices.Equal(c.VolumeNetworksReported, []storage.Attachment{onY}) {
+		t.Errorf("clients: got %+v", c)
+	}
+	servers, err := readerOver(t, pod(profile.ServerLabels, shareManager, "kube-system/a@lhnet1,"+onX.String())).Servers(t.Context())
+	if err != nil || len(servers) != 1 || servers[0].Network != onX {
+		t.Errorf("the server's own network comes first: got %+v, %v", servers, err)
+	}
+	onHost := pod(profile.ClientLabels, csi, asked)
+	onHost.Spec.HostNetwork = true
+	if clients, err = readerOver(t, onHost).Clients(t.Context()); err != nil || len(clients[0].VolumeNetworks) != 0 {
+		t.Errorf("on the host network: got %+v, %v", clients, err)
+	}
+}
+
+func TestRecordHasVolumeNetworks(t *testing.T) {
+	onX, onY := storage.VolumeAttachment(teamX), storage.VolumeAttachment(teamY)
+	rollout := &v1alpha1.NetworkRollout{Status: v1alpha1.NetworkRolloutStatus{
+		Recorded: true,
+		Clients:  v1alpha1.ClientsRollout{VolumeNetworks: []string{onY.String(), onX.String()}},
+		Servers:  v1alpha1.ServersRollout{VolumeNetworks: []string{onX.String()}},
+	}}
+	want := settings.Record{VolumeClients: []storage.Attachment{onX, onY}, VolumeServers: []storage.Attachment{onX}}
+	if got, err := RecordOf(rollout); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	rollout.Status.Servers.VolumeNetworks = []string{"x"}
+	if _, err := RecordOf(rollout); err == nil {
+		t.Error("a network that can't be read is taken for none")
+	}
+}
+
+func TestServiceHasItsIdentity(t *testing.T) {
+	annotations := map[string]string{storage.NetworkAnnotation: storage.VolumeAttachment(teamX).String(), storage.AddressesAnnotation: "10.0.0.9/24", storage.MACAnnotation: "nonsense"}
+	s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "longhorn-system", Name: "v", Annotations: annotations}, Spec: corev1.ServiceSpec{ClusterIP: "None"}}
+	got, err := readerOver(t, s).Service(t.Context(), "v")
+	want := storage.Placement{Network: storage.VolumeAttachment(teamX), Identity: storage.Identity{Addresses: "10.0.0.9/24"}}
+	if err != nil || got.Placement(storage.Attachment{}) != want {
+		t.Fatalf("got %+v, %v", got, err)
+	}
+}

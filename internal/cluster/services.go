@@ -1,0 +1,75 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/internal/storage"
+)
+
+// Services gathers the Services of shared volumes.
+func (r *Reader) Services(ctx context.Context) ([]storage.Service, error) {
+	var services []storage.Service
+	err := forEach(ctx, r.objects, &corev1.ServiceList{}, func(s *corev1.Service) {
+		services = append(services, r.ServiceOf(s))
+	}, client.InNamespace(r.profile.Namespace), client.HasLabels{r.profile.VolumeLabel})
+	if err != nil {
+		return nil, fmt.Errorf("listing Services: %w", err)
+	}
+	return services, nil
+}
+
+// Service returns the Service of a volume, which has its name, or nil.
+func (r *Reader) Service(ctx context.Context, volume string) (*storage.Service, error) {
+	object, err := r.ServiceObject(ctx, volume)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	service := r.ServiceOf(object)
+	return &service, r.dropContested(ctx, &service)
+}
+
+// ServiceObject reads a Service, for replacing it.
+func (r *Reader) ServiceObject(ctx context.Context, name string) (*corev1.Service, error) {
+	var object corev1.Service
+	if err := r.objects.Get(ctx, client.ObjectKey{Namespace: r.profile.Namespace, Name: name}, &object); err != nil {
+		return nil, fmt.Errorf("reading Service %s: %w", name, err)
+	}
+	return &object, nil
+}
+
+// ServiceOf is what rules need to know of a Service.
+func (r *Reader) ServiceOf(s *corev1.Service) storage.Service {
+	recorded, err := storage.ParseAttachment(s.Annotations[storage.NetworkAnnotation])
+	if err != nil {
+		recorded = storage.Attachment{} // as if it had never been recorded
+	}
+	return storage.Service{
+		Namespace: s.Namespace, Name: s.Name, Volume: s.Labels[r.profile.VolumeLabel],
+		UID: string(s.UID), ResourceVersion: s.ResourceVersion, Created: s.CreationTimestamp.Time,
+		ClusterIP: s.Spec.ClusterIP, Recorded: recorded, Identity: identityOf(s),
+		OptOut:  s.Annotations[storage.OptOutAnnotation] == "true",
+		Fixed:   s.Spec.Type != "" && s.Spec.Type != corev1.ServiceTypeClusterIP,
+		Selects: len(s.Spec.Selector) > 0,
+	}
+}
+
+// identityOf leaves out what can't be read, as if it had never been recorded.
+func identityOf(s *corev1.Service) storage.Identity {
+	addresses, err := storage.ParseAddresses(s.Annotations[storage.AddressesAnnotation])
+	if err != nil {
+		addresses = ""
+	}
+	mac, err := storage.ParseMAC(s.Annotations[storage.MACAnnotation])
+	if err != nil {
+		mac = ""
+	}
+	return storage.Identity{Addresses: addresses, MAC: mac}
+}

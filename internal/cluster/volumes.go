@@ -1,0 +1,198 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
+	"github.com/fairlead-io/fairlead/internal/storage"
+)
+
+// Volumes gathers the volumes of the profile from both sides that can attach
+// one: the storage system's own volumes and the tickets that it attaches them by,
+// and Kubernetes' VolumeAttachments. Where they disagree, a volume is attached: that
+// can only make a gate wait.
+func (r *Reader) Volumes(ctx context.Context) ([]storage.Volume, error) {
+	var volumes []storage.Volume
+	// index of a volume by its name, and of those whose PersistentVolume the storage system names by that.
+	byName, byPV := map[string]int{}, map[string]int{}
+	err := forEach(ctx, r.objects, &longhorn.VolumeList{}, func(v *longhorn.Volume) {
+		byName[v.Name] = len(volumes)
+		if pv := v.Status.KubernetesStatus.PVName; pv != "" {
+			byPV[pv] = len(volumes)
+		}
+		volumes = append(volumes, volumeOf(v))
+	}, client.InNamespace(r.profile.Namespace))
+	if err != nil && !meta.IsNoMatchError(err) {
+		return nil, fmt.Errorf("listing volumes: %w", err)
+	}
+	attached, err := r.attachments(ctx)
+	if err != nil {
+		return nil, err
+	}
+	unnamed, err := r.persistentVolumes(ctx, slices.Collect(unknown(attached, byPV)))
+	if err != nil {
+		return nil, err
+	}
+	byKubernetes := map[int][]string{}
+	for name, nodes := range attached {
+		i, known := byPV[name]
+		if !known {
+			pv, there := unnamed[name]
+			if !there { // a PV that is gone: take it for a shared one of its own name
+				pv = persistentVolume{handle: name, shared: true, engine: longhorn.EngineV1}
+			}
+			if i, known = byName[pv.handle]; !known {
+				// Attached by Kubernetes, unknown to the storage system: it may just not have been seen yet.
+				i = len(volumes)
+				byName[pv.handle] = i
+				volumes = append(volumes, storage.Volume{Name: pv.handle, Shared: pv.shared, Engine: pv.engine})
+			}
+		}
+		byKubernetes[i] = append(byKubernetes[i], nodes...)
+	}
+	for i, nodes := range byKubernetes {
+		slices.Sort(nodes)
+		volumes[i].Attached, volumes[i].Nodes = true, slices.Compact(nodes)
+	}
+	if slices.ContainsFunc(volumes, func(v storage.Volume) bool { return v.Shared && !v.Attached }) {
+		err = r.ticketed(ctx, volumes, byName) // else they could only say what is known
+	}
+	storage.SortVolumes(volumes)
+	return volumes, err
+}
+
+// unknown are the attached PersistentVolumes that the storage system names for no volume.
+func unknown(attached map[string][]string, known map[string]int) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for name := range attached {
+			if _, ok := known[name]; !ok && !yield(name) {
+				return
+			}
+		}
+	}
+}
+
+func volumeOf(v *longhorn.Volume) storage.Volume {
+	volume := storage.Volume{
+		Name:     v.Name,
+		Shared:   v.Spec.AccessMode == longhorn.AccessModeRWX && !v.Spec.Migratable,
+		Attached: !surelyDetached(v),
+		Engine:   v.Spec.Engine(),
+	}
+	if volume.Attached && v.Status.CurrentNodeID != "" {
+		volume.Nodes = []string{v.Status.CurrentNodeID}
+	}
+	if status := v.Status.KubernetesStatus; status.LastPodRefAt == "" {
+		for _, w := range status.WorkloadsStatus {
+			volume.Workloads = append(volume.Workloads, status.Namespace+"/"+w.PodName)
+		}
+	}
+	return volume
+}
+
+func surelyDetached(v *longhorn.Volume) bool {
+	state := v.Status.State
+	return v.Status.CurrentNodeID == "" && (state == "" || state == longhorn.StateCreating || state == longhorn.StateDetached)
+}
+
+// attachments are the nodes that Kubernetes attaches volumes of the profile's
+// driver to, by the name of the PersistentVolume. Those being deleted are
+// included: the mount may still be there.
+func (r *Reader) attachments(ctx context.Context) (map[string][]string, error) {
+	nodes := map[string][]string{}
+	err := forEach(ctx, r.objects, &storagev1.VolumeAttachmentList{}, func(va *storagev1.VolumeAttachment) {
+		if pv := va.Spec.Source.PersistentVolumeName; va.Spec.Attacher == r.profile.Driver && pv != nil {
+			nodes[*pv] = append(nodes[*pv], va.Spec.NodeName)
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing VolumeAttachments: %w", err)
+	}
+	return nodes, nil
+}
+
+// ticketed marks the shared volumes as attached that the storage system is to attach. Its
+// gate for RWX settings goes by these tickets, whether or not the volume is attached yet.
+// Source: longhorn-manager v1.7.2 and v1.12.0 datastore/longhorn.go, AreAllRWXVolumesDetached.
+func (r *Reader) ticketed(ctx context.Context, volumes []storage.Volume, byName map[string]int) error {
+	return eachHere(ctx, r, &longhorn.VolumeAttachmentList{}, "attachments of the storage system", func(a *longhorn.VolumeAttachment) {
+		i, known := byName[a.Spec.Volume]
+		if !known || !volumes[i].Shared || volumes[i].Attached || len(a.Spec.AttachmentTickets) == 0 {
+			return
+		}
+		volumes[i].Attached = true
+		for _, ticket := range a.Spec.AttachmentTickets {
+			volumes[i].Nodes = append(volumes[i].Nodes, ticket.NodeID)
+		}
+		slices.Sort(volumes[i].Nodes)
+	})
+}
+
+type persistentVolume struct {
+	handle, engine     string
+	shared, migratable bool
+}
+
+// slimVolume is what a PersistentVolume of a CSI driver says of its volume.
+func slimVolume(pv *corev1.PersistentVolume) persistentVolume {
+	migratable := pv.Spec.CSI.VolumeAttributes[migratableAttribute] == "true"
+	return persistentVolume{
+		handle: pv.Spec.CSI.VolumeHandle, migratable: migratable,
+		engine: cmp.Or(pv.Spec.CSI.VolumeAttributes[engineAttribute], longhorn.EngineV1),
+		shared: slices.Contains(pv.Spec.AccessModes, corev1.ReadWriteMany) && !migratable,
+	}
+}
+
+// oneByOne is how many PersistentVolumes are read one by one; more are listed.
+const oneByOne = 100
+
+// persistentVolumes reads those of some names. The result lacks those that are
+// gone, or of another driver.
+func (r *Reader) persistentVolumes(ctx context.Context, names []string) (map[string]persistentVolume, error) {
+	found := make(map[string]persistentVolume, len(names))
+	take := func(pv *corev1.PersistentVolume) {
+		if pv.Spec.CSI != nil && pv.Spec.CSI.Driver == r.profile.Driver {
+			found[pv.Name] = slimVolume(pv)
+		}
+	}
+	if len(names) <= oneByOne {
+		for _, name := range names {
+			pv, err := r.PersistentVolume(ctx, name)
+			if err != nil {
+				return nil, err
+			}
+			if pv != nil {
+				take(pv)
+			}
+		}
+		return found, nil
+	}
+	wanted := make(map[string]bool, len(names))
+	for _, name := range names {
+		wanted[name] = true
+	}
+	err := forEach(ctx, r.provisioned, &corev1.PersistentVolumeList{}, func(pv *corev1.PersistentVolume) {
+		if wanted[pv.Name] {
+			take(pv)
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing PersistentVolumes: %w", err)
+	}
+	return found, nil
+}
+
+// Longhorn's StorageClass parameters, kept in the PV's volumeAttributes.
+const (
+	migratableAttribute = "migratable"
+	engineAttribute     = "dataEngine"
+)

@@ -1,0 +1,192 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
+	"github.com/fairlead-io/fairlead/internal/storage"
+)
+
+// ClaimIndex finds a PersistentVolume by its claim, <namespace>/<name>, in the
+// controller's cache.
+const ClaimIndex = "spec.claimRef"
+
+// IndexClaims makes ClaimIndex work.
+func IndexClaims(ctx context.Context, indexer client.FieldIndexer) error {
+	err := indexer.IndexField(ctx, &corev1.PersistentVolume{}, ClaimIndex, func(o client.Object) []string {
+		pv, ok := o.(*corev1.PersistentVolume)
+		if !ok || pv.Spec.ClaimRef == nil {
+			return nil
+		}
+		return []string{pv.Spec.ClaimRef.Namespace + "/" + pv.Spec.ClaimRef.Name}
+	})
+	if err != nil {
+		return fmt.Errorf("indexing PersistentVolumes by claim: %w", err)
+	}
+	return nil
+}
+
+// nodeField finds the pods of a node, by the API server and by the controller's cache.
+const nodeField = "spec.nodeName"
+
+// IndexNodes makes ClientsOn work on a cache.
+func IndexNodes(ctx context.Context, indexer client.FieldIndexer) error {
+	err := indexer.IndexField(ctx, &corev1.Pod{}, nodeField, func(o client.Object) []string {
+		pod, ok := o.(*corev1.Pod)
+		if !ok || pod.Spec.NodeName == "" {
+			return nil
+		}
+		return []string{pod.Spec.NodeName}
+	})
+	if err != nil {
+		return fmt.Errorf("indexing pods by node: %w", err)
+	}
+	return nil
+}
+
+// PodsOn lists the pods of a node, of all namespaces, from the API server: they
+// are needed for a moment when a client restarted, and not worth a cache that
+// grows with the cluster.
+func PodsOn(ctx context.Context, live client.Reader, node string) ([]corev1.Pod, error) {
+	var list corev1.PodList
+	if err := live.List(ctx, &list, client.MatchingFields{nodeField: node}); err != nil {
+		return nil, fmt.Errorf("listing the pods on %s: %w", node, err)
+	}
+	return slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return Ended(&pod) }), nil
+}
+
+// Workload gathers what is to be known of a pod that may use volumes of the
+// profile. provisioned is the cache with ClaimIndex. applied is the network
+// that clients are on.
+func (r *Reader) Workload(ctx context.Context, pod *corev1.Pod, applied storage.Attachment) (storage.Workload, error) {
+	w := storage.Workload{
+		Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID),
+		OptOut:      pod.Annotations[storage.OptOutAnnotation] == "true",
+		Terminating: pod.DeletionTimestamp != nil,
+		Owner:       controllerOf(pod),
+		Mounted:     mounted(pod), Started: started(pod), Restarted: restarted(pod),
+	}
+	if at := pod.Status.StartTime; at != nil {
+		w.Began = at.Time
+	}
+	for _, claim := range Claims(pod) {
+		m, err := r.mount(ctx, pod.Namespace, claim, applied)
+		if err != nil {
+			return w, err
+		}
+		w.Mounts = append(w.Mounts, m)
+	}
+	return w, nil
+}
+
+// Claims are the names of the PersistentVolumeClaims that the pod uses. A generic
+// ephemeral volume has one of the pod's name and its own.
+func Claims(pod *corev1.Pod) []string {
+	var names []string
+	for _, v := range pod.Spec.Volumes {
+		switch {
+		case v.PersistentVolumeClaim != nil:
+			names = append(names, v.PersistentVolumeClaim.ClaimName)
+		case v.Ephemeral != nil:
+			names = append(names, pod.Name+"-"+v.Name)
+		}
+	}
+	return names
+}
+
+// mount is the volume behind a claim, by the handle that the driver knows it by,
+// which is the PersistentVolume's name only where that was made for the claim.
+func (r *Reader) mount(ctx context.Context, namespace, claim string, applied storage.Attachment) (storage.Mount, error) {
+	var list corev1.PersistentVolumeList
+	if err := r.provisioned.List(ctx, &list, client.MatchingFields{ClaimIndex: namespace + "/" + claim}, client.UnsafeDisableDeepCopy); err != nil {
+		return storage.Mount{}, fmt.Errorf("looking for the volume of claim %s/%s: %w", namespace, claim, err)
+	}
+	// A volume that is Released still names the claim of that name that was there before.
+	i := slices.IndexFunc(list.Items, func(pv corev1.PersistentVolume) bool {
+		return pv.Spec.CSI != nil && pv.Status.Phase == corev1.VolumeBound
+	})
+	if i < 0 {
+		return storage.Mount{}, nil
+	}
+	pv := slimVolume(&list.Items[i])
+	m := storage.Mount{Volume: pv.handle, Driver: list.Items[i].Spec.CSI.Driver, Shared: pv.shared, Migratable: pv.migratable}
+	if m.Driver != r.profile.Driver {
+		return m, nil
+	}
+	if err := r.storageSide(ctx, &m); err != nil {
+		return m, err
+	}
+	service, err := r.Service(ctx, m.Volume)
+	if err != nil {
+		return m, err
+	}
+	if service != nil {
+		m.Network = service.Network(applied)
+	}
+	return m, nil
+}
+
+// storageSide adds what the storage system's own volume says, which is right
+// where the PersistentVolume was written by hand.
+func (r *Reader) storageSide(ctx context.Context, m *storage.Mount) error {
+	var v longhorn.Volume
+	err := r.objects.Get(ctx, client.ObjectKey{Namespace: r.profile.Namespace, Name: m.Volume}, &v)
+	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading volume %s: %w", m.Volume, err)
+	}
+	m.Migratable = v.Spec.Migratable
+	m.Shared = v.Spec.AccessMode == longhorn.AccessModeRWX && !v.Spec.Migratable
+	if at, err := time.Parse(time.RFC3339, v.Status.RemountRequestedAt); err == nil {
+		m.RemountRequested = at
+	}
+	return nil
+}
+
+// mounted is when the pod's volumes were mounted at the latest. A kubelet makes
+// the sandbox after all volumes are mounted, and starts containers after that;
+// whichever is known to be the earliest is the closest.
+//
+// A node that boots mounts the volumes anew, makes another sandbox and starts the
+// containers again. So what has ended, and may have run before the boot, tells
+// nothing of the mounts that are there now; nor does anything while there is no sandbox.
+func mounted(pod *corev1.Pod) time.Time {
+	var at time.Time
+	if c := condition(pod, corev1.PodReadyToStartContainers); c != nil {
+		if c.Status != corev1.ConditionTrue {
+			return time.Time{}
+		}
+		at = c.LastTransitionTime.Time
+	}
+	for _, c := range containers(pod) {
+		if running := c.State.Running; running != nil {
+			at = earliest(at, running.StartedAt.Time)
+		}
+	}
+	return at
+}
+
+func started(pod *corev1.Pod) bool {
+	c := condition(pod, corev1.PodReadyToStartContainers)
+	return c != nil && c.Status == corev1.ConditionTrue || slices.ContainsFunc(containers(pod), func(c corev1.ContainerStatus) bool {
+		return c.State.Running != nil || c.State.Terminated != nil || c.LastTerminationState.Terminated != nil
+	})
+}
+
+func restarted(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(containers(pod), func(c corev1.ContainerStatus) bool { return c.RestartCount > 0 })
+}
+
+func containers(pod *corev1.Pod) []corev1.ContainerStatus {
+	return slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)
+}

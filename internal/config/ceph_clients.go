@@ -1,0 +1,52 @@
+package config
+
+import (
+	"cmp"
+	"net/url"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// CephClients says whether Ceph is asked, before a node is fenced, who has the node's volumes open.
+type CephClients struct {
+	// Mode: off or crossCheck: what Ceph says must not contradict the recorded addresses. Default off.
+	Mode Switch `json:"mode,omitempty"`
+	// ClusterID of the volumes of the Ceph cluster that is asked. Default: the namespace of profile rook-ceph.
+	ClusterID string `json:"clusterID,omitempty"`
+	// URL of fairlead ceph-clients. Default: that of its Service in fairlead-system.
+	URL string `json:"url,omitempty"`
+}
+
+// CrossCheck is a mode of CephClients, beside Off.
+const CrossCheck Switch = "crossCheck"
+
+func (c *CephClients) setDefaults(profiles []FencingProfile) {
+	if or(&c.Mode, Off); c.Mode == Off {
+		return
+	}
+	or(&c.URL, "https://fairlead-ceph-clients.fairlead-system.svc:9445")
+	if i := slices.IndexFunc(profiles, func(p FencingProfile) bool { return p.Name == "rook-ceph" }); i >= 0 {
+		c.ClusterID = cmp.Or(c.ClusterID, profiles[i].Namespace)
+	}
+}
+
+func (c CephClients) validate(path *field.Path) field.ErrorList {
+	problems := oneOf(path.Child("mode"), c.Mode, Off, CrossCheck)
+	if u, err := url.Parse(c.URL); c.Mode != Off && (err != nil || u.Scheme != "https" || u.Host == "") {
+		problems = append(problems, field.Invalid(path.Child("url"), c.URL, "must be https:// and a host"))
+	}
+	return problems
+}
+
+// refuseRemoved says what to write in place of fields that are gone.
+func (p FencingProfile) refuseRemoved(path *field.Path) (problems field.ErrorList) {
+	const instead = "was replaced: write fencing.cephClients (mode: off or crossCheck), and see docs/fencing-ceph-clients.md for the server that it needs"
+	if p.Watchers != nil {
+		problems = append(problems, field.Forbidden(path.Child("watchers"), instead))
+	}
+	if p.Runner != nil {
+		problems = append(problems, field.Forbidden(path.Child("runner"), instead))
+	}
+	return problems
+}

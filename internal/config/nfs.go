@@ -1,0 +1,129 @@
+package config
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/fairlead-io/fairlead/internal/csi"
+	"github.com/fairlead-io/fairlead/internal/nfs/volume"
+)
+
+// NFS says how volumes of NFS services are served.
+type NFS struct {
+	// Mode: on, or off (neither NFSServices nor volumes of a driver are served, and
+	// fairlead csi-controller needs no rights for them; for ondat alone). Default on.
+	Mode Switch `json:"mode,omitempty"`
+	// Drivers are the CSI drivers whose PersistentVolumes are served. Default:
+	// nfs.fairlead.io.
+	Drivers []NFSDriver `json:"drivers,omitempty"`
+	// Endpoints: on (publish servers in EndpointSlices and a classic Endpoints object)
+	// or slices (in slices only). Default on.
+	Endpoints Switch `json:"endpoints,omitempty"`
+}
+
+// NFSDriver is one CSI driver.
+type NFSDriver struct {
+	// Name of the driver, as PersistentVolumes have it: nfs.fairlead.io, or
+	// nfs.lb.csi.storage.gke.io for those of the GKE NFS LoadBalancer CSI driver.
+	Name string `json:"name"`
+	// DefaultService is the NFSService, <namespace>/<name>, of PersistentVolumes that
+	// name none in volumeAttributes.service.
+	DefaultService string `json:"defaultService,omitempty"`
+	// NodeAnnotations says what is done with the node annotation <driver>/assigned-ip,
+	// which the GKE driver keeps: off, read (a node that has it keeps that server while
+	// it is alive) or write (it is also kept for other readers; needs defaultService).
+	// Default off.
+	NodeAnnotations NodeAnnotations `json:"nodeAnnotations,omitempty"`
+	// Attacher of the driver's volumes: fairlead, or external (the sidecar
+	// external-attacher, which calls fairlead csi-controller --csi-endpoint). Default fairlead.
+	Attacher Attacher `json:"attacher,omitempty"`
+}
+
+// NodeAnnotations is off, read or write.
+type NodeAnnotations string
+
+// Values of NodeAnnotations.
+const (
+	NodeAnnotationsOff   NodeAnnotations = "off"
+	NodeAnnotationsRead  NodeAnnotations = "read"
+	NodeAnnotationsWrite NodeAnnotations = "write"
+)
+
+// UnmarshalJSON also takes false, since YAML reads a bare off as that.
+func (n *NodeAnnotations) UnmarshalJSON(data []byte) error {
+	var s Switch
+	if err := s.UnmarshalJSON(data); err != nil {
+		return err
+	}
+	*n = NodeAnnotations(s)
+	return nil
+}
+
+// Attacher is fairlead or external.
+type Attacher string
+
+// Values of Attacher.
+const (
+	AttacherFairlead Attacher = "fairlead"
+	AttacherExternal Attacher = "external"
+)
+
+func (n *NFS) setDefaults() {
+	or(&n.Mode, On)
+	or(&n.Endpoints, On)
+	if len(n.Drivers) == 0 && n.Mode != Off {
+		n.Drivers = []NFSDriver{{Name: csi.DefaultDriver}}
+	}
+	for i := range n.Drivers {
+		or(&n.Drivers[i].NodeAnnotations, NodeAnnotationsOff)
+		or(&n.Drivers[i].Attacher, AttacherFairlead)
+	}
+}
+
+// maxDriverName of a CSI driver (CSI spec, GetPluginInfo).
+const maxDriverName = 63
+
+func (n NFS) validate(path *field.Path) field.ErrorList {
+	problems := oneOf(path.Child("endpoints"), n.Endpoints, On, Slices)
+	problems = append(problems, oneOf(path.Child("mode"), n.Mode, On, Off)...)
+	if n.Mode == Off && len(n.Drivers) > 0 {
+		problems = append(problems, field.Forbidden(path.Child("drivers"), "volumes are not served with mode: off"))
+	}
+	seen := map[string]bool{}
+	for i, d := range n.Drivers {
+		at := path.Child("drivers").Index(i)
+		for _, message := range validation.IsDNS1123Subdomain(strings.ToLower(d.Name)) {
+			problems = append(problems, field.Invalid(at.Child("name"), d.Name, message))
+		}
+		if len(d.Name) > maxDriverName {
+			problems = append(problems, field.TooLong(at.Child("name"), d.Name, maxDriverName))
+		}
+		if seen[d.Name] {
+			problems = append(problems, field.Duplicate(at.Child("name"), d.Name))
+		}
+		seen[d.Name] = true
+		if d.DefaultService != "" {
+			if _, err := volume.ParseService(d.DefaultService); err != nil {
+				problems = append(problems, field.Invalid(at.Child("defaultService"), d.DefaultService, err.Error()))
+			}
+		}
+		problems = append(problems, oneOf(at.Child("nodeAnnotations"), d.NodeAnnotations, NodeAnnotationsOff, NodeAnnotationsRead, NodeAnnotationsWrite)...)
+		if d.NodeAnnotations == NodeAnnotationsWrite && d.DefaultService == "" {
+			problems = append(problems, field.Required(at.Child("defaultService"), "a node has one annotation for a driver: nodeAnnotations: write keeps it for the default service"))
+		}
+		problems = append(problems, oneOf(at.Child("attacher"), d.Attacher, AttacherFairlead, AttacherExternal)...)
+	}
+	return problems
+}
+
+// Service is the driver's default service; its name is empty if there is none.
+func (d NFSDriver) Service() types.NamespacedName {
+	service, err := volume.ParseService(d.DefaultService)
+	if err != nil {
+		return types.NamespacedName{}
+	}
+	return service
+}

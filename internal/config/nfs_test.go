@@ -1,0 +1,70 @@
+package config
+
+import (
+	"strings"
+	"testing"
+)
+
+const nfsHead = "apiVersion: config.fairlead.io/v1alpha1\nkind: Configuration\n"
+
+func TestDefaultsOfNFS(t *testing.T) {
+	c, err := Parse([]byte(nfsHead))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := c.NFS.Drivers; len(d) != 1 || d[0] != (NFSDriver{Name: "nfs.fairlead.io", NodeAnnotations: NodeAnnotationsOff, Attacher: AttacherFairlead}) || c.NFS.Endpoints != On || c.NFS.Mode != On {
+		t.Errorf("got %+v", c.NFS)
+	}
+}
+
+func TestNFSServesNothingWhenOff(t *testing.T) {
+	c, err := Parse([]byte(nfsHead + "nfs: {mode: off}\nondat: {}\n"))
+	if err != nil || c.NFS.Mode != Off || len(c.NFS.Drivers) > 0 {
+		t.Errorf("got %+v, %v", c, err)
+	}
+	_, err = Parse([]byte(nfsHead + "nfs: {mode: off, drivers: [{name: nfs.fairlead.io}]}\nondat: {}\n"))
+	if err == nil || !strings.Contains(err.Error(), "nfs.drivers") {
+		t.Errorf("drivers that are not served: %v", err)
+	}
+}
+
+func TestDriversOfNFS(t *testing.T) {
+	c, err := Parse([]byte(nfsHead + `nfs:
+  endpoints: slices
+  drivers:
+    - name: nfs.lb.csi.storage.gke.io
+      defaultService: storage/pool
+      nodeAnnotations: write
+    - name: nfs.fairlead.io
+      nodeAnnotations: off
+      attacher: external
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := c.NFS.Drivers; d[0].Service().String() != "storage/pool" || d[0].NodeAnnotations != NodeAnnotationsWrite || d[1].NodeAnnotations != NodeAnnotationsOff || d[1].Service().Name != "" {
+		t.Errorf("got %+v", d)
+	}
+}
+
+func TestAllProblemsOfNFSAreNamed(t *testing.T) {
+	_, err := Parse([]byte(nfsHead + `nfs:
+  endpoints: maybe
+  mode: slices
+  drivers:
+    - {name: a_b, defaultService: pool, nodeAnnotations: sometimes, attacher: none}
+    - {name: nfs.fairlead.io, nodeAnnotations: write}
+    - {name: nfs.fairlead.io}
+`))
+	if err == nil {
+		t.Fatal("accepted")
+	}
+	for _, want := range []string{
+		"nfs.endpoints", "nfs.mode", "nfs.drivers[0].name", "nfs.drivers[0].defaultService", "nfs.drivers[0].nodeAnnotations", "nfs.drivers[0].attacher",
+		"nfs.drivers[1].defaultService", "nfs.drivers[2].name",
+	} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("no problem with %s in: %v", want, err)
+		}
+	}
+}

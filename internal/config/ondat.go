@@ -1,0 +1,113 @@
+package config
+
+import (
+	"path/filepath"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/fairlead-io/fairlead/internal/nfs/ondat"
+	"github.com/fairlead-io/fairlead/internal/nfs/ondat/rest"
+)
+
+// Ondat is the control plane whose shared volumes are published. The fields take the
+// place of flags of the StorageOS api-manager. Its design names some flags
+// differently than its released versions; both names are given.
+//
+// -metrics-addr is --metrics-listen and -enable-leader-election is --leader-elect of
+// fairlead csi-controller.
+type Ondat struct {
+	// APIEndpoint of the control plane, with or without scheme and port (-api-endpoint):
+	// storageos, 10.0.0.1:5705, https://storageos:5705. Without https, the password and
+	// the token cross the network in clear text. Default storageos.
+	APIEndpoint string `json:"apiEndpoint,omitempty"`
+	// APISecretPath is the folder with the files username and password (-api-secret-path).
+	// Default /etc/storageos/secrets/api.
+	APISecretPath string `json:"apiSecretPath,omitempty"`
+	// CAFile has the PEM certificates of the authorities of an https endpoint. Default:
+	// the system's.
+	CAFile string `json:"caFile,omitempty"`
+	// APIPollInterval between two lists of the volumes (-api-poll-interval of the design,
+	// -volume-poll-interval as released). Default 5s.
+	APIPollInterval metav1.Duration `json:"apiPollInterval,omitzero"`
+	// CacheExpiryInterval after which a volume without changes is checked again
+	// (-cache-expiry-interval of the design, -volume-expiry-interval as released).
+	// Deleted Services do not wait for it. Default 1m.
+	CacheExpiryInterval metav1.Duration `json:"cacheExpiryInterval,omitzero"`
+	// APIRefreshInterval is how old a token may become; two thirds of its lifetime, if
+	// that is less (-api-refresh-interval). Default 1m.
+	APIRefreshInterval metav1.Duration `json:"apiRefreshInterval,omitzero"`
+	// APIRetryInterval is the pause after a failed poll, which grows to six times that
+	// (-api-retry-interval). Default 5s.
+	APIRetryInterval metav1.Duration `json:"apiRetryInterval,omitzero"`
+	// APITimeout of one request; a login may take twice as long. Default 10s.
+	APITimeout metav1.Duration `json:"apiTimeout,omitzero"`
+	// K8sCreatePollInterval is the first pause before objects that could not be written
+	// are tried again (-k8s-create-poll-interval). Default 1s.
+	K8sCreatePollInterval metav1.Duration `json:"k8sCreatePollInterval,omitzero"`
+	// K8sCreateWaitDuration bounds the work for one volume at a time
+	// (-k8s-create-wait-duration). Default 20s.
+	K8sCreateWaitDuration metav1.Duration `json:"k8sCreateWaitDuration,omitzero"`
+	// ServiceName: PVC (the Service has the name of the PersistentVolumeClaim, as in the
+	// design) or PV (the name of the PersistentVolume, as released). A Service that the
+	// volume has already keeps its name. Default PVC.
+	ServiceName ondat.Naming `json:"serviceName,omitempty"`
+	// Concurrency: so many volumes are published at a time. Default 16.
+	Concurrency int `json:"concurrency,omitempty"`
+}
+
+func (o *Ondat) setDefaults() {
+	if o == nil {
+		return
+	}
+	or(&o.APIEndpoint, "storageos")
+	or(&o.APISecretPath, "/etc/storageos/secrets/api")
+	orDuration(&o.APIPollInterval, 5*time.Second)
+	orDuration(&o.CacheExpiryInterval, ondat.DefaultCacheExpiry)
+	orDuration(&o.APIRefreshInterval, rest.DefaultRefresh)
+	orDuration(&o.APIRetryInterval, 5*time.Second)
+	orDuration(&o.APITimeout, rest.DefaultTimeout)
+	orDuration(&o.K8sCreatePollInterval, time.Second)
+	orDuration(&o.K8sCreateWaitDuration, 20*time.Second)
+	or(&o.ServiceName, ondat.ByPVC)
+	if o.Concurrency == 0 {
+		o.Concurrency = 16
+	}
+}
+
+func (o *Ondat) validate(path *field.Path) field.ErrorList {
+	if o == nil {
+		return nil
+	}
+	problems := oneOf(path.Child("serviceName"), o.ServiceName, ondat.ByPVC, ondat.ByPV)
+	if _, err := rest.ParseEndpoint(o.APIEndpoint); err != nil {
+		problems = append(problems, field.Invalid(path.Child("apiEndpoint"), "(hidden)", err.Error())) // it may hold a password
+	}
+	for _, file := range []struct{ name, path string }{{"apiSecretPath", o.APISecretPath}, {"caFile", o.CAFile}} {
+		if file.path != "" && !filepath.IsAbs(file.path) {
+			problems = append(problems, field.Invalid(path.Child(file.name), file.path, "must be an absolute path"))
+		}
+	}
+	for _, d := range []struct {
+		name  string
+		value metav1.Duration
+		least time.Duration
+	}{
+		{"apiPollInterval", o.APIPollInterval, time.Second},
+		{"cacheExpiryInterval", o.CacheExpiryInterval, time.Second},
+		{"apiRefreshInterval", o.APIRefreshInterval, time.Second},
+		{"apiRetryInterval", o.APIRetryInterval, time.Second},
+		{"apiTimeout", o.APITimeout, time.Second},
+		{"k8sCreatePollInterval", o.K8sCreatePollInterval, 10 * time.Millisecond},
+		{"k8sCreateWaitDuration", o.K8sCreateWaitDuration, time.Second},
+	} {
+		if d.value.Duration < d.least {
+			problems = append(problems, field.Invalid(path.Child(d.name), d.value.Duration.String(), "must be at least "+d.least.String()))
+		}
+	}
+	if o.Concurrency < 1 || o.Concurrency > 1000 {
+		problems = append(problems, field.Invalid(path.Child("concurrency"), o.Concurrency, "must be from 1 to 1000"))
+	}
+	return problems
+}

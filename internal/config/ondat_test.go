@@ -1,0 +1,59 @@
+package config
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestOndatDefaultsAreTheReleasedOnes(t *testing.T) {
+	c, err := Parse([]byte(head))
+	if err != nil || c.Ondat != nil {
+		t.Fatalf("got %+v, %v", c, err)
+	}
+	if c, err = Parse([]byte(head + "ondat: {}\n")); err != nil {
+		t.Fatal(err)
+	}
+	seconds := func(n int) metav1.Duration { return metav1.Duration{Duration: time.Duration(n) * time.Second} }
+	want := Ondat{
+		APIEndpoint: "storageos", APISecretPath: "/etc/storageos/secrets/api",
+		APIPollInterval: seconds(5), CacheExpiryInterval: seconds(60), APIRefreshInterval: seconds(60), APIRetryInterval: seconds(5), APITimeout: seconds(10),
+		K8sCreatePollInterval: seconds(1), K8sCreateWaitDuration: seconds(20), ServiceName: "PVC", Concurrency: 16,
+	}
+	if *c.Ondat != want {
+		t.Errorf("got %+v", *c.Ondat)
+	}
+}
+
+func TestOndatProblemsAreFoundAtOnce(t *testing.T) {
+	_, err := Parse([]byte(head + `ondat:
+  apiEndpoint: http://user:geheim@storageos
+  apiSecretPath: secrets
+  caFile: ca.crt
+  apiPollInterval: 1ms
+  cacheExpiryInterval: -1s
+  apiRefreshInterval: 1ms
+  apiRetryInterval: 1ms
+  apiTimeout: 1ms
+  k8sCreatePollInterval: 1ms
+  k8sCreateWaitDuration: 1ms
+  serviceName: pvc
+  concurrency: -1
+`))
+	if err == nil {
+		t.Fatal("no error")
+	}
+	for _, name := range []string{
+		"apiEndpoint", "apiSecretPath", "caFile", "apiPollInterval", "cacheExpiryInterval", "apiRefreshInterval", "apiRetryInterval", "apiTimeout",
+		"k8sCreatePollInterval", "k8sCreateWaitDuration", "serviceName", "concurrency",
+	} {
+		if !strings.Contains(err.Error(), "ondat."+name) {
+			t.Errorf("%s is not among %v", name, err)
+		}
+	}
+	if strings.Contains(err.Error(), "geheim") {
+		t.Errorf("the password is shown: %v", err)
+	}
+}

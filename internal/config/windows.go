@@ -1,0 +1,69 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/fairlead-io/fairlead/internal/settings"
+)
+
+// MaintenanceWindow is a time of the week in which restarts may begin.
+type MaintenanceWindow struct {
+	// Days on which the window opens: Mon, Tue, Wed, Thu, Fri, Sat, Sun. Default every day.
+	Days []string `json:"days,omitempty"`
+	// Start is the time of day at which it opens: 22:00.
+	Start string `json:"start"`
+	// Length of the window, at most a week: 4h.
+	Length metav1.Duration `json:"length"`
+	// TimeZone of start and days, as in the IANA database: Europe/Berlin. Default UTC.
+	TimeZone string `json:"timeZone,omitempty"`
+}
+
+// Policy is what the configuration says about roll-outs. The configuration has been validated.
+func (c *Configuration) Policy() settings.Policy {
+	p := settings.Policy{Settle: c.Networks.Settle.Duration, Gate: c.Networks.Gate}
+	for _, w := range c.MaintenanceWindows {
+		if window, problems := w.window(nil); len(problems) == 0 {
+			p.Windows = append(p.Windows, window)
+		}
+	}
+	return p
+}
+
+var weekdays = []string{"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"}
+
+const week = 7 * 24 * time.Hour
+
+func (w MaintenanceWindow) window(path *field.Path) (settings.Window, field.ErrorList) {
+	var problems field.ErrorList
+	window := settings.Window{Length: w.Length.Duration}
+	for i, day := range w.Days {
+		n := -1
+		for weekday, name := range weekdays {
+			if strings.EqualFold(day, name) {
+				n = weekday
+			}
+		}
+		if n < 0 {
+			problems = append(problems, field.NotSupported(path.Child("days").Index(i), day, weekdays))
+			continue
+		}
+		window.Days = append(window.Days, time.Weekday(n))
+	}
+	start, err := time.Parse("15:04", w.Start)
+	if err != nil {
+		problems = append(problems, field.Invalid(path.Child("start"), w.Start, "must be a time of day, for example 22:00"))
+	}
+	window.Start = time.Duration(start.Hour())*time.Hour + time.Duration(start.Minute())*time.Minute
+	if w.Length.Duration < time.Minute || w.Length.Duration > week {
+		problems = append(problems, field.Invalid(path.Child("length"), w.Length.Duration.String(), "must be from 1m to 168h"))
+	}
+	if window.Location, err = time.LoadLocation(w.TimeZone); err != nil {
+		problems = append(problems, field.Invalid(path.Child("timeZone"), w.TimeZone, fmt.Sprintf("must be a name of the IANA time zone database, for example Europe/Berlin: %v", err)))
+	}
+	return window, problems
+}

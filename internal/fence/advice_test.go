@@ -1,0 +1,105 @@
+package fence
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+)
+
+// everyReason is the value of each constant in reasons.go.
+func everyReason(t *testing.T) []string {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), "reasons.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	ast.Inspect(file, func(n ast.Node) bool {
+		if text, ok := n.(*ast.BasicLit); ok && text.Kind == token.STRING {
+			reason, err := strconv.Unquote(text.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, reason)
+		}
+		return true
+	})
+	if len(all) < 30 {
+		t.Fatalf("only these reasons were found: %q", all)
+	}
+	return all
+}
+
+func TestEveryReasonHasAdvice(t *testing.T) {
+	reasons := everyReason(t)
+	for _, reason := range reasons {
+		if _, known := advices[reason]; !known {
+			t.Errorf("%s has none", reason)
+		}
+		a := Advise("node-1-x", "node-1", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeFencing, Reason: reason})
+		if a.Next == "" || regexp.MustCompile(`\b(RECORD|NODE|LABEL|TAINT)\b`).MatchString(a.Next) {
+			t.Errorf("%s: next is %q", reason, a.Next)
+		}
+	}
+	for reason := range advices {
+		if !slices.Contains(reasons, reason) {
+			t.Errorf("%s is no reason", reason)
+		}
+	}
+}
+
+func TestAdviceNamesNodeAndRecord(t *testing.T) {
+	long := strings.Repeat("n", 70)
+	for _, test := range []struct {
+		node   string
+		status v1alpha1.NodeFenceStatus
+		want   string
+	}{
+		{"node-1", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeReturned, Reason: ReasonTainted}, "kubectl taint nodes node-1 node.kubernetes.io/out-of-service-"},
+		{"node-1", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeDrained, Reason: ReasonAddressInUse},
+			"kubectl annotate --overwrite nodefence node-1-x 'fairlead.io/override-gate=unfence: <why>'"},
+		{long, v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeFencing, Reason: ReasonUnanswered}, "kubectl get networkfences -l fairlead.io/node=" + LabelValue(long) + " -o yaml"},
+		{"node-1", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeHealthy, Reason: ReasonReady, Volumes: []v1alpha1.HeldVolume{{Detached: true}}}, "kubectl get nodefence node-1-x -w"},
+		{"node-1", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeHealthy, Reason: ReasonReady}, "fairlead fences drill node-1"},
+	} {
+		got := Advise("node-1-x", test.node, test.status)
+		if got.Next != test.want {
+			t.Errorf("%s %s: got\n%s\nwant\n%s", test.status.Phase, test.status.Reason, got.Next, test.want)
+		}
+		if opens := strings.Contains(got.Next, "annotate"); opens != (got.OnlyIf != "") {
+			t.Errorf("%s: only if %q", got.Next, got.OnlyIf)
+		}
+	}
+}
+
+func TestMessagesAreLinkedOnce(t *testing.T) {
+	once := Linked("not fenced", ReasonAddressInUse)
+	if once != "not fenced; see docs/fencing-reasons.md#addressinuse" || Linked(once, ReasonAddressInUse) != once || Linked("", ReasonReady) != "" {
+		t.Errorf("got %q", once)
+	}
+}
+
+// A message links to the heading of its reason.
+func TestEveryReasonHasHeading(t *testing.T) {
+	page, err := os.ReadFile("../../" + reasonsPage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var headings []string
+	for _, m := range regexp.MustCompile(`(?m)^#+ (\w+)$`).FindAllStringSubmatch(string(page), -1) {
+		headings = append(headings, m[1])
+	}
+	for _, reason := range everyReason(t) {
+		if !slices.Contains(headings, reason) {
+			t.Errorf("%s has no heading %s", reasonsPage, reason)
+		}
+	}
+}

@@ -1,0 +1,256 @@
+package taint
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/internal/fence"
+)
+
+// NoTaintAnnotation on a Node, with the value "true", keeps it from being tainted automatically.
+const NoTaintAnnotation = "fairlead.io/no-automatic-taint"
+
+// Reasons of a Verdict, beside fence.ReasonNothingHeld, fence.ReasonSwitchedOff and those for
+// which a fence is refused.
+const (
+	ReasonLost           = "Lost"           // not a refusal: to be tainted
+	ReasonTaintingOff    = "TaintingOff"    // by the configuration
+	ReasonPaused         = "Paused"         // by Switch
+	ReasonControlPlane   = "ControlPlane"   // never
+	ReasonNotSelected    = "NotSelected"    // by the configuration
+	ReasonOptedOut       = "OptedOut"       // by NoTaintAnnotation
+	ReasonAlreadyTainted = "AlreadyTainted" // by whomever
+	ReasonTaintTaken     = "TaintTaken"     // somebody took Fairlead's taint away
+	ReasonCordoned       = "Cordoned"       // somebody is at it
+	ReasonLeaving        = "Leaving"        // its object is being deleted
+	ReasonKubeletAlive   = "KubeletAlive"   // not Ready, and not lost
+	ReasonNotYet         = "NotYet"         // not lost for long enough
+	ReasonNotRecorded    = "NotRecorded"    // Fairlead has no record of its loss
+	ReasonUnderWay       = "UnderWay"       // it is being fenced, or let in
+	ReasonUnprotected    = "Unprotected"    // others' volumes would be detached by force
+	ReasonStaleView      = "StaleView"      // it may be us who are lost
+	ReasonStorm          = "Storm"          // many were lost at once
+	ReasonZoneShare      = "ZoneShare"      // too much of its zone is lost
+	ReasonTooManyTainted = "TooManyTainted" // others come first
+	ReasonSinceUnknown   = "SinceUnknown"   // it is not known since when it is lost
+	ReasonCheckFailed    = "CheckFailed"    // what it goes by can't be read
+)
+
+// refuse finds the first reason not to taint a node. What is the node's own comes
+// first, since that is what its operator can do something about.
+func (j *judge) refuse(n Candidate) *fence.Refusal {
+	rules := []func(Candidate) *fence.Refusal{
+		j.controlPlane, j.notSelected, j.tainted, j.handled,
+		j.alive, j.notYet,
+		j.notRecorded, j.nothingHeld, j.unprotected, j.unfenceable,
+		j.switchedOff,
+	}
+	if !j.glance {
+		rules = append(rules, j.staleView)
+	}
+	for _, rule := range append(rules, j.storm, j.zone, j.tooMany) {
+		if refusal := rule(n); refusal != nil {
+			return refusal
+		}
+	}
+	return nil
+}
+
+// controlPlaneLabels: those of kubeadm, of before Kubernetes 1.24, and of Rancher's distributions.
+var controlPlaneLabels = []string{
+	"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master",
+	"node-role.kubernetes.io/controlplane", "node-role.kubernetes.io/etcd",
+}
+
+// controlPlane: what runs there does not hang on Kubernetes giving it up, and
+// whoever fences the node may need it to do so.
+func (j *judge) controlPlane(n Candidate) *fence.Refusal {
+	for _, label := range controlPlaneLabels {
+		if _, has := n.Labels[label]; has {
+			return fence.Refuse(ReasonControlPlane, "node %s is one of the control plane (label %s): those are never tainted automatically", n.Node.Name, label)
+		}
+	}
+	return nil
+}
+
+func (j *judge) notSelected(n Candidate) *fence.Refusal {
+	switch {
+	case !j.NodeSelector.Matches(labels.Set(n.Labels)):
+		return fence.Refuse(ReasonNotSelected, "node %s is not selected by %q", n.Node.Name, j.NodeSelector)
+	case n.OptedOut:
+		return fence.Refuse(ReasonOptedOut, "node %s has the annotation %s", n.Node.Name, NoTaintAnnotation)
+	}
+	return nil
+}
+
+// tainted: once in an incident. Who takes the taint away knows why.
+func (j *judge) tainted(n Candidate) *fence.Refusal {
+	s := n.Status
+	switch {
+	case n.Node.OutOfService:
+		return fence.Refuse(ReasonAlreadyTainted, "node %s has the taint %s already", n.Node.Name, fence.OutOfServiceTaint)
+	case n.Given || s.Tainted != nil && (s.LostSince == nil || !s.Tainted.Before(s.LostSince)):
+		return fence.Refuse(ReasonTaintTaken, "node %s was tainted automatically once since it was lost, and somebody has taken the taint away: it is not tainted again", n.Node.Name)
+	}
+	return nil
+}
+
+// handled: a node that is cordoned or on its way out is in somebody's hands, mostly
+// for work that takes it down; fenced, it would have to be booted anew before it may
+// come back. Kubernetes cordons no node of itself, and whoever cordons it can taint it.
+func (j *judge) handled(n Candidate) *fence.Refusal {
+	switch {
+	case n.Deleting:
+		return fence.Refuse(ReasonLeaving, "node %s is being deleted; once it is gone, it is fenced", n.Node.Name)
+	case n.Cordoned:
+		return fence.Refuse(ReasonCordoned, "node %s is cordoned, so somebody is at it: uncordon it, or taint it by hand", n.Node.Name)
+	}
+	return nil
+}
+
+// alive: only a node that nobody hears of is lost. A kubelet that says False is
+// there, and ends its pods itself when it is told to; tainted, Kubernetes would not
+// wait for that. If it falls silent, the node controller says Unknown within the
+// minute (node-monitor-grace-period, 50 s, by its own clock whatever the node's
+// says); if it does not, it is not running, and then neither are those of the same
+// process that would delete pods and detach volumes, so a taint would change nothing.
+//
+// Unknown alone is not enough: a node that is back renews its lease first.
+func (j *judge) alive(n Candidate) *fence.Refusal {
+	if !n.Node.Unknown {
+		return fence.Refuse(ReasonKubeletAlive, "node %s is not Ready by its own kubelet's word, so it is not lost", n.Node.Name)
+	}
+	if j.recent(n.Heartbeat) {
+		return fence.Refuse(ReasonKubeletAlive, "the kubelet of node %s was heard of at %s: it is coming back", n.Node.Name, n.Heartbeat.UTC().Format(time.RFC3339))
+	}
+	return nil
+}
+
+func (j *judge) notYet(n Candidate) *fence.Refusal {
+	since := j.since(n)
+	switch {
+	case since.IsZero():
+		return fence.Refuse(ReasonSinceUnknown, "it is not known since when node %s is lost", n.Node.Name)
+	case j.Now.Sub(since) < j.NotReadyFor:
+		return fence.Refuse(ReasonNotYet, "node %s is lost since %s; it is tainted after %s", n.Node.Name, since.UTC().Format(time.RFC3339), j.NotReadyFor)
+	}
+	return nil
+}
+
+// notRecorded: what holds the volumes and fences goes by the node's record. Where
+// that is not at the same point, who keeps it is not running.
+func (j *judge) notRecorded(n Candidate) *fence.Refusal {
+	switch n.Status.Phase {
+	case v1alpha1.NodeLost:
+		return nil
+	case "", v1alpha1.NodeHealthy:
+		return fence.Refuse(ReasonNotRecorded, "the loss of node %s is not on record (NodeFence %s): nothing holds its volumes yet", n.Node.Name, cmp.Or(n.Record, n.Node.Name))
+	}
+	return fence.Refuse(ReasonUnderWay, "NodeFence %s is %s", cmp.Or(n.Record, n.Node.Name), n.Status.Phase)
+}
+
+// nothingHeld: its pods are given up by Kubernetes itself, and nothing of theirs waits for a fence.
+func (j *judge) nothingHeld(n Candidate) *fence.Refusal {
+	switch {
+	case len(n.Status.Volumes) == 0:
+		return fence.Refuse(fence.ReasonNothingHeld, "no protected volume is on node %s", n.Node.Name)
+	case !slices.ContainsFunc(n.Status.Volumes, func(v v1alpha1.HeldVolume) bool { return j.Policy.Mode(v.Driver) != fence.ModeOff }):
+		return fence.Refuse(fence.ReasonSwitchedOff, "fencing is switched off for the volumes that are on node %s", n.Node.Name)
+	}
+	return nil
+}
+
+// unprotected: the taint is about the whole node. The volumes of drivers that
+// nobody fences are detached by force too, and may then have two writers.
+func (j *judge) unprotected(n Candidate) *fence.Refusal {
+	var drivers []string
+	for _, driver := range n.Drivers {
+		if j.Policy.Mode(driver) == fence.ModeOff && !slices.Contains(j.ForceDetach, driver) && !slices.Contains(drivers, driver) {
+			drivers = append(drivers, driver)
+		}
+	}
+	if len(drivers) == 0 {
+		return nil
+	}
+	slices.Sort(drivers)
+	return fence.Refuse(ReasonUnprotected, "volumes of %s are on node %s too, which Fairlead does not fence and Kubernetes would take by force: taint it by hand when it is off", fence.Few(drivers), n.Node.Name)
+}
+
+// unfenceable: Kubernetes would delete the node's pods, and their volumes would be
+// held all the same, so that nothing is won, and a node that comes back has lost its pods.
+func (j *judge) unfenceable(n Candidate) *fence.Refusal {
+	if n.Refused != nil {
+		return n.Refused
+	}
+	f := fence.Facts{Now: j.Now, Record: n.Record, Node: n.Node, Status: n.Status, Policy: j.Policy}
+	for _, o := range j.Nodes {
+		if o.Node.Name != n.Node.Name {
+			f.Others = append(f.Others, fence.Other{Record: o.Record, Node: o.Node, Status: o.Status})
+		}
+	}
+	return fence.Unfenceable(f)
+}
+
+func (j *judge) switchedOff(n Candidate) *fence.Refusal {
+	switch {
+	case j.Mode != On && j.Mode != DryRun:
+		return fence.Refuse(ReasonTaintingOff, "automatic tainting is off")
+	case j.Paused:
+		return fence.Refuse(ReasonPaused, "automatic tainting is paused by %s in ConfigMap %s", Switch().Key, Switch().ConfigMap)
+	}
+	return nil
+}
+
+// zone: of a zone that is half gone, what is lost is the zone, and its nodes may
+// well run on by themselves. A zone of two nodes never has one to spare.
+func (j *judge) zone(n Candidate) *fence.Refusal {
+	name := zoneOf(n)
+	all, gone := 0, 0
+	for _, o := range j.Nodes {
+		if !o.Node.Exists || zoneOf(o) != name {
+			continue
+		}
+		all++
+		if !o.Node.Ready || o.Node.OutOfService {
+			gone++
+		}
+	}
+	if gone*100 <= j.MaxShare*all {
+		return nil
+	}
+	return fence.Refuse(ReasonZoneShare, "%d of %d nodes of zone %q are not Ready or tainted, more than %d %%: it may be the zone that is lost; taint node %s by hand when it is off", gone, all, name, j.MaxShare, n.Node.Name)
+}
+
+// zoneLabel is k8s.io/api/core/v1.LabelTopologyZone; nodes without it are one zone.
+const zoneLabel = "topology.kubernetes.io/zone"
+
+func zoneOf(n Candidate) string { return n.Labels[zoneLabel] }
+
+// tooMany bounds what a wrong judgement can do before somebody looks.
+func (j *judge) tooMany(n Candidate) *fence.Refusal {
+	others := len(j.own)
+	if j.own[n.Node.Name] {
+		others--
+	}
+	if others < j.MaxNodes {
+		return nil
+	}
+	return fence.Refuse(ReasonTooManyTainted, "%d nodes are tainted automatically already, %d at most: taint node %s by hand when it is off", others, j.MaxNodes, n.Node.Name)
+}
+
+// ownTaints counts a node from when Fairlead taints it until it is healthy again,
+// so that taking a taint away does not make room for the next. One whose object was
+// deleted is out of the cluster by somebody else's word.
+func (j *judge) ownTaints() map[string]bool {
+	own := map[string]bool{}
+	for _, n := range j.Nodes {
+		if n.Node.Exists && (n.Node.OwnTaint || n.Given || n.Status.Tainted != nil) {
+			own[n.Node.Name] = true
+		}
+	}
+	return own
+}

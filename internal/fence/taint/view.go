@@ -1,0 +1,60 @@
+package taint
+
+import (
+	"slices"
+	"time"
+
+	"github.com/fairlead-io/fairlead/internal/fence"
+)
+
+// staleView: what was read must be of now, and some node must have been heard of
+// lately. If none was, it is us who are cut off, or the whole cluster is; or our
+// clock is off, by which a node would seem to be lost for longer than it is.
+func (j *judge) staleView(Candidate) *fence.Refusal {
+	if age := j.Now.Sub(j.Read); age > j.MaxStaleness {
+		return fence.Refuse(ReasonStaleView, "what is known of the cluster was read %s ago, more than %s", age.Round(time.Second), j.MaxStaleness)
+	}
+	if slices.ContainsFunc(j.Nodes, func(n Candidate) bool { return j.recent(n.Heartbeat) }) {
+		return nil
+	}
+	return fence.Refuse(ReasonStaleView, "no node at all was heard of within %s: either Fairlead or all nodes are cut off, or the clock is wrong", j.MaxStaleness)
+}
+
+// recent: within MaxStaleness, before or after: node clocks differ from ours.
+func (j *judge) recent(heartbeat time.Time) bool {
+	return j.Now.Sub(heartbeat).Abs() <= j.MaxStaleness
+}
+
+// storm: nodes that are lost together have a cause in common, such as a switch, a
+// rack or the API server's own network, and may all be running.
+//
+// It lasts as long as they are away, not just for StormWindow: all of them come to
+// be lost for long enough in the same moment. It has calmed down once so many of
+// them are back, deleted, or tainted by an operator, that the rest would have been none.
+func (j *judge) storm(Candidate) *fence.Refusal {
+	limit := max(j.StormNodes, j.StormShare*len(j.Nodes)/100)
+	times := j.unquiet()
+	for last := limit; last < len(times); last++ {
+		first := last - limit
+		if times[last].Sub(times[first]) <= j.StormWindow {
+			return fence.Refuse(ReasonStorm, "more than %d nodes were lost within %s about %s: none is tainted until that has calmed down. Taint those that are off by hand, or delete their objects", limit, j.StormWindow, times[first].UTC().Format(time.RFC3339))
+		}
+	}
+	return nil
+}
+
+// unquiet are the times at which nodes were lost that are still away, and at which
+// others have just come back: what has taken those away was here a moment ago.
+func (j *judge) unquiet() []time.Time {
+	var times []time.Time
+	for _, n := range j.Nodes {
+		changed := n.Node.ReadyChanged
+		back := j.Now.Sub(changed) <= j.StormWindow && changed.Sub(n.Created) > j.StormWindow // else it is new
+		dealtWith := n.Node.OutOfService && !n.Node.OwnTaint
+		if n.Node.Exists && (!n.Node.Ready && !dealtWith || n.Node.Ready && back) {
+			times = append(times, changed)
+		}
+	}
+	slices.SortFunc(times, time.Time.Compare)
+	return times
+}

@@ -1,0 +1,256 @@
+package settings
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/fairlead-io/fairlead/internal/storage"
+)
+
+// Existing is what there is of what pods can't come back without. A nil map is
+// not known, and keeps nothing back.
+type Existing struct {
+	// Classes are the priority classes. The API server refuses pods of another.
+	Classes map[string]bool
+	// Networks of Multus. A pod on another never starts.
+	Networks map[storage.Network]bool
+	// NetworksUnlisted is why networks could not be listed; "" where they were.
+	NetworksUnlisted string
+}
+
+// NetworksThere is Existing.Networks of a list.
+func NetworksThere(networks []storage.Network) map[storage.Network]bool {
+	there := make(map[storage.Network]bool, len(networks))
+	for _, n := range networks {
+		there[n] = true
+	}
+	return there
+}
+
+// comeback is what keeps one pod from coming back, found out once for all settings.
+type comeback struct {
+	looked   bool
+	blockers []Blocker
+}
+
+// lacks is what keeps a component from coming back once it is restarted. What
+// was there when a value was accepted may be gone when it is applied, days later.
+//
+// A pod is created again with all values in force, whichever it is restarted for; of
+// a template only the setting's own field is written. What a data engine that is
+// switched off lacks does not matter.
+func (m *maker) lacks(s asking, want string, c Component) []Blocker {
+	switch {
+	case !isPod(c):
+		return m.templateLacks(s, want, c)
+	case s.Trait == DataEngine:
+		return nil
+	case !m.comeback.looked:
+		m.comeback = comeback{true, m.podLacks(c)}
+	}
+	return m.comeback.blockers
+}
+
+func (m *maker) podLacks(c Component) []Blocker {
+	for _, class := range []string{m.newly(c, PriorityClassName), strings.TrimSpace(m.SystemValues[PriorityClass])} {
+		// The storage system asks for its own, well formed or not.
+		if blockers := m.noClass(class); blockers != nil {
+			return blockers
+		}
+	}
+	if blockers := m.noNetwork(m.newly(c, StorageAttachment)); blockers != nil {
+		return blockers
+	}
+	node, known := m.Nodes[c.Node]
+	if !known || !bound(c) {
+		return nil
+	}
+	if refusal := node.refuses(m.requestOf(c)); refusal != nil {
+		return []Blocker{{Kind: BlockedByComponent, Name: c.Name, Nodes: nodesOf(c), Message: describeComponent(c) + " would not come back: " + refusal.why}}
+	}
+	return nil
+}
+
+// bound tells whether the storage system binds the pod to its node itself.
+func bound(c Component) bool { return c.Kind == InstanceManager || c.Kind == BackingImageManager }
+
+// isLeftOut tells whether the node selector in force does not want the node of a
+// bound pod that runs nothing. Such a pod could not come back there: it stays as it
+// is, and no setting waits for it.
+func (m *maker) isLeftOut(c Component) bool {
+	node, known := m.Nodes[c.Node]
+	if !known || !bound(c) || len(c.Uses) > 0 {
+		return false
+	}
+	refusal := node.refuses(request{selector: m.newly(c, NodeSelector)})
+	if refusal == nil || !refusal.leftOut {
+		return false
+	}
+	m.leftOut[c.Node] = true
+	return true
+}
+
+// requestOf is what a component's pod asks of a node when it is created again.
+func (m *maker) requestOf(c Component) request {
+	r := request{
+		selector: m.newly(c, NodeSelector), bound: bound(c),
+		ignoresCordon: c.Kind == DaemonSetComponent || c.Kind == BackingImageManager,
+	}
+	r.tolerations = tolerationsOf(c, m.newly(c, Tolerations))
+	if c.Kind == InstanceManager {
+		r.milliCPU, r.hugepagesMiB = m.milliCPUOf(c), m.hugepagesOf(c)
+	}
+	return r
+}
+
+// tolerationsOf are all that a pod has, with those that the setting gives.
+func tolerationsOf(c Component, trait string) []corev1.Toleration {
+	given, err := ParseTolerations(trait)
+	if err != nil {
+		given = nil
+	}
+	others := c.OtherTolerations
+	if c.Kind == DaemonSetComponent {
+		others = slices.Concat(others, ofDaemonSets)
+	}
+	return slices.Concat(others, given)
+}
+
+// milliCPUOf is what an instance manager asks for, with the number of cores that it is created again with.
+func (m *maker) milliCPUOf(c Component) int64 {
+	cores := m.newly(c, CPUCores)
+	built := map[Trait]string{}
+	maps.Copy(built, c.Built)
+	built[CPUCores] = cores
+	c.Built = built
+	q, ok := parseQuantity(m.newly(c, CPURequest))
+	if !ok {
+		return 0
+	}
+	return coresMilliCPU(q.MilliValue(), cores)
+}
+
+// hugepagesOf is what an instance manager of the v2 data engine asks for, in MiB.
+func (m *maker) hugepagesOf(c Component) int64 {
+	if c.Engine != EngineV2 || m.newly(c, Hugepages) == "false" {
+		return 0
+	}
+	size, err := strconv.ParseInt(m.newly(c, MemorySize), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return size
+}
+
+// newly is what a pod is created with again: what a setting in force asks for, or
+// what it is built with now.
+func (m *maker) newly(c Component, t Trait) string {
+	built, exists := c.Built[t]
+	if exists || c.Missing {
+		for _, s := range m.asking {
+			if s.Trait != t {
+				continue
+			}
+			if want, ok := s.asks(c, m.Nodes); ok {
+				return want
+			}
+		}
+	}
+	return built
+}
+
+// templateLacks: a template whose pods are refused, or that no node takes, loses
+// those that it has.
+func (m *maker) templateLacks(s asking, want string, c Component) []Blocker {
+	class := c.Built[PriorityClassName]
+	if s.Trait == PriorityClassName {
+		class = want
+	}
+	if blockers := m.noClass(class); blockers != nil {
+		return blockers
+	}
+	if s.Trait != NodeSelector && s.Trait != Tolerations || len(m.Nodes) == 0 {
+		return nil
+	}
+	r := request{
+		selector: m.written(c, NodeSelector), tolerations: tolerationsOf(c, m.written(c, Tolerations)),
+		ignoresCordon: c.Kind == DaemonSetComponent,
+	}
+	why := fmt.Sprintf("no node has the labels %q: label nodes, or change %s", r.selector, SystemManagedNodeSelector)
+	for _, name := range m.Nodes.names() {
+		refusal := m.Nodes[name].refuses(r)
+		if refusal == nil {
+			return nil
+		}
+		if !refusal.leftOut {
+			why = fmt.Sprintf("no node takes pods of %s (on %s: %s)", c.Name, name, refusal.why)
+		}
+	}
+	return m.gone(Blocker{Kind: BlockedByNode, Name: want, Message: why})
+}
+
+// written is what a template has once what is open is written: selector and
+// tolerations have one gate, and are written together unless one of them is held.
+func (m *maker) written(c Component, t Trait) string {
+	for _, s := range m.asking {
+		if s.Trait != t {
+			continue
+		}
+		if want, ok := s.asks(c, m.Nodes); ok && !s.unclear && !m.isHeld(c, t, want) {
+			return want
+		}
+	}
+	return c.Built[t]
+}
+
+func (m *maker) noClass(name string) []Blocker {
+	if name == "" || m.Existing.Classes == nil || m.Existing.Classes[name] {
+		return nil
+	}
+	return m.gone(Blocker{Kind: BlockedByClass, Name: name, Message: fmt.Sprintf(
+		"there is no PriorityClass %s, and pods of it are refused: create it, or change %s", name, PriorityClass)})
+}
+
+// noNetwork of an attachment, as the trait has it.
+func (m *maker) noNetwork(attachment string) []Blocker {
+	a, err := storage.ParseAttachment(attachment)
+	if err != nil || a.IsZero() {
+		return nil
+	}
+	if m.Existing.NetworksUnlisted != "" {
+		m.lookAgainIn(missingNetworkRetry)
+		return m.gone(Blocker{Kind: BlockedByNetwork, Name: a.Network.String(), Message: fmt.Sprintf(
+			"NetworkAttachmentDefinitions cannot be listed, so it is not known whether %s exists: %s", a.Network, m.Existing.NetworksUnlisted)})
+	}
+	if m.Existing.Networks == nil {
+		m.plan.AsksForNetworks = true
+		return nil
+	}
+	if m.Existing.Networks[a.Network] {
+		return nil
+	}
+	m.lookAgainIn(missingNetworkRetry) // its creation is no event
+	return m.gone(Blocker{Kind: BlockedByNetwork, Name: a.Network.String(), Message: fmt.Sprintf(
+		"there is no NetworkAttachmentDefinition %s, and pods on it do not start: create it, or change %s", a.Network, StorageNetwork)})
+}
+
+// gone is one blocker for all components that lack the same.
+func (m *maker) gone(b Blocker) []Blocker {
+	key := string(b.Kind) + " " + b.Name
+	if m.absent[key] == nil {
+		m.absent[key] = []Blocker{b}
+	}
+	return m.absent[key]
+}
+
+func (m *maker) lookAgainIn(d time.Duration) {
+	if m.plan.After == 0 || d < m.plan.After {
+		m.plan.After = d
+	}
+}

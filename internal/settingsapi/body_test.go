@@ -1,0 +1,35 @@
+package settingsapi
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// Whatever is taken must mean the same to everybody else who reads it.
+func FuzzDecodeChange(f *testing.F) {
+	for _, seed := range []string{
+		`{"value": "kube-system/storage-net"}`, `{"value": ""}`, `{"value": null}`, `{}`, `[]`, `null`, `"x"`, ``,
+		`{"value": "x", "value": "y"}`, `{"VALUE": "x"}`, `{"value": "x"} {}`, `{"value": "\ud800"}`, "{\"value\": \"\xff\"}",
+		`{"value": "{\"v1\": \"12\"}"}`, `{"value": "x", "other": 1}`, strings.Repeat(`{"value":`, 100),
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, body string) {
+		value, err := decodeChange(strings.NewReader(body))
+		if err != nil {
+			if value != "" {
+				t.Errorf("%q: %v, and yet %q", body, err, value)
+			}
+			return
+		}
+		if !utf8.ValidString(value) {
+			t.Errorf("%q: %q is not UTF-8", body, value)
+		}
+		var other map[string]string
+		if err := json.Unmarshal([]byte(body), &other); err != nil || len(other) != 1 || other["value"] != value {
+			t.Errorf("%q: got %q, encoding/json has %v, %v", body, value, other, err)
+		}
+	})
+}

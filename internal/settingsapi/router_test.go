@@ -1,0 +1,165 @@
+package settingsapi
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "github.com/fairlead-io/fairlead/api/rest/v1"
+	"github.com/fairlead-io/fairlead/internal/settings"
+)
+
+const (
+	one = "/v1/settings/" + settingName
+	set = `{"value": "kube-system/storage-net"}`
+)
+
+func TestStatusCodes(t *testing.T) {
+	for _, test := range []struct {
+		name               string
+		method, path, body string
+		headers            []string
+		lacks              string
+		code               int
+		reason             metav1.StatusReason
+		says               string
+		header, value      string
+	}{
+		{name: "list", method: "GET", path: "/v1/settings", code: 200},
+		{name: "list with a slash", method: "GET", path: "/v1/settings/", code: 200},
+		{name: "list of a profile", method: "GET", path: "/v1/settings?profile=longhorn", code: 200},
+		{name: "get", method: "GET", path: one, code: 200},
+		{name: "head", method: "HEAD", path: one, code: 200},
+		{name: "put", method: "PUT", path: one, body: set, code: 200},
+		{name: "put of nothing", method: "PUT", path: one, body: `{"value": ""}`, code: 200},
+		{name: "put with a charset", method: "PUT", path: one, body: set, headers: []string{"Content-Type", "application/json; charset=utf-8"}, code: 200},
+		{name: "put if it is there", method: "PUT", path: one, body: set, headers: []string{"If-Match", "*"}, code: 200},
+
+		{name: "no token", method: "GET", path: one, headers: []string{"Authorization", ""}, code: 401, reason: "Unauthorized", says: "kubectl create token", header: "WWW-Authenticate", value: `Bearer realm="fairlead"`},
+		{name: "no bearer", method: "GET", path: one, headers: []string{"Authorization", "Basic YTpi"}, code: 401, reason: "Unauthorized", header: "WWW-Authenticate", value: `Bearer realm="fairlead"`},
+		{name: "empty bearer", method: "GET", path: one, headers: []string{"Authorization", "Bearer "}, code: 401, reason: "Unauthorized"},
+		{name: "two words", method: "GET", path: one, headers: []string{"Authorization", "Bearer " + aliceToken + " x"}, code: 401, reason: "Unauthorized"},
+		{name: "huge token", method: "GET", path: one, headers: []string{"Authorization", "Bearer " + strings.Repeat("x", maxToken+1)}, code: 401, reason: "Unauthorized"},
+		{name: "unknown token", method: "GET", path: one, headers: []string{"Authorization", "Bearer somebody"}, code: 401, reason: "Unauthorized", says: "expired", header: "WWW-Authenticate", value: `Bearer realm="fairlead", error="invalid_token"`},
+		{name: "unknown token, unknown name", method: "GET", path: "/v1/settings/nobody", headers: []string{"Authorization", "Bearer somebody"}, code: 401, reason: "Unauthorized"},
+
+		{name: "may not list", method: "GET", path: "/v1/settings", lacks: "list fairlead.io", code: 403, reason: "Forbidden", says: `user "alice" may not list settings.fairlead.io in namespace longhorn-system`},
+		{name: "may not get", method: "GET", path: one, lacks: "get fairlead.io", code: 403, reason: "Forbidden", says: `may not get settings.fairlead.io "storage-network"`},
+		{name: "may not change what it may not get", method: "PUT", path: one, body: set, lacks: "get fairlead.io", code: 403, reason: "Forbidden", says: "may not get"},
+		{name: "may not change the storage system's", method: "PUT", path: one, body: set, lacks: "patch longhorn.io", code: 403, reason: "Forbidden", says: `may not patch settings.longhorn.io "storage-network"`},
+
+		{name: "unknown setting", method: "GET", path: "/v1/settings/priority-class-of-nobody", code: 404, reason: "NotFound", says: "GET /v1/settings lists"},
+		{name: "unknown setting changed", method: "PUT", path: "/v1/settings/nobody", body: set, code: 404, reason: "NotFound"},
+		{name: "unknown profile", method: "GET", path: one + "?profile=ceph", code: 404, reason: "NotFound", says: "there is longhorn"},
+		{name: "elsewhere", method: "GET", path: "/v2/settings", code: 404, reason: "NotFound"},
+		{name: "below", method: "GET", path: one + "/status", code: 404, reason: "NotFound"},
+
+		{name: "post", method: "POST", path: "/v1/settings", body: set, code: 405, reason: "MethodNotAllowed", header: "Allow", value: "GET, HEAD"},
+		{name: "delete", method: "DELETE", path: one, code: 405, reason: "MethodNotAllowed", header: "Allow", value: "GET, HEAD, PUT"},
+
+		{name: "form", method: "PUT", path: one, body: "value=x", headers: []string{"Content-Type", "application/x-www-form-urlencoded"}, code: 415, reason: "UnsupportedMediaType"},
+		{name: "no type", method: "PUT", path: one, body: set, headers: []string{"Content-Type", ""}, code: 415, reason: "UnsupportedMediaType"},
+		{name: "no body", method: "PUT", path: one, code: 400, reason: "BadRequest"},
+		{name: "no value", method: "PUT", path: one, body: `{}`, code: 400, reason: "BadRequest", says: `want {"value": "..."}`},
+		{name: "null", method: "PUT", path: one, body: `{"value": null}`, code: 400, reason: "BadRequest"},
+		{name: "a number", method: "PUT", path: one, body: `{"value": 3}`, code: 400, reason: "BadRequest"},
+		{name: "misspelt", method: "PUT", path: one, body: `{"Value": "x"}`, code: 400, reason: "BadRequest"},
+		{name: "too much", method: "PUT", path: one, body: `{"value": "x", "name": "y"}`, code: 400, reason: "BadRequest"},
+		{name: "twice", method: "PUT", path: one, body: `{"value": "x", "value": "y"}`, code: 400, reason: "BadRequest"},
+		{name: "trailing", method: "PUT", path: one, body: set + set, code: 400, reason: "BadRequest"},
+		{name: "too large", method: "PUT", path: one, body: `{"value": "` + strings.Repeat("x", maxBody) + `"}`, code: 413, reason: "RequestEntityTooLarge"},
+
+		{name: "another revision", method: "PUT", path: one, body: set, headers: []string{"If-Match", `"-.1"`}, code: 412, reason: "Conflict", says: "read it again"},
+		{name: "weak tags match nothing", method: "PUT", path: one, body: set, headers: []string{"If-Match", `W/"-.999"`}, code: 412, reason: "Conflict"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			f := newFixture(t, theirs(""))
+			delete(f.may, test.lacks)
+			w := f.do(test.method, test.path, test.body, test.headers...)
+			if w.Code != test.code {
+				t.Fatalf("got %d %s", w.Code, w.Body)
+			}
+			if got := w.Header().Get("Content-Type"); got != "application/json" {
+				t.Errorf("content type %q", got)
+			}
+			if w.Code >= 400 {
+				var status metav1.Status
+				if err := json.Unmarshal(w.Body.Bytes(), &status); err != nil {
+					t.Fatal(err)
+				}
+				if status.Kind != "Status" || status.Code != int32(test.code) || status.Reason != test.reason || !strings.Contains(status.Message, test.says) {
+					t.Errorf("got %+v", status)
+				}
+				if len(f.writes) > 0 {
+					t.Errorf("written all the same: %+v", f.writes)
+				}
+			}
+			if got := w.Header().Get(test.header); test.header != "" && got != test.value {
+				t.Errorf("%s: got %q, want %q", test.header, got, test.value)
+			}
+			if strings.Contains(f.log.String(), aliceToken) || strings.Contains(f.log.String(), ownToken) {
+				t.Errorf("a token is in the log: %s", f.log)
+			}
+		})
+	}
+}
+
+func TestEverySettingIsListed(t *testing.T) {
+	value := "kube-system/storage-net"
+	later := theirs("x")
+	later.Name = "of-a-later-longhorn"
+	f := newFixture(t, ours(nil), theirs(value), later)
+	var list v1.SettingList
+	if err := json.Unmarshal(f.do("GET", "/v1/settings", "").Body.Bytes(), &list); err != nil {
+		t.Fatal(err)
+	}
+	if len(list.Data) != len(settings.All()) {
+		t.Fatalf("got %d settings", len(list.Data))
+	}
+	if !slices.Equal(list.Unknown, []string{"of-a-later-longhorn"}) {
+		t.Errorf("unknown: %q", list.Unknown)
+	}
+	got := list.Data[0]
+	if got.Name != settingName || got.Value != value || got.Source != "longhorn" || got.Applied || got.Profile != "longhorn" || got.Namespace != "longhorn-system" {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestWhoIsAskedAbout(t *testing.T) {
+	f := newFixture(t)
+	f.do("GET", one, "")
+	if len(f.reviews) != 1 {
+		t.Fatalf("got %d reviews", len(f.reviews))
+	}
+	got := f.reviews[0]
+	if got.User != "alice" || len(got.Groups) != 1 || got.Groups[0] != "ops" || got.Extra["scopes"][0] != "a" || got.ResourceAttributes.Name != settingName {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestTheAPIServerCannotBeAsked(t *testing.T) {
+	f := newFixture(t)
+	f.broken = true
+	w := f.do("GET", one, "")
+	if w.Code != http.StatusBadGateway || strings.Contains(w.Body.String(), "EOF") {
+		t.Errorf("got %d %s", w.Code, w.Body)
+	}
+}
+
+func TestNoMoreThanSoManyAtOnce(t *testing.T) {
+	release, entered := make(chan struct{}), make(chan struct{})
+	handler := atMost(1)(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { close(entered); <-release }))
+	f := &fixture{handler: handler}
+	done := make(chan struct{})
+	go func() { f.do("GET", one, ""); close(done) }()
+	<-entered
+	if w := f.do("GET", one, ""); w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") == "" {
+		t.Errorf("got %d", w.Code)
+	}
+	close(release)
+	<-done
+}
