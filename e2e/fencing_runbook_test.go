@@ -28,8 +28,10 @@ func (c *cluster) runbook(t *testing.T) runbook {
 	t.Helper()
 	files, err := filepath.Glob("../docs/fencing*.md")
 	c.must(err)
+	reference, err := filepath.Glob("../docs/reference/fencing*.md")
+	c.must(err)
 	b := runbook{c: c, tools: t.TempDir()}
-	for _, file := range files {
+	for _, file := range append(files, reference...) {
 		page, err := os.ReadFile(file)
 		c.must(err)
 		b.pages += string(page)

@@ -44,7 +44,7 @@ func TestMetricsInTheDocsOfNFSExist(t *testing.T) {
 }
 
 func TestConfigurationOfNFSIsDocumented(t *testing.T) {
-	configuration, ondat := doc(t, "configuration.md"), doc(t, "nfs-ondat.md")
+	configuration, ondat := doc(t, "reference/configuration.md"), doc(t, "nfs-ondat.md")
 	for _, c := range []struct {
 		page, prefix string
 		fields       any

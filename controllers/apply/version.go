@@ -31,7 +31,7 @@ func (r *Reconciler) adviseDuties(ctx context.Context) error {
 			otherwise = append(otherwise, fmt.Sprintf("%s is %s, not %s", duty, is, row.Duties[duty]))
 		}
 	}
-	message := fmt.Sprintf("%s %s %s; duties that are set otherwise than docs/duties.md has them: %s", r.Profile.Name, version, row.Does, strings.Join(otherwise, ", "))
+	message := fmt.Sprintf("%s %s %s; duties that are set otherwise than docs/reference/duties.md has them: %s", r.Profile.Name, version, row.Does, strings.Join(otherwise, ", "))
 	if len(otherwise) == 0 || !r.sayOnce("duties", message) {
 		return nil
 	}

@@ -83,7 +83,7 @@ type Profile struct {
 	Name string `json:"name"`
 	// Namespace of the storage system. Default: the profile's own.
 	Namespace string `json:"namespace,omitempty"`
-	// Duties that Fairlead has here. See docs/duties.md.
+	// Duties that Fairlead has here. See docs/reference/duties.md.
 	Duties Duties `json:"duties,omitempty"`
 }
 

@@ -6,7 +6,7 @@ import (
 )
 
 // VersionDuties says what to leave to a range of versions of a storage system,
-// and why. docs/duties.md shows the same table.
+// and why. docs/reference/duties.md shows the same table.
 type VersionDuties struct {
 	// From is the first minor version of the range, Before the first after it;
 	// empty where there is no end.

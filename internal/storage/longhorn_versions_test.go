@@ -37,7 +37,7 @@ func TestVersionBefore(t *testing.T) {
 
 // The documentation shows the table that the code goes by.
 func TestTheTableOfVersionsIsDocumented(t *testing.T) {
-	docs, err := os.ReadFile("../../docs/duties.md")
+	docs, err := os.ReadFile("../../docs/reference/duties.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func TestTheTableOfVersionsIsDocumented(t *testing.T) {
 		want := fmt.Sprintf("| %s | %s | `settings: %s`, `pods: %s`, `services: %s`, `endpoints: %s`, `workloads: %s`, `remount: %s` |", row.Range(), row.Does,
 			row.Duties[DutySettings], row.Duties[DutyPods], row.Duties[DutyServices], row.Duties[DutyEndpoints], row.Duties[DutyWorkloads], row.Duties[DutyRemount])
 		if !strings.Contains(string(docs), want) {
-			t.Errorf("docs/duties.md lacks this row:\n%s", want)
+			t.Errorf("docs/reference/duties.md lacks this row:\n%s", want)
 		}
 	}
 }
