@@ -48,7 +48,7 @@ func (a asking) asks(c Component, nodes Nodes) (want string, ok bool) {
 // value in Fairlead's group that was rolled out and taken away asks for the default.
 func (f Facts) allAsking() []asking {
 	var list []asking
-	for _, d := range all {
+	for _, d := range All() {
 		if d.Wants == nil || f.Values[d.Name].Source == SourceDefault && !f.TakenBack(d) {
 			continue
 		}

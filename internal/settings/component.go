@@ -111,3 +111,16 @@ type Node struct {
 	Labels     map[string]string
 	Taints     []corev1.Taint
 }
+
+// Noun of a kind of component, for sentences.
+func (k ComponentKind) Noun() string {
+	switch k {
+	case InstanceManager:
+		return "instance manager"
+	case BackingImageManager:
+		return "backing image manager"
+	case ShareManager:
+		return "share manager"
+	}
+	return string(k)
+}

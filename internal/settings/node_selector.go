@@ -60,3 +60,17 @@ func NodeSelectorTrait(selector map[string]string) string {
 	}
 	return strings.Join(items, ";")
 }
+
+// Has reports whether the node has all labels of a NodeSelectorTrait.
+func (n Node) Has(trait string) bool {
+	selector, err := ParseNodeSelector(trait)
+	if err != nil {
+		return true // what can't be read asks for nothing
+	}
+	for key, value := range selector {
+		if had, ok := n.Labels[key]; !ok || had != value {
+			return false
+		}
+	}
+	return true
+}

@@ -73,7 +73,7 @@ func newMaker(f Facts) *maker {
 		Facts: f, asking: f.allAsking(), index: map[Name]int{}, byEngine: map[string][]Blocker{}, byVolume: map[string]int{},
 		absent: map[string][]Blocker{}, leftOut: map[string]bool{},
 	}
-	for _, d := range all {
+	for _, d := range All() {
 		if !d.DangerZone {
 			continue
 		}
@@ -228,7 +228,7 @@ func (m *maker) enginesToCome() {
 				has[c.Node] = true
 			}
 		}
-		for _, name := range m.Nodes.names() {
+		for _, name := range slices.Sorted(maps.Keys(m.Nodes)) {
 			node := m.Nodes[name]
 			if !node.Storage || !node.Ready || node.StorageDown || node.Cordoned || has[name] || engine == EngineV2 && node.DisabledV2 || m.leftOut[name] {
 				continue
@@ -249,15 +249,6 @@ func EngineOf(name Name) string {
 		return EngineV2
 	}
 	return EngineV1
-}
-
-func (n Nodes) names() []string {
-	names := make([]string, 0, len(n))
-	for name := range n {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }
 
 // order in which components come: what serves nothing by itself first.
@@ -284,7 +275,7 @@ func isPod(c Component) bool { return c.Kind != Deployment && c.Kind != DaemonSe
 // does not take it. A pod that has no node yet is waited for.
 func (m *maker) nodeIsUp(c Component) bool {
 	node := m.Nodes[c.Node]
-	return !isPod(c) || c.Node == "" || node.Ready && !node.StorageDown && !(c.Missing && node.refuses(m.requestOf(c)) != nil)
+	return !isPod(c) || c.Node == "" || node.Ready && !node.StorageDown && !(c.Missing && refusalOf(node, m.requestOf(c)) != nil)
 }
 
 // back tells whether a component runs. A DaemonSet that no node is to run does not.

@@ -24,15 +24,6 @@ type Existing struct {
 	NetworksUnlisted string
 }
 
-// NetworksThere is Existing.Networks of a list.
-func NetworksThere(networks []storage.Network) map[storage.Network]bool {
-	there := make(map[storage.Network]bool, len(networks))
-	for _, n := range networks {
-		there[n] = true
-	}
-	return there
-}
-
 // comeback is what keeps one pod from coming back, found out once for all settings.
 type comeback struct {
 	looked   bool
@@ -71,7 +62,7 @@ func (m *maker) podLacks(c Component) []Blocker {
 	if !known || !bound(c) {
 		return nil
 	}
-	if refusal := node.refuses(m.requestOf(c)); refusal != nil {
+	if refusal := refusalOf(node, m.requestOf(c)); refusal != nil {
 		return []Blocker{{Kind: BlockedByComponent, Name: c.Name, Nodes: nodesOf(c), Message: describeComponent(c) + " would not come back: " + refusal.why}}
 	}
 	return nil
@@ -88,7 +79,7 @@ func (m *maker) isLeftOut(c Component) bool {
 	if !known || !bound(c) || len(c.Uses) > 0 {
 		return false
 	}
-	refusal := node.refuses(request{selector: m.newly(c, NodeSelector)})
+	refusal := refusalOf(node, request{selector: m.newly(c, NodeSelector)})
 	if refusal == nil || !refusal.leftOut {
 		return false
 	}
@@ -183,8 +174,8 @@ func (m *maker) templateLacks(s asking, want string, c Component) []Blocker {
 		ignoresCordon: c.Kind == DaemonSetComponent,
 	}
 	why := fmt.Sprintf("no node has the labels %q: label nodes, or change %s", r.selector, SystemManagedNodeSelector)
-	for _, name := range m.Nodes.names() {
-		refusal := m.Nodes[name].refuses(r)
+	for _, name := range slices.Sorted(maps.Keys(m.Nodes)) {
+		refusal := refusalOf(m.Nodes[name], r)
 		if refusal == nil {
 			return nil
 		}

@@ -150,19 +150,6 @@ func nodesOf(c Component) []string {
 	return []string{c.Node}
 }
 
-// Noun of a kind of component, for sentences.
-func (k ComponentKind) Noun() string {
-	switch k {
-	case InstanceManager:
-		return "instance manager"
-	case BackingImageManager:
-		return "backing image manager"
-	case ShareManager:
-		return "share manager"
-	}
-	return string(k)
-}
-
 func describeComponent(c Component) string {
 	text := c.Kind.Noun() + " " + c.Name
 	if c.Node != "" {

@@ -90,7 +90,7 @@ func TestPlanInvariants(t *testing.T) {
 			return m.templates[rapid.SampledFrom(slices.Sorted(maps.Keys(m.templates))).Draw(t, "template")]
 		}
 		volume := func() string { return rapid.SampledFrom(slices.Sorted(maps.Keys(m.volumes))).Draw(t, "volume") }
-		node := func() string { return rapid.SampledFrom(m.nodes.names()).Draw(t, "node") }
+		node := func() string { return rapid.SampledFrom(slices.Sorted(maps.Keys(m.nodes))).Draw(t, "node") }
 		value := func(names ...Name) (Name, string) {
 			name := rapid.SampledFrom(names).Draw(t, "setting")
 			return name, rapid.SampledFrom(planValues[name]).Draw(t, "value")
@@ -170,7 +170,7 @@ func TestPlanInvariants(t *testing.T) {
 				}
 			},
 			"nodes have what tolerations are for": func(t *rapid.T) {
-				for _, name := range m.nodes.names() {
+				for _, name := range slices.Sorted(maps.Keys(m.nodes)) {
 					n := m.nodes[name]
 					n.Labels, n.Taints = nil, nil
 					if rapid.Bool().Draw(t, "dedicated") {
@@ -237,7 +237,7 @@ func (m *fleetModel) mustFinish(t *rapid.T) {
 	for _, p := range m.pods {
 		p.OptOut = false
 	}
-	for _, name := range m.nodes.names() {
+	for _, name := range slices.Sorted(maps.Keys(m.nodes)) {
 		m.changeNode(name, nodeAtRest)
 	}
 	if rapid.Bool().Draw(t, "a selector leaves node-2 out for good") {

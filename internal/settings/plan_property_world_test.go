@@ -79,7 +79,7 @@ const byHand = `{"csi-attacher":{"requests":{"cpu":"5m"}}}`
 
 func newFleet(v2 bool) *fleetModel {
 	m := &fleetModel{
-		now: noon, own: map[Name]string{}, system: map[Name]string{V2DataEngine: strconv.FormatBool(v2)},
+		now: midday, own: map[Name]string{}, system: map[Name]string{V2DataEngine: strconv.FormatBool(v2)},
 		told: map[Name]Told{}, written: map[Name]int{}, held: map[string]Hold{}, restarted: map[string]int{}, touched: map[Name]bool{},
 		nodes: Nodes{}, pods: map[string]*fleetPod{}, templates: map[string]*fleetTemplate{},
 		volumes: map[string]*fleetVolume{
@@ -207,7 +207,7 @@ func (m *fleetModel) runEngines() {
 		if set && text != "true" || !set && engine == EngineV2 {
 			continue
 		}
-		for _, n := range m.nodes.names() {
+		for _, n := range slices.Sorted(maps.Keys(m.nodes)) {
 			im := engine + "-" + n
 			if m.pods[im] == nil && m.nodes[n].Ready && !m.nodes[n].StorageDown && (engine == EngineV1 || !m.nodes[n].DisabledV2) {
 				m.addPod(Component{Kind: InstanceManager, Name: im, Node: n, Engine: engine})
@@ -310,7 +310,7 @@ func (m *fleetModel) roll(x *fleetTemplate) {
 		}
 		return
 	}
-	for _, name := range m.nodes.names() {
+	for _, name := range slices.Sorted(maps.Keys(m.nodes)) {
 		p, node := x.pods[name], m.nodes[name]
 		switch {
 		case p != nil && !m.stays(x.Built, node, true):
@@ -438,7 +438,7 @@ func (m *fleetModel) takes(c Component, built map[Trait]string, n Node) bool {
 }
 
 func (m *fleetModel) isTakenBySome(c Component, built map[Trait]string) bool {
-	return slices.ContainsFunc(m.nodes.names(), func(name string) bool { return m.takes(c, built, m.nodes[name]) })
+	return slices.ContainsFunc(slices.Sorted(maps.Keys(m.nodes)), func(name string) bool { return m.takes(c, built, m.nodes[name]) })
 }
 
 // fits: the kubelet takes the pod.
@@ -487,7 +487,7 @@ func (m *fleetModel) facts() Facts {
 	f := Facts{
 		Profile: storage.Longhorn(), Values: m.values(), Told: maps.Clone(m.told), Now: m.now, Nodes: maps.Clone(m.nodes),
 		OwnValues: maps.Clone(m.own), SystemValues: maps.Clone(m.system), Existing: m.existing(),
-		Rollout: atRest(m.network), Held: maps.Clone(m.held), Components: m.components(),
+		Rollout: settled(m.network), Held: maps.Clone(m.held), Components: m.components(),
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.volumes)) {
 		v := m.volumes[name]
@@ -527,7 +527,7 @@ func (m *fleetModel) component(x *fleetTemplate) Component {
 	c := x.Component
 	c.Built, c.Total, c.Stopped = maps.Clone(c.Built), 2, true
 	if c.Kind == DaemonSetComponent {
-		c.Total = len(slices.DeleteFunc(m.nodes.names(), func(name string) bool { return !m.takes(c, c.Built, m.nodes[name]) }))
+		c.Total = len(slices.DeleteFunc(slices.Sorted(maps.Keys(m.nodes)), func(name string) bool { return !m.takes(c, c.Built, m.nodes[name]) }))
 	}
 	ready := 0
 	for name, p := range x.pods {

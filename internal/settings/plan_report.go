@@ -133,7 +133,7 @@ func (m *maker) addNetwork(s *SettingPlan) {
 	case !step.Applied && waitsForVolumes(s.Blockers) && waitsForVolumes(step.Blockers):
 		return // all volumes, and the RWX ones are among them
 	case !step.Applied:
-		s.Message = joined(step.Message, s.Message)
+		s.Message = Joined(step.Message, s.Message)
 	}
 	s.Blockers = slices.Concat(step.Blockers, s.Blockers)
 }

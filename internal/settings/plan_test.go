@@ -16,8 +16,8 @@ import (
 // manager, and an instance manager of v1 on each node.
 func fleet() Facts {
 	f := Facts{
-		Profile: storage.Longhorn(), SystemValues: map[Name]string{}, Values: Resolve(nil, nil, "longhorn"), Told: map[Name]Told{}, Now: noon,
-		Held: map[string]Hold{}, Nodes: Nodes{}, Rollout: atRest(clusterNet),
+		Profile: storage.Longhorn(), SystemValues: map[Name]string{}, Values: Resolve(nil, nil, "longhorn"), Told: map[Name]Told{}, Now: midday,
+		Held: map[string]Hold{}, Nodes: Nodes{}, Rollout: settled(storage.Attachment{}),
 	}
 	for i := 1; i <= 3; i++ {
 		f.Nodes[fmt.Sprintf("node-%d", i)] = Node{Ready: true, Storage: true, AllocatableMilliCPU: 4000, AllocatableHugepagesMiB: 8192}
@@ -383,7 +383,7 @@ func TestMake(t *testing.T) {
 			but: func(f *Facts) {
 				f.set(GuaranteedCPU, "20")
 				f.component("im-1").Ready = false
-				f.Held["im-1"] = Hold{Wants: map[Trait]string{CPURequest: "800m"}, Seen: "before", Until: noon.Add(time.Minute), Message: "is as it was"}
+				f.Held["im-1"] = Hold{Wants: map[Trait]string{CPURequest: "800m"}, Seen: "before", Until: midday.Add(time.Minute), Message: "is as it was"}
 			}, setting: GuaranteedCPU,
 			status: "Restarting false: 2 instance managers restart one by one now; waiting: instance manager im-1 on node-1 is as it was. Then 1 instance manager restarts",
 			plan: []string{
@@ -483,8 +483,8 @@ func TestMake(t *testing.T) {
 		"held: left alone until then": {
 			but: func(f *Facts) {
 				f.set(GuaranteedCPU, "20")
-				f.Held["im-1"] = Hold{Wants: map[Trait]string{CPURequest: "800m"}, Seen: "before", Until: noon.Add(time.Minute), Message: "is as it was"}
-				f.Held["im-2"] = Hold{Wants: map[Trait]string{CPURequest: "800m"}, Seen: "before", Until: noon, Message: "over"}
+				f.Held["im-1"] = Hold{Wants: map[Trait]string{CPURequest: "800m"}, Seen: "before", Until: midday.Add(time.Minute), Message: "is as it was"}
+				f.Held["im-2"] = Hold{Wants: map[Trait]string{CPURequest: "800m"}, Seen: "before", Until: midday, Message: "over"}
 			}, setting: GuaranteedCPU,
 			status: "Restarting false: 2 instance managers restart one by one now; waiting: instance manager im-1 on node-1 is as it was. Then 1 instance manager restarts",
 			plan: []string{
@@ -645,8 +645,8 @@ func TestAHoldSaysWhenToLookAgain(t *testing.T) {
 	f := fleet()
 	f.set(GuaranteedCPU, "20")
 	wants := map[Trait]string{CPURequest: "800m"}
-	f.Held["im-1"] = Hold{Wants: wants, Seen: "before", Until: noon.Add(time.Minute)}
-	f.Held["im-2"] = Hold{Wants: wants, Seen: "before", Until: noon.Add(time.Second)}
+	f.Held["im-1"] = Hold{Wants: wants, Seen: "before", Until: midday.Add(time.Minute)}
+	f.Held["im-2"] = Hold{Wants: wants, Seen: "before", Until: midday.Add(time.Second)}
 	if got := Make(f).After; got != time.Second {
 		t.Fatalf("after %v", got)
 	}

@@ -115,3 +115,12 @@ type DaemonSet struct {
 func (d DaemonSet) IsOn(a storage.Attachment) bool {
 	return storage.IsOn(d.Network, d.Networks, a)
 }
+
+// NetworksThere is Existing.Networks of a list.
+func NetworksThere(networks []storage.Network) map[storage.Network]bool {
+	there := make(map[storage.Network]bool, len(networks))
+	for _, n := range networks {
+		there[n] = true
+	}
+	return there
+}

@@ -3,7 +3,6 @@ package settings
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/fairlead-io/fairlead/internal/storage"
@@ -82,7 +81,7 @@ func (s Step) record(action Action, networks []storage.Attachment, phase Phase, 
 // withProgress puts what is being done, and what it waits for, before what volumes wait for.
 func (s Step) withProgress(phase Phase, message string, blockers []Blocker) Step {
 	s.Volumes.Phase = phase
-	s.Volumes.Message = joined(message, s.Volumes.Message)
+	s.Volumes.Message = Joined(message, s.Volumes.Message)
 	s.Volumes.Blockers = slices.Concat(blockers, s.Volumes.Blockers)
 	return s
 }
@@ -120,11 +119,11 @@ func (r Rollout) waiting() Progress {
 	}
 	for _, b := range p.Blockers {
 		if b.Kind == BlockedByNetwork {
-			p.Message = joined(p.Message, b.Message)
+			p.Message = Joined(p.Message, b.Message)
 		}
 	}
 	if len(anew) > 0 {
-		p.Message = joined(p.Message, "yet to be attached anew for their networks: "+FirstOf(anew))
+		p.Message = Joined(p.Message, "yet to be attached anew for their networks: "+FirstOf(anew))
 	}
 	return p
 }
@@ -180,9 +179,4 @@ func named(attachments []storage.Attachment) string {
 		return "no more"
 	}
 	return FirstOf(names)
-}
-
-// joined writes one message after the other.
-func joined(messages ...string) string {
-	return strings.Join(slices.DeleteFunc(messages, func(m string) bool { return m == "" }), "; ")
 }

@@ -27,18 +27,18 @@ type refusal struct {
 	why     string
 }
 
-// refuses says why the node does not take a pod; nil if it does. What other pods
+// refusalOf returns why the node does not take a pod; nil if it does. What other pods
 // of the node take of its CPU and huge pages is not counted.
 //
 // Source: k8s.io/kubernetes pkg/kubelet/lifecycle/predicate.go for bound pods, of
 // which taints with effect NoSchedule keep none away; the scheduler's NodeAffinity,
 // TaintToleration and NodeUnschedulable for others. The storage system creates no
 // bound pod on a cordoned node: longhorn-manager controller/instance_manager_controller.go.
-func (n Node) refuses(r request) *refusal {
+func refusalOf(n Node, r request) *refusal {
 	if !n.Has(r.selector) {
 		return &refusal{true, fmt.Sprintf("the node lacks the labels %q: label it", r.selector)}
 	}
-	if taint := n.untolerated(r); taint != nil {
+	if taint := untolerated(n, r); taint != nil {
 		return &refusal{why: fmt.Sprintf("the node has taint %s: remove it, or change %s", taint.ToString(), TaintToleration)}
 	}
 	switch {
@@ -52,8 +52,8 @@ func (n Node) refuses(r request) *refusal {
 	return nil
 }
 
-// untolerated is the first taint that keeps the pod away.
-func (n Node) untolerated(r request) *corev1.Taint {
+// untolerated returns the first taint that keeps the pod away.
+func untolerated(n Node, r request) *corev1.Taint {
 	for i := range n.Taints {
 		taint := &n.Taints[i]
 		keepsAway := taint.Effect == corev1.TaintEffectNoExecute || taint.Effect == corev1.TaintEffectNoSchedule && !r.bound
@@ -72,20 +72,6 @@ func (n Node) untolerated(r request) *corev1.Taint {
 func Tolerates(t corev1.Toleration, taint corev1.Taint) bool {
 	return (t.Effect == "" || t.Effect == taint.Effect) && (t.Key == "" || t.Key == taint.Key) &&
 		(t.Operator == corev1.TolerationOpExists || t.Value == taint.Value)
-}
-
-// Has tells whether the node has all labels of a NodeSelectorTrait.
-func (n Node) Has(trait string) bool {
-	selector, err := ParseNodeSelector(trait)
-	if err != nil {
-		return true // what can't be read asks for nothing
-	}
-	for key, value := range selector {
-		if had, ok := n.Labels[key]; !ok || had != value {
-			return false
-		}
-	}
-	return true
 }
 
 // ofDaemonSets are the tolerations that Kubernetes adds to every pod of a DaemonSet.
