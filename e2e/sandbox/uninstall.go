@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 )
 
-// Uninstall ends Fairlead and deletes what Install has applied, as docs/operations.md
+// Uninstall ends Fairlead and deletes what Install has applied, as docs/remove.md
 // says. What is to be done before is left to the caller.
 func (s *Sandbox) Uninstall(ctx context.Context) error {
 	out, err := s.Kubectl(ctx, "", "delete", "--ignore-not-found", "-k", filepath.Join(s.Dir, "overlay"))
