@@ -29,7 +29,7 @@ func TestMetricsInTheDocsOfNFSExist(t *testing.T) {
 		}
 	}
 	names := regexp.MustCompile(`\b(fairlead_(nfs|csi|ondat)|storageos_(api|shared))_[a-z_]+`)
-	for _, page := range []string{"nfs.md", "nfs-ondat.md"} {
+	for _, page := range []string{"nfs-operations.md", "nfs-ondat.md"} {
 		found := names.FindAllString(doc(t, page), -1)
 		if len(found) < 5 {
 			t.Errorf("%s: only %v", page, found)

@@ -42,10 +42,10 @@ func TestTheTableOfVersionsIsDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, row := range LonghornVersions() {
-		want := fmt.Sprintf("| %s | %s | `settings: %s`, `pods: %s`, `services: %s`, `endpoints: %s`, `workloads: %s`, `remount: %s` |", row.Range(), row.Does,
+		want := fmt.Sprintf("- **%s**: Longhorn %s.\n  Set `settings: %s`, `pods: %s`, `services: %s`, `endpoints: %s`, `workloads: %s`, `remount: %s`.", row.Range(), row.Does,
 			row.Duties[DutySettings], row.Duties[DutyPods], row.Duties[DutyServices], row.Duties[DutyEndpoints], row.Duties[DutyWorkloads], row.Duties[DutyRemount])
 		if !strings.Contains(string(docs), want) {
-			t.Errorf("docs/reference/duties.md lacks this row:\n%s", want)
+			t.Errorf("docs/reference/duties.md lacks this entry:\n%s", want)
 		}
 	}
 }
