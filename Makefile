@@ -169,7 +169,7 @@ SOAK = -rapid.seed=0 -rapid.checks=$(or $(CHECKS),20000)
 soak: ## Random runs of the models that nobody has seen yet, CHECKS (20000) of them
 	go test -timeout 60m ./fence -run '^TestFenceInvariants$$' $(SOAK)
 	go test -timeout 60m ./internal/fence/taint -run '^TestTaintingHoldsItsBounds$$' $(SOAK)
-	go test -timeout 60m ./settings -run 'Invariants$$' $(SOAK)
+	go test -timeout 60m ./internal/settings/... -run 'Invariants$$' $(SOAK)
 	go test -timeout 60m ./controllers/workloads -run '^TestWorkloadsAreRestartedOnceAndOnlyForDeadMounts$$' $(SOAK)
 
 .PHONY: bench

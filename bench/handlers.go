@@ -14,7 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/fairlead-io/fairlead/internal/config"
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
+
 	"github.com/fairlead-io/fairlead/internal/storage"
 	"github.com/fairlead-io/fairlead/webhook"
 )
@@ -63,7 +64,7 @@ func newRouter(network storage.Attachment, log *slog.Logger) (http.Handler, erro
 	profile := webhook.Profile{
 		Profile: storage.Longhorn(),
 		Duties:  configuration.Profiles[0].Duties,
-		Record:  func() settings.Record { return settings.Record{Clients: network, Servers: network} },
+		Record:  func() rollout.Record { return rollout.Record{Clients: network, Servers: network} },
 	}
 	return webhook.NewRouter(configuration, []webhook.Profile{profile}, nil, nil, webhook.NewMetrics(prometheus.NewRegistry()), log), nil
 }

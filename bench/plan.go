@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/fairlead-io/fairlead/bench/sample"
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/plan"
 )
 
 // mostGrowth is what a plan may take of ten times the cluster: linear growth is
@@ -46,7 +46,7 @@ var errIdle = errors.New("the plan has not the work that is to be measured")
 // planning makes plans for a cluster of this size, checked to be real work.
 func planning(size sample.Cluster) (sampler, error) {
 	facts := size.Facts()
-	p := settings.Make(facts)
+	p := plan.Make(facts)
 	if len(p.Now) == 0 || len(p.Later) == 0 || len(p.Now)+len(p.Later) < len(facts.Components) {
 		return nil, fmt.Errorf("%w: %d now, %d later of %d components", errIdle, len(p.Now), len(p.Later), len(facts.Components))
 	}
@@ -57,7 +57,7 @@ func planning(size sample.Cluster) (sampler, error) {
 			return 0, err
 		}
 		for plans := 1; ; plans++ {
-			settings.Make(facts)
+			plan.Make(facts)
 			now, err := cpuTime()
 			if err != nil {
 				return 0, err

@@ -16,7 +16,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
 	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
@@ -25,7 +25,7 @@ import (
 func TestFairleadDown(t *testing.T) {
 	c := newCluster(t, options{webhooks: 2, controllers: 1, workloads: false})
 	const network = netA + "@lhnet2"
-	c.set(own, string(settings.EndpointNetworkForRWX), netA)
+	c.set(own, string(catalog.EndpointNetworkForRWX), netA)
 	c.waitApplied(network)
 	lh := c.Longhorn()
 	c.must(lh.CreateVolume(t.Context(), sandbox.Volume{Name: "pvc-down", Shared: true}))
@@ -135,7 +135,7 @@ func (c *cluster) managerCreates() {
 		return impersonating
 	}
 	setting := func() *longhorn.Setting {
-		return &longhorn.Setting{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: string(settings.InstanceManagerProbeTimeout)}, Value: "15"}
+		return &longhorn.Setting{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: string(catalog.InstanceManagerProbeTimeout)}, Value: "15"}
 	}
 	if err := as(manager+"default").Create(c.t.Context(), setting()); err == nil || !strings.Contains(err.Error(), "settings.longhorn.fairlead.io") {
 		c.t.Errorf("another account creates a setting that was not judged: %v", err)

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
@@ -31,7 +31,7 @@ func TestEndpoints(t *testing.T) {
 	lh := c.Longhorn()
 	name := volume + "." + namespace + ".svc." + domain
 	c.must(lh.CreateVolume(t.Context(), sandbox.Volume{Name: volume, Shared: true}))
-	c.set(own, string(settings.EndpointNetworkForRWX), netA)
+	c.set(own, string(catalog.EndpointNetworkForRWX), netA)
 	c.waitApplied(netA + "@lhnet2")
 
 	// Longhorn makes an Endpoints object of its own, which Kubernetes mirrors and

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 )
 
 // spellings are two spellings of one value for each setting of the danger zone of Longhorn 1.12.1.
@@ -55,7 +55,7 @@ func TestAppliedSettingsStayAsInGit(t *testing.T) {
 	c.kubectl("label", "nodes", "--all", "disktype=ssd", "zone=a")
 	c.set(system, "auto-cleanup-system-generated-snapshot", "false") // disable-snapshot-purge contradicts it
 	has := c.systemSettings()
-	for _, d := range settings.DangerZone() {
+	for _, d := range catalog.DangerZone() {
 		_, there := has[string(d.Name)]
 		if _, spelled := spellings[string(d.Name)]; there != spelled {
 			t.Errorf("%s: Longhorn has it: %t; it is in the test: %t", d.Name, there, spelled)

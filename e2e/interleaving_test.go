@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
@@ -51,13 +51,13 @@ func TestInvariantsHoldWhateverComes(t *testing.T) {
 	c.attach("pvc-a", "node-1")
 	attached["pvc-a"] = true
 	time.Sleep(2 * time.Second) // older than the guard's resolution
-	c.set(system, string(settings.EndpointNetworkForRWX), netA)
+	c.set(system, string(catalog.EndpointNetworkForRWX), netA)
 	time.Sleep(2 * time.Second)
 	end := time.Now().Add(60 * time.Second)
 	for steps := 0; time.Now().Before(end); steps++ {
 		switch chance.IntN(16) {
 		case 0, 1:
-			c.set(system, string(settings.EndpointNetworkForRWX), []string{"", netA, netB}[chance.IntN(3)])
+			c.set(system, string(catalog.EndpointNetworkForRWX), []string{"", netA, netB}[chance.IntN(3)])
 		case 2:
 			if v := volumes[chance.IntN(3)]; !attached[v] {
 				c.attach(v, c.State.Nodes[chance.IntN(3)])
@@ -81,8 +81,8 @@ func TestInvariantsHoldWhateverComes(t *testing.T) {
 	for v := range attached {
 		c.detach(v)
 	}
-	c.set(system, string(settings.EndpointNetworkForRWX), "")
-	c.set(system, string(settings.EndpointNetworkForRWX), netB)
+	c.set(system, string(catalog.EndpointNetworkForRWX), "")
+	c.set(system, string(catalog.EndpointNetworkForRWX), netB)
 	c.waitApplied(netB + "@lhnet2")
 	c.checkInvariants()
 	guard.finish(t)

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/storage"
 	"github.com/fairlead-io/fairlead/webhook"
 )
@@ -85,7 +85,7 @@ func (l *load) finish(t *testing.T, what string) {
 // other, then rotates their certificate, while pods are created without a pause.
 func TestNothingIsLostUnderLoad(t *testing.T) {
 	c := newCluster(t, options{webhooks: 2, controllers: 1})
-	c.set(own, string(settings.EndpointNetworkForRWX), netA)
+	c.set(own, string(catalog.EndpointNetworkForRWX), netA)
 	c.waitApplied(netA + "@lhnet2")
 
 	rolling := c.startLoad(4)

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
@@ -39,8 +39,8 @@ func TestNetworkMatrix(t *testing.T) {
 	}
 	for _, group := range []string{own, system} {
 		if group == system { // Longhorn has a setting of the endpoint network from 1.11 on, and then that is the home
-			c.kubectl("-n", namespace, "patch", own, string(settings.EndpointNetworkForRWX), "--type=merge", "-p", `{"value":null}`)
-			_, err := c.Kubectl(t.Context(), fmt.Sprintf("apiVersion: longhorn.io/v1beta2\nkind: Setting\nmetadata: {name: %s, namespace: %s}\nvalue: \"\"\n", settings.EndpointNetworkForRWX, namespace), "create", "-f", "-")
+			c.kubectl("-n", namespace, "patch", own, string(catalog.EndpointNetworkForRWX), "--type=merge", "-p", `{"value":null}`)
+			_, err := c.Kubectl(t.Context(), fmt.Sprintf("apiVersion: longhorn.io/v1beta2\nkind: Setting\nmetadata: {name: %s, namespace: %s}\nvalue: \"\"\n", catalog.EndpointNetworkForRWX, namespace), "create", "-f", "-")
 			c.must(err)
 		}
 		for _, row := range rows {
@@ -49,9 +49,9 @@ func TestNetworkMatrix(t *testing.T) {
 				if row.enabled == "" {
 					row.enabled = "false"
 				}
-				c.set(system, string(settings.StorageNetwork), row.storage)
-				c.set(system, string(settings.StorageNetworkForRWX), row.enabled)
-				c.set(group, string(settings.EndpointNetworkForRWX), row.endpoint)
+				c.set(system, string(catalog.StorageNetwork), row.storage)
+				c.set(system, string(catalog.StorageNetworkForRWX), row.enabled)
+				c.set(group, string(catalog.EndpointNetworkForRWX), row.endpoint)
 				c.waitApplied(row.want)
 				c.checkRow("pvc-matrix", row.want, domain)
 				if row.storage != "" {
@@ -72,7 +72,7 @@ func TestNetworkMatrix(t *testing.T) {
 func (c *cluster) notAppliedToInstanceManagers() {
 	c.t.Helper()
 	c.eventually("storage-network waits for the engine", 5*time.Second, func() error {
-		out := c.kubectl("-n", namespace, "get", own, string(settings.StorageNetwork), "-o", "jsonpath={.status.applied} {.status.conditions[0].message}")
+		out := c.kubectl("-n", namespace, "get", own, string(catalog.StorageNetwork), "-o", "jsonpath={.status.applied} {.status.conditions[0].message}")
 		if !strings.HasPrefix(out, "false") || !strings.Contains(out, "pvc-rwo-e-0 (node-1)") {
 			return errors.New(out)
 		}

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fairlead-io/fairlead/api/rest/v1"
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/webhook"
 )
 
@@ -40,7 +40,7 @@ func TestRESTIsBehindTheAPIServer(t *testing.T) {
 		api := api.in(t)
 		var list v1.SettingList
 		api.get(ops, "/v1/settings", http.StatusOK, &list)
-		if len(list.Data) != len(settings.All()) {
+		if len(list.Data) != len(catalog.All()) {
 			t.Errorf("%d settings", len(list.Data))
 		}
 		var one v1.Setting

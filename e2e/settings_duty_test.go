@@ -21,7 +21,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
 	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 )
 
 const (
@@ -46,16 +46,16 @@ func TestFromTheLastDetachToTheFirstRestart(t *testing.T) {
 	c := newCluster(t, options{webhooks: 1, controllers: 1, components: true})
 	c.attachedEverywhere("pvc-1")
 	for _, test := range []struct {
-		name   settings.Name
+		name   catalog.Name
 		values []string // one for each try
 		first  func(value string) map[string]func(sight) bool
 		before bool // it may come before the detach
 	}{
 		// Templates come first, then pods one by one.
-		{settings.PriorityClass, []string{critical, mostPressing, "longhorn-critical"}, func(value string) map[string]func(sight) bool {
+		{catalog.PriorityClass, []string{critical, mostPressing, "longhorn-critical"}, func(value string) map[string]func(sight) bool {
 			return map[string]func(sight) bool{"template written": templateWritten(value), "pod restarted": podEnds}
 		}, false},
-		{settings.GuaranteedCPU, []string{"20", "21", "22"}, func(string) map[string]func(sight) bool {
+		{catalog.GuaranteedCPU, []string{"20", "21", "22"}, func(string) map[string]func(sight) bool {
 			return map[string]func(sight) bool{"instance manager restarted": instanceManagerEnds}
 		}, true},
 	} {

@@ -15,7 +15,8 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
+	"github.com/fairlead-io/fairlead/internal/settings/plan"
 )
 
 // settingCase is one setting of the danger zone on the real control plane.
@@ -106,7 +107,7 @@ var engines = []settingCase{
 // refuseHomeless: a setting that this Longhorn does not have, and that Longhorn alone goes by, is refused.
 func (c *cluster) refuseHomeless(tested []settingCase) {
 	c.t.Helper()
-	for _, d := range settings.DangerZone() {
+	for _, d := range catalog.DangerZone() {
 		if slices.ContainsFunc(tested, func(is settingCase) bool { return is.name == string(d.Name) }) {
 			continue
 		}
@@ -271,7 +272,7 @@ func (c *cluster) waitIdleRestarted(is settingCase) {
 	c.t.Helper()
 	c.eventually("nothing is restarted for "+is.name, 60*time.Second, func() error {
 		ours := c.settingStatuses()
-		if s := ours[is.name]; s.value != is.value || s.phase == "" || s.phase == string(settings.PhaseRestarting) {
+		if s := ours[is.name]; s.value != is.value || s.phase == "" || s.phase == string(plan.PhaseRestarting) {
 			return fmt.Errorf("%+v", s)
 		}
 		idle := c.pods(map[string]string{"longhorn.io/component": "instance-manager", "longhorn.io/node": "node-3", "longhorn.io/data-engine": "v1"})

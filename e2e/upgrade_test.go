@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 )
 
 // TestUpgrade brings Fairlead to an installation whose volumes have been in use
@@ -23,7 +23,7 @@ func TestUpgrade(t *testing.T) {
 	c := newControlPlane(t, options{})
 	c.seedLonghorn()
 	c.must(c.SeedWorkloads(t.Context()))
-	c.set(system, string(settings.StorageNetwork), netA)
+	c.set(system, string(catalog.StorageNetwork), netA)
 	before := c.service(sandbox.SharedVolume)
 	endpoint := c.endpoint(sandbox.SharedVolume)
 	if before.Spec.ClusterIP == corev1.ClusterIPNone || !strings.Contains(endpoint, before.Spec.ClusterIP) {
@@ -41,7 +41,7 @@ func TestUpgrade(t *testing.T) {
 		}
 	}
 	unchanged()
-	c.set(system, string(settings.StorageNetworkForRWX), "true")
+	c.set(system, string(catalog.StorageNetworkForRWX), "true")
 	unchanged()
 	c.eventually("the change waits for the volume", 10*time.Second, func() error {
 		out := c.kubectl("-n", namespace, "get", "networkrollouts", "longhorn", "-o", "jsonpath={.status.phase} {.status.message}")
@@ -96,8 +96,8 @@ func TestUpgradeOfLonghornMovesTheNetwork(t *testing.T) {
 	stop := c.runManager()
 	c.must(c.Install(t.Context(), sandbox.CertManager))
 	c.must(c.RunFairlead(t.Context(), 1, 1))
-	c.set(system, string(settings.StorageNetwork), netA)
-	c.set(system, string(settings.StorageNetworkForRWX), "true")
+	c.set(system, string(catalog.StorageNetwork), netA)
+	c.set(system, string(catalog.StorageNetworkForRWX), "true")
 	c.waitApplied(before)
 	attach := func(volume string) {
 		t.Helper()
@@ -127,7 +127,7 @@ func TestUpgradeOfLonghornMovesTheNetwork(t *testing.T) {
 		c.must(c.Longhorn().Detach(t.Context(), volume))
 	}
 	c.waitApplied(after)
-	c.waitApplies(string(settings.EndpointNetworkForRWX), "true")
+	c.waitApplies(string(catalog.EndpointNetworkForRWX), "true")
 	for _, pod := range c.clients() {
 		if got := c.requested(&pod).String(); got != after {
 			t.Errorf("%s asks for %q in the end", pod.Name, got)
@@ -171,7 +171,7 @@ func TestRepair(t *testing.T) {
 	c := newCluster(t, options{webhooks: 1, controllers: 1, duties: "remount: on"})
 	lh := c.Longhorn()
 	const network = netA + "@lhnet2"
-	c.set(own, string(settings.EndpointNetworkForRWX), netA)
+	c.set(own, string(catalog.EndpointNetworkForRWX), netA)
 	c.waitApplied(network)
 	for _, v := range []sandbox.Volume{{Name: "pvc-idle", Shared: true}, {Name: "pvc-used", Shared: true, Claim: "used"}, {Name: "pvc-port", Shared: true}, {Name: "pvc-asks", Claim: "asks"}} {
 		c.must(lh.CreateVolume(t.Context(), v))
@@ -186,7 +186,7 @@ func TestRepair(t *testing.T) {
 	}
 	// Both servers die, and come back while no webhook adds the network. Longhorn keeps their Services: a network setting of
 	// its own waits to be applied.
-	c.kubectl("-n", namespace, "patch", system, string(settings.StorageNetwork), "--subresource=status", "--type=merge", "-p", `{"status":{"applied":false}}`)
+	c.kubectl("-n", namespace, "patch", system, string(catalog.StorageNetwork), "--subresource=status", "--type=merge", "-p", `{"status":{"applied":false}}`)
 	for _, volume := range []string{"pvc-idle", "pvc-used"} {
 		c.must(c.Client.Delete(t.Context(), c.server(volume), client.GracePeriodSeconds(0)))
 		c.must(lh.Attach(t.Context(), volume, "node-1"))

@@ -14,7 +14,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
 	facts "github.com/fairlead-io/fairlead/internal/cluster"
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
@@ -28,7 +28,7 @@ func TestVolumeNetwork(t *testing.T) {
 	ofItsOwn := storage.VolumeAttachment(network)
 	c.must(c.Longhorn().CreateVolume(t.Context(), sandbox.Volume{Name: "pvc-own", Shared: true, Claim: "data"}))
 	c.must(c.Longhorn().CreateVolume(t.Context(), sandbox.Volume{Name: "pvc-other", Shared: true}))
-	c.set(own, string(settings.EndpointNetworkForRWX), netA)
+	c.set(own, string(catalog.EndpointNetworkForRWX), netA)
 	c.waitApplied(common)
 	c.attach("pvc-other", "node-3")
 
@@ -49,7 +49,7 @@ func TestVolumeNetwork(t *testing.T) {
 		}
 		return nil
 	})
-	if out := c.kubectl("-n", namespace, "get", own, string(settings.EndpointNetworkForRWX), "-o", "jsonpath={.status.applied}"); out != "true" {
+	if out := c.kubectl("-n", namespace, "get", own, string(catalog.EndpointNetworkForRWX), "-o", "jsonpath={.status.applied}"); out != "true" {
 		t.Errorf("the setting is applied %s: networks of single volumes are nothing to it", out)
 	}
 	// It is not ready, so the volume is where all are.

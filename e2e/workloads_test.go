@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
@@ -26,7 +26,7 @@ import (
 func TestWorkloads(t *testing.T) {
 	c := newCluster(t, options{webhooks: 1, controllers: 1})
 	lh := c.Longhorn()
-	c.set(own, string(settings.EndpointNetworkForRWX), netA)
+	c.set(own, string(catalog.EndpointNetworkForRWX), netA)
 	c.waitApplied(netA + "@lhnet2")
 	for _, v := range []sandbox.Volume{
 		{Name: "pvc-shared", Shared: true, Claim: "shared"},
@@ -100,12 +100,12 @@ func TestWorkloads(t *testing.T) {
 
 	t.Run("nobody is restarted while the setting is off, and all are once it is on", func(t *testing.T) {
 		c := &cluster{Sandbox: c.Sandbox, t: t}
-		c.set(system, string(settings.AutoDeletePod), "false")
+		c.set(system, string(catalog.AutoDeletePod), "false")
 		c.nextSecond()
 		before := c.uids(affected...)
 		c.must(c.Client.Delete(t.Context(), c.clientOn("node-1"), client.GracePeriodSeconds(0)))
 		c.notRestarted(before, 3*time.Second)
-		c.set(system, string(settings.AutoDeletePod), "true")
+		c.set(system, string(catalog.AutoDeletePod), "true")
 		c.eventually("every affected workload is restarted", 30*time.Second, func() error { return c.allReplaced(before) })
 		c.waitRunning(affected...)
 	})

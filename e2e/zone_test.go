@@ -14,7 +14,7 @@ import (
 	"github.com/fairlead-io/fairlead/e2e/invariants"
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
 	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
@@ -30,7 +30,7 @@ func TestDangerZoneOfNewerReleases(t *testing.T) {
 			for _, s := range list.Items {
 				z.before[s.Name] = s.Value
 			}
-			for _, d := range settings.DangerZone() {
+			for _, d := range catalog.DangerZone() {
 				if _, has := z.before[string(d.Name)]; has && zoneValues[string(d.Name)] == "" {
 					t.Errorf("no other value of %s", d.Name)
 				}
@@ -141,8 +141,8 @@ func (z *zone) judge(row zoneRow, values map[string]string, start int) {
 // and the stand-in at once of settings that have no gate there.
 func (z *zone) judgeApplied(name string, progress []invariants.Progress, attached bool) {
 	z.t.Helper()
-	d, _ := settings.Lookup(name)
-	gated := d.Gate == settings.AllVolumesDetached || d.Gate == settings.SharedVolumesDetached
+	d, _ := catalog.Lookup(name)
+	gated := d.Gate == catalog.AllVolumesDetached || d.Gate == catalog.SharedVolumesDetached
 	for i, p := range progress {
 		if i == 0 || len(p.Missing) == 0 {
 			continue

@@ -4,14 +4,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
 // Longhorn 1.11 and later writes resources into the CSI plugin's template at
 // once; Kubernetes would restart the pods under mounts that die with them.
 func TestATemplateThatChangesUnderMountsIsNotRolledOutByKubernetes(t *testing.T) {
-	onNetwork := settings.Record{Clients: storage.Attachment{Network: storage.Network{Namespace: "kube-system", Name: "n"}, Interface: "lhnet1"}}
+	onNetwork := rollout.Record{Clients: storage.Attachment{Network: storage.Network{Namespace: "kube-system", Name: "n"}, Interface: "lhnet1"}}
 	template := func(strategy, cpu string) string {
 		return `{"metadata":{"annotations":{"a":"b"}},"spec":{"updateStrategy":` + strategy + `,"template":{
 			"metadata":{"annotations":{"k8s.v1.cni.cncf.io/networks":"[{\"namespace\": \"kube-system\", \"name\": \"n\", \"interface\": \"lhnet1\"}]"}},
@@ -20,14 +20,14 @@ func TestATemplateThatChangesUnderMountsIsNotRolledOutByKubernetes(t *testing.T)
 	const rolling, onDeletion = `{"type":"RollingUpdate","rollingUpdate":{"maxUnavailable":2}}`, `{"type":"OnDelete"}`
 	for name, test := range map[string]struct {
 		is, was string
-		record  settings.Record
+		record  rollout.Record
 		want    Outcome
 	}{
 		"it changes":                  {template(rolling, "2"), template(rolling, "1"), onNetwork, Mutated},
 		"it does not change":          {template(rolling, "1"), template(rolling, "1"), onNetwork, Unchanged},
 		"it is paused already":        {template(onDeletion, "2"), template(onDeletion, "1"), onNetwork, Unchanged},
-		"clients mount from the host": {template(rolling, "2"), template(rolling, "1"), settings.Record{}, Unchanged},
-		"clients mount in their own namespaces by a value that is not applied": {template(rolling, "2"), template(rolling, "1"), settings.Record{MountsInClients: true}, Mutated},
+		"clients mount from the host": {template(rolling, "2"), template(rolling, "1"), rollout.Record{}, Unchanged},
+		"clients mount in their own namespaces by a value that is not applied": {template(rolling, "2"), template(rolling, "1"), rollout.Record{MountsInClients: true}, Mutated},
 		"it is created: there are no pods to be hurt":                          {template(rolling, "2"), "", onNetwork, Unchanged},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -75,7 +75,7 @@ func TestOnlyFairleadGivesTheStrategyBack(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			was := view[ClientTemplate](t, test.was)
-			got := MutateClientTemplate(view[ClientTemplate](t, test.is), &was, inLonghorn, settings.Record{})
+			got := MutateClientTemplate(view[ClientTemplate](t, test.is), &was, inLonghorn, rollout.Record{})
 			if got.Outcome != test.want {
 				t.Fatalf("got %+v", got)
 			}
@@ -99,5 +99,5 @@ func TestTemplateIsNotPausedForNetworks(t *testing.T) {
 	ruling{
 		Mutated, ReasonNetworkRemoved, "only Fairlead's controller changes the networks of a template",
 		`[{"op":"remove","path":"/spec/template/metadata/annotations/k8s.v1.cni.cncf.io~1networks"}]`,
-	}.check(t, MutateClientTemplate(is, &was, inLonghorn, settings.Record{MountsInClients: true}))
+	}.check(t, MutateClientTemplate(is, &was, inLonghorn, rollout.Record{MountsInClients: true}))
 }

@@ -1,7 +1,7 @@
 package mutators
 
 import (
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
@@ -19,13 +19,13 @@ type ClientPod struct {
 // Objects: pods with the profile's client labels, in its namespace.
 // Condition: a record exists, and Fairlead applies settings.
 // Source: proposal "Storage Network For RWX Volume", CNI annotation; longhorn#13695.
-func MutateClientPod(pod ClientPod, interfaces Interfaces, record settings.Record) Result {
+func MutateClientPod(pod ClientPod, interfaces Interfaces, record rollout.Record) Result {
 	if record.Unknown {
 		return unchanged(ReasonNotRecorded, "")
 	}
 	return setNetworks("/metadata", pod.Metadata, pod.Spec, interfaces, clientNetworks(record), "the record of clients says so")
 }
 
-func clientNetworks(record settings.Record) []storage.Placement {
+func clientNetworks(record rollout.Record) []storage.Placement {
 	return append(joining(record.Clients), joining(record.VolumeClients...)...)
 }

@@ -3,7 +3,7 @@ package mutators
 import (
 	"slices"
 
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
@@ -33,7 +33,7 @@ type ClientTemplate struct {
 // Condition: a record exists, and Fairlead applies settings.
 // Source: proposal "Storage Network For RWX Volume", CNI annotation; longhorn-manager
 // v1.7.2 controller/setting_controller.go updateCNI, csi/deployment.go NewPluginDeployment.
-func MutateClientTemplate(ds ClientTemplate, old *ClientTemplate, interfaces Interfaces, record settings.Record) Result {
+func MutateClientTemplate(ds ClientTemplate, old *ClientTemplate, interfaces Interfaces, record rollout.Record) Result {
 	if record.Unknown {
 		return unchanged(ReasonNotRecorded, "")
 	}

@@ -5,7 +5,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
@@ -95,7 +95,7 @@ func TestClientPod(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			test.want.check(t, MutateClientPod(view[ClientPod](t, test.pod), inLonghorn, settings.Record{Clients: test.clients}))
+			test.want.check(t, MutateClientPod(view[ClientPod](t, test.pod), inLonghorn, rollout.Record{Clients: test.clients}))
 		})
 	}
 }
@@ -134,7 +134,7 @@ func TestClientTemplate(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			test.want.check(t, MutateClientTemplate(view[ClientTemplate](t, test.daemonSet), nil, inLonghorn, settings.Record{Clients: storageNet}))
+			test.want.check(t, MutateClientTemplate(view[ClientTemplate](t, test.daemonSet), nil, inLonghorn, rollout.Record{Clients: storageNet}))
 		})
 	}
 }
@@ -142,31 +142,31 @@ func TestClientTemplate(t *testing.T) {
 func TestServerPod(t *testing.T) {
 	for name, test := range map[string]struct {
 		service *storage.Service
-		record  settings.Record
+		record  rollout.Record
 		want    ruling
 	}{
 		"its Service has the network recorded, whatever the record says by now": {
-			&storage.Service{Name: "pvc-a", ClusterIP: "None", Recorded: storageNet}, settings.Record{},
+			&storage.Service{Name: "pvc-a", ClusterIP: "None", Recorded: storageNet}, rollout.Record{},
 			ruling{Mutated, ReasonNetworkAdded, "kube-system/storage-net@lhnet1: Service pvc-a has it recorded", newAnnotations},
 		},
 		"its Service opts out": {
-			&storage.Service{Name: "pvc-a", ClusterIP: "None", OptOut: true}, settings.Record{},
+			&storage.Service{Name: "pvc-a", ClusterIP: "None", OptOut: true}, rollout.Record{},
 			ruling{Unchanged, ReasonOptOut, "annotation fairlead.io/opt-out of Service pvc-a", ""},
 		},
 		"its Service has a cluster IP, whatever the record says by now": {
-			&storage.Service{Name: "pvc-a", ClusterIP: "10.0.0.1"}, settings.Record{Clients: storageNet, Servers: storageNet},
+			&storage.Service{Name: "pvc-a", ClusterIP: "10.0.0.1"}, rollout.Record{Clients: storageNet, Servers: storageNet},
 			ruling{Unchanged, ReasonNoNetwork, "Service pvc-a is for the cluster network", ""},
 		},
 		"a headless Service without a record follows the clients": {
-			&storage.Service{Name: "pvc-a", ClusterIP: "None"}, settings.Record{Clients: storageNet},
+			&storage.Service{Name: "pvc-a", ClusterIP: "None"}, rollout.Record{Clients: storageNet},
 			ruling{Mutated, ReasonNetworkAdded, "kube-system/storage-net@lhnet1: Service pvc-a has it recorded", newAnnotations},
 		},
 		"no Service: what servers are on": {
-			nil, settings.Record{Clients: backupNet, Servers: storageNet},
+			nil, rollout.Record{Clients: backupNet, Servers: storageNet},
 			ruling{Mutated, ReasonNetworkAdded, "kube-system/storage-net@lhnet1: the record of servers says so, and the volume has no Service yet", newAnnotations},
 		},
 		"no Service, only clients on the network": {
-			nil, settings.Record{Clients: storageNet},
+			nil, rollout.Record{Clients: storageNet},
 			ruling{Unchanged, ReasonNoNetwork, "the record of servers says so, and the volume has no Service yet", ""},
 		},
 	} {
@@ -190,14 +190,14 @@ func TestPodPatchesAreMinimalAndIdempotent(t *testing.T) {
 		network := rapid.SampledFrom([]storage.Attachment{{}, storageNet, backupNet}).Draw(t, "network")
 		pod := genPod(t)
 		checkMinimal(t, pod, func(p ClientPod) Result {
-			return MutateClientPod(p, inLonghorn, settings.Record{Clients: network})
+			return MutateClientPod(p, inLonghorn, rollout.Record{Clients: network})
 		}, annotation)
 		checkMinimal(t, pod, func(p ServerPod) Result {
-			return MutateServerPod(p, inLonghorn, nil, settings.Record{Servers: network})
+			return MutateServerPod(p, inLonghorn, nil, rollout.Record{Servers: network})
 		}, annotation)
 		daemonSet := map[string]any{"metadata": map[string]any{"name": "csi"}, "spec": map[string]any{"paused": true, "template": pod}}
 		checkMinimal(t, daemonSet, func(ds ClientTemplate) Result {
-			return MutateClientTemplate(ds, nil, inLonghorn, settings.Record{Clients: network})
+			return MutateClientTemplate(ds, nil, inLonghorn, rollout.Record{Clients: network})
 		}, append([]string{"spec", "template"}, annotation...))
 	})
 }
@@ -255,7 +255,7 @@ func TestClientTemplateUpdateKeepsItsNetworks(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			was := template(test.was)
-			test.want.check(t, MutateClientTemplate(template(test.is), &was, inLonghorn, settings.Record{Clients: test.clients}))
+			test.want.check(t, MutateClientTemplate(template(test.is), &was, inLonghorn, rollout.Record{Clients: test.clients}))
 		})
 	}
 }
@@ -266,7 +266,7 @@ func addAt(path string) string {
 
 // Before the controller has begun a record, Longhorn may be on a network already.
 func TestNothingIsChangedWithoutARecord(t *testing.T) {
-	unknown := settings.Record{Unknown: true}
+	unknown := rollout.Record{Unknown: true}
 	pod := `{"metadata":{"annotations":{"k8s.v1.cni.cncf.io/networks":"x@lhnet1"}}}`
 	headless := `{"metadata":{"labels":{"a":"b"}},"spec":{"clusterIP":"None"}}`
 	for name, got := range map[string]Result{

@@ -3,7 +3,7 @@ package mutators
 import (
 	"fmt"
 
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
@@ -28,7 +28,7 @@ type ServerMetadata struct {
 // Condition: a record or a network recorded on the Service exists, and the Service does not opt out.
 // Source: proposal "Storage Network For RWX Volume", CNI annotation; longhorn#9272,
 // harvester#10047; longhorn-manager v1.7.2 controller/share_manager_controller.go createShareManagerPod.
-func MutateServerPod(pod ServerPod, interfaces Interfaces, service *storage.Service, record settings.Record) Result {
+func MutateServerPod(pod ServerPod, interfaces Interfaces, service *storage.Service, record rollout.Record) Result {
 	if record.Unknown && (service == nil || service.Recorded.IsZero()) {
 		return unchanged(ReasonNotRecorded, "")
 	}

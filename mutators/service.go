@@ -7,7 +7,7 @@ import (
 
 	"gomodules.xyz/jsonpatch/v2"
 
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
@@ -38,7 +38,7 @@ type Service struct {
 // servers; a volume whose server runs already keeps that server's network.
 // Source: proposal "Storage Network For RWX Volume", Service; longhorn#13695;
 // longhorn-manager v1.7.2 controller/share_manager_controller.go createServiceManifest.
-func MutateService(service Service, running *storage.Server, record settings.Record, request storage.Request) Result {
+func MutateService(service Service, running *storage.Server, record rollout.Record, request storage.Request) Result {
 	if record.Unknown {
 		return unchanged(ReasonNotRecorded, "")
 	}

@@ -5,7 +5,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
@@ -110,7 +110,7 @@ func TestService(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			test.want.check(t, MutateService(view[Service](t, test.service), test.running, settings.Record{Servers: test.servers}, test.request))
+			test.want.check(t, MutateService(view[Service](t, test.service), test.running, rollout.Record{Servers: test.servers}, test.request))
 		})
 	}
 }
@@ -136,7 +136,7 @@ func TestServicePatchesAreMinimalAndIdempotent(t *testing.T) {
 		network := rapid.SampledFrom([]storage.Attachment{{}, storageNet, backupNet}).Draw(t, "network")
 		identity := rapid.SampledFrom([]storage.Identity{{}, {Addresses: "10.0.0.9/24"}, {MAC: "02:00:00:00:00:01"}}).Draw(t, "fixed")
 		checkMinimal(t, map[string]any{"metadata": metadata, "spec": spec}, func(s Service) Result {
-			return MutateService(s, nil, settings.Record{Servers: network}, storage.Request{Identity: identity})
+			return MutateService(s, nil, rollout.Record{Servers: network}, storage.Request{Identity: identity})
 		},
 			[]string{"metadata", "annotations", storage.NetworkAnnotation}, []string{"metadata", "annotations", storage.SelectorAnnotation},
 			[]string{"metadata", "annotations", storage.AddressesAnnotation}, []string{"metadata", "annotations", storage.MACAnnotation},

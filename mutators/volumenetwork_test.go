@@ -7,14 +7,14 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
 var (
 	teamText = `{\"namespace\": \"team-x\", \"name\": \"nfs\", \"interface\": \"` + teamNet.Interface + `\"`
 	// onBoth is the record of clients and servers on the network of all, and on one of a single volume.
-	onBoth = settings.Record{Clients: storageNet, Servers: storageNet, VolumeClients: []storage.Attachment{teamNet}, VolumeServers: []storage.Attachment{teamNet}}
+	onBoth = rollout.Record{Clients: storageNet, Servers: storageNet, VolumeClients: []storage.Attachment{teamNet}, VolumeServers: []storage.Attachment{teamNet}}
 )
 
 func TestClientPodJoinsEveryVolumeNetwork(t *testing.T) {
@@ -60,7 +60,7 @@ func TestServerPodHasWhatItsServiceRecords(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			test.want.check(t, MutateServerPod(view[ServerPod](t, test.pod), inLonghorn, service, settings.Record{}))
+			test.want.check(t, MutateServerPod(view[ServerPod](t, test.pod), inLonghorn, service, rollout.Record{}))
 		})
 	}
 }
@@ -70,10 +70,10 @@ func TestServiceOfAVolumeWithANetworkOfItsOwn(t *testing.T) {
 		return `[{"op":"add","path":"/metadata/annotations","value":{"fairlead.io/network":"` + n.String() + `"}},{"op":"add","path":"/spec/clusterIP","value":"None"}]`
 	}
 	request := storage.Request{Network: teamNet.Network, Source: "StorageClass fast"}
-	notYet := settings.Record{Clients: storageNet, Servers: storageNet, VolumeClients: []storage.Attachment{teamNet}}
+	notYet := rollout.Record{Clients: storageNet, Servers: storageNet, VolumeClients: []storage.Attachment{teamNet}}
 	const waits = "StorageClass fast asks for network team-x/nfs, which not every CSI plugin pod is on yet; the volume stays on "
 	for name, test := range map[string]struct {
-		record   settings.Record
+		record   rollout.Record
 		request  storage.Request
 		running  *storage.Server
 		want     ruling
@@ -112,10 +112,10 @@ func TestPatchesForVolumeNetworksAreMinimalAndIdempotent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pod := genPod(t)
 		checkMinimal(t, pod, func(p ServerPod) Result {
-			return MutateServerPod(p, inLonghorn, &storage.Service{ClusterIP: "None", Recorded: teamNet, Identity: storage.Identity{Addresses: "10.0.0.9"}}, settings.Record{})
+			return MutateServerPod(p, inLonghorn, &storage.Service{ClusterIP: "None", Recorded: teamNet, Identity: storage.Identity{Addresses: "10.0.0.9"}}, rollout.Record{})
 		}, []string{"metadata", "annotations", storage.NetworksAnnotation})
 		checkMinimal(t, pod, func(p ClientPod) Result {
-			return MutateClientPod(p, inLonghorn, settings.Record{VolumeClients: []storage.Attachment{teamNet}})
+			return MutateClientPod(p, inLonghorn, rollout.Record{VolumeClients: []storage.Attachment{teamNet}})
 		}, []string{"metadata", "annotations", storage.NetworksAnnotation})
 	})
 }

@@ -8,7 +8,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
@@ -22,8 +23,8 @@ type NetworkDefinition struct {
 // NetworkFacts say who uses networks in one profile, read live.
 type NetworkFacts struct {
 	Profile  storage.Profile
-	Values   settings.Values
-	Record   settings.Record
+	Values   catalog.Values
+	Record   rollout.Record
 	Services []storage.Service
 	Servers  []storage.Server
 	Clients  []storage.Client
@@ -63,7 +64,7 @@ func ValidateNetwork(network storage.Network, deleted bool, profiles []NetworkFa
 
 func (f NetworkFacts) uses(network storage.Network) []string {
 	var uses []string
-	for _, name := range []settings.Name{settings.StorageNetwork, settings.EndpointNetworkForRWX} {
+	for _, name := range []catalog.Name{catalog.StorageNetwork, catalog.EndpointNetworkForRWX} {
 		if named, err := storage.ParseNetwork(f.Values[name].Text); err == nil && named == network {
 			uses = append(uses, "setting "+string(name))
 		}
@@ -76,7 +77,7 @@ func (f NetworkFacts) uses(network storage.Network) []string {
 		}
 	}
 	if clients > 0 {
-		uses = append(uses, settings.Count(clients, "CSI plugin pod"))
+		uses = append(uses, catalog.Count(clients, "CSI plugin pod"))
 	}
 	volumes := map[string]bool{}
 	for _, s := range f.Services {
@@ -100,7 +101,7 @@ func (f NetworkFacts) uses(network storage.Network) []string {
 		}
 	}
 	if len(volumes) > 0 {
-		uses = append(uses, settings.Count(len(volumes), "RWX volume")+" ("+settings.FirstOf(slices.Sorted(maps.Keys(volumes)))+")")
+		uses = append(uses, catalog.Count(len(volumes), "RWX volume")+" ("+catalog.FirstOf(slices.Sorted(maps.Keys(volumes)))+")")
 	}
 	return uses
 }

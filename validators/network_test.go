@@ -3,14 +3,15 @@ package validators
 import (
 	"testing"
 
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
 func TestNetworkInUse(t *testing.T) {
 	inUse := func(f *NetworkFacts) {
-		f.Values = settings.Resolve(values{settings.EndpointNetworkForRWX: "kube-system/storage-net"}, values{settings.StorageNetwork: "kube-system/storage-net"}, "longhorn")
-		f.Record = settings.Record{Clients: storageNet, Servers: storageNet}
+		f.Values = catalog.Resolve(values{catalog.EndpointNetworkForRWX: "kube-system/storage-net"}, values{catalog.StorageNetwork: "kube-system/storage-net"}, "longhorn")
+		f.Record = rollout.Record{Clients: storageNet, Servers: storageNet}
 		f.Clients = []storage.Client{{Network: storageNet}, {Network: backupNet, Networks: []storage.Attachment{backupNet, storageNet}}, {Network: backupNet}, {}}
 		f.Services = []storage.Service{
 			{Volume: "pvc-c", ClusterIP: "None", Recorded: storageNet}, {Volume: "pvc-b", ClusterIP: "None"},
@@ -29,7 +30,7 @@ func TestNetworkInUse(t *testing.T) {
 		"nobody uses it": {facts: func(*NetworkFacts) {}, reason: ReasonValid},
 		"another is used": {
 			facts: func(f *NetworkFacts) {
-				f.Values = settings.Resolve(values{settings.StorageNetwork: "kube-system/backup-net"}, nil, "longhorn")
+				f.Values = catalog.Resolve(values{catalog.StorageNetwork: "kube-system/backup-net"}, nil, "longhorn")
 				f.Clients = []storage.Client{{Network: backupNet}}
 			},
 			reason: ReasonValid,
@@ -49,7 +50,7 @@ func TestNetworkInUse(t *testing.T) {
 		},
 		"only named by a setting": {
 			facts: func(f *NetworkFacts) {
-				f.Values = settings.Resolve(nil, values{settings.StorageNetwork: " kube-system/storage-net"}, "longhorn")
+				f.Values = catalog.Resolve(nil, values{catalog.StorageNetwork: " kube-system/storage-net"}, "longhorn")
 			},
 			reason:   ReasonInUse,
 			warnings: []string{"network kube-system/storage-net is in use by longhorn: setting storage-network; pods keep the old configuration until they restart"},

@@ -6,7 +6,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
+	"github.com/fairlead-io/fairlead/internal/settings/plan"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
@@ -24,7 +25,7 @@ type Setting struct {
 // SettingFacts are the facts that a change of a setting is judged by, read live.
 type SettingFacts struct {
 	// Facts of the plan, as they were before the change.
-	settings.Facts
+	plan.Facts
 	// Own tells Fairlead's own settings from the storage system's.
 	Own bool
 	// Networks in the cluster. NetworksKnown is false where they could not be listed.
@@ -46,7 +47,7 @@ type SettingFacts struct {
 // class that does not exist, a data engine switched off under its volumes.
 // Source: proposal "Support non-disruptive volume-related setting updates".
 func ValidateSetting(s Setting, old *Setting, facts SettingFacts) Verdict {
-	d, known := settings.Lookup(s.Metadata.Name)
+	d, known := catalog.Lookup(s.Metadata.Name)
 	if !known {
 		return unknownSetting(s, facts)
 	}
@@ -63,8 +64,8 @@ func ValidateSetting(s Setting, old *Setting, facts SettingFacts) Verdict {
 		}
 		v.checkNetworkExists(d, *s.Value, facts)
 	}
-	before := facts.changed(func(map[settings.Name]string) {})
-	after := facts.changed(func(values map[settings.Name]string) {
+	before := facts.changed(func(map[catalog.Name]string) {})
+	after := facts.changed(func(values map[catalog.Name]string) {
 		delete(values, d.Name)
 		if s.Value != nil {
 			values[d.Name] = *s.Value
@@ -75,7 +76,7 @@ func ValidateSetting(s Setting, old *Setting, facts SettingFacts) Verdict {
 }
 
 // checkHome: a setting has one home, see settings.Resolve.
-func (v *Verdict) checkHome(d settings.Definition, facts SettingFacts) {
+func (v *Verdict) checkHome(d catalog.Definition, facts SettingFacts) {
 	if !facts.Own {
 		return
 	}
@@ -89,7 +90,7 @@ func (v *Verdict) checkHome(d settings.Definition, facts SettingFacts) {
 // later version replaces, which longhorn-manager deletes as it starts, and does
 // not start if it can't. Fairlead's own can.
 func ValidateSettingDeletion(name string, facts SettingFacts) Verdict {
-	definition, known := settings.Lookup(name)
+	definition, known := catalog.Lookup(name)
 	if !known {
 		return Verdict{Reason: ReasonValid}
 	}
@@ -103,10 +104,10 @@ func ValidateSettingDeletion(name string, facts SettingFacts) Verdict {
 			fmt.Sprintf("setting %s can be changed but not deleted; set its value to %q, the default, instead", name, definition.Default),
 		)}}
 	}
-	before := facts.changed(func(map[settings.Name]string) {})
-	after := facts.changed(func(own map[settings.Name]string) { delete(own, definition.Name) })
+	before := facts.changed(func(map[catalog.Name]string) {})
+	after := facts.changed(func(own map[catalog.Name]string) { delete(own, definition.Name) })
 	// The object knows what components were changed to; without it they would stay so.
-	if definition.Wants != nil && (before.Values[definition.Name].Source == settings.SourceFairlead || before.TakenBack(definition)) {
+	if definition.Wants != nil && (before.Values[definition.Name].Source == catalog.SourceFairlead || before.TakenBack(definition)) {
 		return Verdict{Reason: ReasonNotDeletable, Problems: field.ErrorList{field.Forbidden(field.NewPath("metadata", "name"),
 			fmt.Sprintf("components are built with %s: set its value to null and wait until that is applied, then delete it", name))}}
 	}
@@ -121,13 +122,13 @@ func ValidateSettingDeletion(name string, facts SettingFacts) Verdict {
 func unknownSetting(s Setting, facts SettingFacts) Verdict {
 	path := field.NewPath("metadata", "name")
 	switch {
-	case !facts.Own && s.Metadata.Name == string(settings.AutoCleanup):
+	case !facts.Own && s.Metadata.Name == string(catalog.AutoCleanup):
 		return checkCleanup(s, facts)
 	case !facts.Own:
 		return Verdict{Reason: ReasonValid} // the storage system's to judge
 	}
 	var names []string
-	for _, d := range settings.All() {
+	for _, d := range catalog.All() {
 		names = append(names, string(d.Name))
 	}
 	return Verdict{Reason: ReasonUnknown, Problems: field.ErrorList{field.NotSupported(path, s.Metadata.Name, names)}}
@@ -135,17 +136,17 @@ func unknownSetting(s Setting, facts SettingFacts) Verdict {
 
 // changed are the facts as they would be after a change of the values of the
 // setting's group, with the values that are in force then.
-func (f SettingFacts) changed(change func(values map[settings.Name]string)) SettingFacts {
+func (f SettingFacts) changed(change func(values map[catalog.Name]string)) SettingFacts {
 	values := &f.SystemValues
 	if f.Own {
 		values = &f.OwnValues
 	}
 	*values = maps.Clone(*values)
 	if *values == nil {
-		*values = map[settings.Name]string{}
+		*values = map[catalog.Name]string{}
 	}
 	change(*values)
-	f.Values = settings.Resolve(f.OwnValues, f.SystemValues, f.Profile.Name)
+	f.Values = catalog.Resolve(f.OwnValues, f.SystemValues, f.Profile.Name)
 	return f
 }
 

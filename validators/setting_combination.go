@@ -6,60 +6,61 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
+	"github.com/fairlead-io/fairlead/internal/settings/plan"
 )
 
 // refuseForGood refuses what no later moment makes right.
-func (v *Verdict) refuseForGood(d settings.Definition, before, after SettingFacts) {
+func (v *Verdict) refuseForGood(d catalog.Definition, before, after SettingFacts) {
 	normal, err := after.Values.Normal(d)
 	if err != nil || d.Same(before.Values[d.Name].Text, normal) {
 		return
 	}
 	switch d.Name {
-	case settings.PriorityClass:
+	case catalog.PriorityClass:
 		v.refuseMissingClass(normal, after)
-	case settings.V1DataEngine, settings.V2DataEngine:
+	case catalog.V1DataEngine, catalog.V2DataEngine:
 		if normal == "false" {
-			v.refuseEngineOff(settings.EngineOf(d.Name), after)
+			v.refuseEngineOff(plan.EngineOf(d.Name), after)
 		}
-	case settings.DisableSnapshotPurge:
+	case catalog.DisableSnapshotPurge:
 		v.refuseCleanedUp(normal, after)
-	case settings.StorageNetwork:
+	case catalog.StorageNetwork:
 		v.refuseLeaving(before)
 	}
 }
 
 // checkCombination warns of what the value comes to beside other settings and the cluster.
-func (v *Verdict) checkCombination(d settings.Definition, before, after SettingFacts) {
+func (v *Verdict) checkCombination(d catalog.Definition, before, after SettingFacts) {
 	normal, err := after.Values.Normal(d)
 	if err != nil || before.Values[d.Name] == after.Values[d.Name] {
 		return
 	}
 	switch d.Name {
-	case settings.StorageNetworkForRWX:
+	case catalog.StorageNetworkForRWX:
 		v.warnWithoutNetwork(normal, after)
-	case settings.SystemManagedNodeSelector:
+	case catalog.SystemManagedNodeSelector:
 		v.warnUnmatched(normal, after)
-	case settings.TaintToleration:
+	case catalog.TaintToleration:
 		v.warnNothingTolerated(normal, after)
 	}
 }
 
 // warnWithoutNetwork: the older RWX setting only says "the storage network too".
 func (v *Verdict) warnWithoutNetwork(normal string, after SettingFacts) {
-	network := after.Values[settings.StorageNetwork].Text
+	network := after.Values[catalog.StorageNetwork].Text
 	endpoint := after.endpointNetwork()
 	switch {
 	case endpoint != "":
-		v.warn("has no effect while %s is %q, which wins", settings.EndpointNetworkForRWX, endpoint)
+		v.warn("has no effect while %s is %q, which wins", catalog.EndpointNetworkForRWX, endpoint)
 	case normal == "true" && network == "":
-		v.warn("has no effect until %s names a network", settings.StorageNetwork)
+		v.warn("has no effect until %s names a network", catalog.StorageNetwork)
 	}
 }
 
 // endpointNetwork is the value of the newer setting, which wins where it is set.
 func (f SettingFacts) endpointNetwork() string {
-	return strings.TrimSpace(f.Values[settings.EndpointNetworkForRWX].Text)
+	return strings.TrimSpace(f.Values[catalog.EndpointNetworkForRWX].Text)
 }
 
 // warnUnmatched: components do not start where the selector does not match.
@@ -81,33 +82,33 @@ func (v *Verdict) warnUnmatched(normal string, after SettingFacts) {
 	case matched == 0:
 		v.warn("no node has the labels %q: what restarts does not start again anywhere; label nodes first", normal)
 	case len(unmatched) > 0:
-		v.warn("what restarts on %s does not start there again: label it with %q first, unless you mean that", settings.FirstOf(unmatched), normal)
+		v.warn("what restarts on %s does not start there again: label it with %q first, unless you mean that", catalog.FirstOf(unmatched), normal)
 	}
 }
 
 // warnNothingTolerated: a toleration of a taint that no node has is often a slip of the pen.
 func (v *Verdict) warnNothingTolerated(normal string, after SettingFacts) {
-	tolerations, err := settings.ParseTolerations(normal)
+	tolerations, err := catalog.ParseTolerations(normal)
 	if err != nil || len(after.Nodes) == 0 {
 		return
 	}
 	var idle []string
 	for _, t := range tolerations {
 		if !toleratesAny(t, after.Nodes) {
-			idle = append(idle, settings.TolerationsTrait([]corev1.Toleration{t}))
+			idle = append(idle, catalog.TolerationsTrait([]corev1.Toleration{t}))
 		}
 	}
 	if len(idle) > 0 {
-		v.warn("no node has a taint that %s tolerates: is it spelled right?", settings.FirstOf(idle))
+		v.warn("no node has a taint that %s tolerates: is it spelled right?", catalog.FirstOf(idle))
 	}
 }
 
-func toleratesAny(t corev1.Toleration, nodes settings.Nodes) bool {
+func toleratesAny(t corev1.Toleration, nodes catalog.Nodes) bool {
 	if t.Key == "" {
 		return true // of everything, also of what is yet to come
 	}
 	for _, node := range nodes {
-		if slices.ContainsFunc(node.Taints, func(taint corev1.Taint) bool { return settings.Tolerates(t, taint) }) {
+		if slices.ContainsFunc(node.Taints, func(taint corev1.Taint) bool { return plan.Tolerates(t, taint) }) {
 			return true
 		}
 	}

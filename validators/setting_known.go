@@ -5,7 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 )
 
 // byLonghorn is the annotation that longhorn-manager writes its settings with:
@@ -15,7 +15,7 @@ const byLonghorn = "longhorn.io/update-setting-from-longhorn"
 
 // checkReadOnly refuses a change that only the storage system may make. It creates
 // such a setting as it starts, and does not start if it can't.
-func (v *Verdict) checkReadOnly(d settings.Definition, s Setting, old *Setting, facts SettingFacts) {
+func (v *Verdict) checkReadOnly(d catalog.Definition, s Setting, old *Setting, facts SettingFacts) {
 	if facts.Own || !d.ReadOnly || old == nil || old.Value != nil && *old.Value == *s.Value {
 		return
 	}

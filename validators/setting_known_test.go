@@ -3,7 +3,7 @@ package validators
 import (
 	"testing"
 
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 )
 
 // Longhorn refuses a change of it in every version that has it; Fairlead said
@@ -26,7 +26,7 @@ func TestRegressionAReadOnlySettingIsLonghornsToWrite(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			facts := situation(idle)
 			var s Setting
-			s.Metadata.Name, s.Metadata.Annotations, s.Value = string(settings.V2HugepageLimit), row.annotations, row.value
+			s.Metadata.Name, s.Metadata.Annotations, s.Value = string(catalog.V2HugepageLimit), row.annotations, row.value
 			v := ValidateSetting(s, row.old, facts)
 			if is := v.Reason == ReasonReadOnly && len(v.Problems) == 1 && v.Problems[0].Error() == refused; is != row.refused || len(v.Problems) > 0 != row.refused {
 				t.Errorf("got %+v", v)

@@ -6,7 +6,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
+	"github.com/fairlead-io/fairlead/internal/settings/plan"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
@@ -23,25 +24,25 @@ import (
 // Source: longhorn-manager datastore/kubernetes.go, GetStorageIPFromPod (v1.7.2, v1.8.1,
 // v1.10.0) and GetIPFromPodByCNISetting (v1.12.0); seen beside v1.7.2.
 func (v *Verdict) refuseLeaving(before SettingFacts) {
-	network, err := storage.ParseNetwork(before.SystemValues[settings.StorageNetwork])
+	network, err := storage.ParseNetwork(before.SystemValues[catalog.StorageNetwork])
 	if err != nil || network.IsZero() {
 		return
 	}
 	left := storage.Attachment{Network: network, Interface: before.Profile.StorageInterface}.String()
-	var managers []settings.Component
+	var managers []catalog.Component
 	for _, c := range before.Components {
-		if c.Kind == settings.InstanceManager {
+		if c.Kind == catalog.InstanceManager {
 			managers = append(managers, c)
 		}
 	}
 	onItsWay := false
-	attached := settings.AttachedVolumes(before.Volumes)
+	attached := plan.AttachedVolumes(before.Volumes)
 	for _, b := range attached {
-		onItsWay = onItsWay || !slices.ContainsFunc(managers, func(c settings.Component) bool { return runs(c, b.Name) })
+		onItsWay = onItsWay || !slices.ContainsFunc(managers, func(c catalog.Component) bool { return runs(c, b.Name) })
 	}
 	var leftOn []string
 	for _, c := range managers {
-		if c.Built[settings.StorageAttachment] == left && (len(c.Uses) > 0 || onItsWay) {
+		if c.Built[catalog.StorageAttachment] == left && (len(c.Uses) > 0 || onItsWay) {
 			leftOn = append(leftOn, c.Name)
 		}
 	}
@@ -50,10 +51,10 @@ func (v *Verdict) refuseLeaving(before SettingFacts) {
 	}
 	v.refuse(ReasonReplicasOnNetwork, field.Forbidden(field.NewPath("value"), fmt.Sprintf(
 		"%s can't leave %s while volumes are attached: %s would lose their replicas there (in %s) at once, before the value is applied. Attached: %s; stop the workloads that use them, then try again",
-		settings.StorageNetwork, network, before.Profile.Name, settings.FirstOf(leftOn), settings.Detail(attached))))
+		catalog.StorageNetwork, network, before.Profile.Name, catalog.FirstOf(leftOn), catalog.Detail(attached))))
 }
 
 // runs tells whether an instance manager runs an engine or replica of the volume.
-func runs(c settings.Component, volume string) bool {
+func runs(c catalog.Component, volume string) bool {
 	return slices.ContainsFunc(c.Uses, func(instance string) bool { return storage.VolumeOfInstance(instance) == volume })
 }

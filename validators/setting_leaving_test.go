@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
@@ -35,17 +35,17 @@ func TestStorageNetworkIsNotLeftUnderReplicas(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			facts := SettingFacts{Applies: true, NetworksKnown: false}
 			facts.Profile = storage.Longhorn()
-			facts.SystemValues, facts.Volumes = values{settings.StorageNetwork: test.was}, test.volumes
-			manager := settings.Component{Kind: settings.InstanceManager, Name: "instance-manager-1", Built: map[settings.Trait]string{settings.StorageAttachment: test.built}}
+			facts.SystemValues, facts.Volumes = values{catalog.StorageNetwork: test.was}, test.volumes
+			manager := catalog.Component{Kind: catalog.InstanceManager, Name: "instance-manager-1", Built: map[catalog.Trait]string{catalog.StorageAttachment: test.built}}
 			if !test.idle {
 				manager.Uses = []string{"pvc-117d3553-r-1"}
 			}
-			facts.Components = []settings.Component{manager}
+			facts.Components = []catalog.Component{manager}
 			if test.elsewhere {
-				facts.Components = append(facts.Components, settings.Component{Kind: settings.InstanceManager, Name: "instance-manager-2", Uses: []string{"pvc-117d3553-e-0"}})
+				facts.Components = append(facts.Components, catalog.Component{Kind: catalog.InstanceManager, Name: "instance-manager-2", Uses: []string{"pvc-117d3553-e-0"}})
 			}
 			var s Setting
-			s.Metadata.Name, s.Value = string(settings.StorageNetwork), &test.is
+			s.Metadata.Name, s.Value = string(catalog.StorageNetwork), &test.is
 			verdict := ValidateSetting(s, nil, facts)
 			if refused := verdict.Reason == ReasonReplicasOnNetwork; refused != test.refused || refused != (len(verdict.Problems) > 0) {
 				t.Fatalf("%s: %v", verdict.Reason, verdict.Problems)

@@ -4,7 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
@@ -29,12 +30,12 @@ func TestNewMountsThatFailWhileLeavingAreWarnedOf(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			facts := SettingFacts{Applies: true}
 			facts.Profile = storage.Longhorn()
-			facts.SystemValues = values{settings.StorageNetwork: "kube-system/storage-net", settings.StorageNetworkForRWX: test.was}
+			facts.SystemValues = values{catalog.StorageNetwork: "kube-system/storage-net", catalog.StorageNetworkForRWX: test.was}
 			facts.Volumes = []storage.Volume{test.volume}
-			facts.Rollout.Record = settings.Record{Clients: network, Servers: network}
+			facts.Rollout.Record = rollout.Record{Clients: network, Servers: network}
 			facts.Rollout.Services = []storage.Service{test.service}
 			var s Setting
-			s.Metadata.Name, s.Value = string(settings.StorageNetworkForRWX), &test.is
+			s.Metadata.Name, s.Value = string(catalog.StorageNetworkForRWX), &test.is
 			verdict := ValidateSetting(s, nil, facts)
 			warned := strings.Contains(strings.Join(verdict.Warnings, "\n"), "Pods that start cannot mount pvc-117d3553")
 			if warned != test.warned || len(verdict.Problems) > 0 {

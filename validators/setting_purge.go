@@ -7,16 +7,16 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 )
 
 // refuseCleanedUp: snapshots are not kept while they are cleaned up. Longhorn
 // has it so, and reads the other setting as strconv.ParseBool does.
 // Source: longhorn-manager datastore/longhorn.go, ValidateSetting.
 func (v *Verdict) refuseCleanedUp(normal string, after SettingFacts) {
-	if cleanup := after.SystemValues[settings.AutoCleanup]; normal == "true" && isOn(cleanup) {
+	if cleanup := after.SystemValues[catalog.AutoCleanup]; normal == "true" && isOn(cleanup) {
 		v.refuse(ReasonContradicts, field.Forbidden(field.NewPath("value"), fmt.Sprintf(
-			`snapshots can't be kept from being purged while %s is %q: set that to "false" first`, settings.AutoCleanup, cleanup)))
+			`snapshots can't be kept from being purged while %s is %q: set that to "false" first`, catalog.AutoCleanup, cleanup)))
 	}
 }
 
@@ -27,13 +27,13 @@ func checkCleanup(s Setting, facts SettingFacts) Verdict {
 	if s.Value == nil || !isOn(*s.Value) {
 		return v
 	}
-	theirs := facts.SystemValues[settings.DisableSnapshotPurge]
+	theirs := facts.SystemValues[catalog.DisableSnapshotPurge]
 	switch {
 	case isOn(theirs) && *s.Value == "true":
 		v.refuse(ReasonContradicts, field.Forbidden(field.NewPath("value"), fmt.Sprintf(
-			`snapshots can't be cleaned up while %s is %q: set that to "false" first`, settings.DisableSnapshotPurge, theirs)))
+			`snapshots can't be cleaned up while %s is %q: set that to "false" first`, catalog.DisableSnapshotPurge, theirs)))
 	case isOn(theirs):
-		v.warn(`snapshots are not cleaned up while %s is %q: set one of the two to "false"`, settings.DisableSnapshotPurge, theirs)
+		v.warn(`snapshots are not cleaned up while %s is %q: set one of the two to "false"`, catalog.DisableSnapshotPurge, theirs)
 	}
 	return v
 }

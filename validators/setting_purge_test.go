@@ -3,18 +3,18 @@ package validators
 import (
 	"testing"
 
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 )
 
 // Only a disable-snapshot-purge beside a clean-up that says "true" to the letter
 // was seen, and never the clean-up beside it.
 func TestRegressionKeepingAndCleaningUpContradict(t *testing.T) {
 	const (
-		disable = settings.DisableSnapshotPurge
-		cleanup = settings.AutoCleanup
+		disable = catalog.DisableSnapshotPurge
+		cleanup = catalog.AutoCleanup
 	)
 	for name, row := range map[string]struct {
-		setting          settings.Name
+		setting          catalog.Name
 		value            string
 		systemWas        values
 		reason           string

@@ -7,7 +7,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
+	"github.com/fairlead-io/fairlead/internal/settings/plan"
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
@@ -58,21 +60,21 @@ const (
 func situation(name string) SettingFacts {
 	f := idleCluster()
 	rwx := func() {
-		f.Volumes = append(f.Volumes, storage.Volume{Name: "pvc-rwx", Shared: true, Attached: true, Engine: settings.EngineV1, Nodes: []string{"node-2"}, Workloads: []string{"default/web-0"}})
+		f.Volumes = append(f.Volumes, storage.Volume{Name: "pvc-rwx", Shared: true, Attached: true, Engine: catalog.EngineV1, Nodes: []string{"node-2"}, Workloads: []string{"default/web-0"}})
 		f.use("im-v1-node-2", "pvc-rwx-e-0")
-		f.add(settings.Component{Kind: settings.ShareManager, Name: "share-manager-pvc-rwx", Node: "node-2", Uses: []string{"pvc-rwx"}})
+		f.add(catalog.Component{Kind: catalog.ShareManager, Name: "share-manager-pvc-rwx", Node: "node-2", Uses: []string{"pvc-rwx"}})
 	}
 	switch name {
 	case idle:
 	case attached, guarding:
-		f.attach("pvc-1", settings.EngineV1, "node-1", "node-2")
+		f.attach("pvc-1", catalog.EngineV1, "node-1", "node-2")
 		f.Applies = name == attached
 	case networkWaits, networkWaitsGuarding:
-		f.attach("pvc-1", settings.EngineV1, "node-1", "node-2")
-		f.SystemValues[settings.StorageNetwork] = "kube-system/storage-net"
+		f.attach("pvc-1", catalog.EngineV1, "node-1", "node-2")
+		f.SystemValues[catalog.StorageNetwork] = "kube-system/storage-net"
 		f.Applies = name == networkWaits
 	case attachedV2:
-		f.attach("pvc-2", settings.EngineV2, "node-3", "node-3")
+		f.attach("pvc-2", catalog.EngineV2, "node-3", "node-3")
 	case attachedRWX:
 		rwx()
 	case detaching:
@@ -85,38 +87,38 @@ func situation(name string) SettingFacts {
 	case optedOut:
 		f.component("im-v1-node-3").OptOut = true
 	case onNetwork, networkAttached:
-		f.SystemValues[settings.StorageNetwork], f.SystemValues[settings.StorageNetworkForRWX] = "kube-system/storage-net", "true"
-		f.Rollout.Record = settings.Record{Clients: storageNet, Servers: storageNet}
+		f.SystemValues[catalog.StorageNetwork], f.SystemValues[catalog.StorageNetworkForRWX] = "kube-system/storage-net", "true"
+		f.Rollout.Record = rollout.Record{Clients: storageNet, Servers: storageNet}
 		for i := range f.Components {
-			if _, joins := f.Components[i].Built[settings.StorageAttachment]; joins {
-				f.Components[i].Built[settings.StorageAttachment] = storageNet.String()
+			if _, joins := f.Components[i].Built[catalog.StorageAttachment]; joins {
+				f.Components[i].Built[catalog.StorageAttachment] = storageNet.String()
 			}
 		}
 		if name == networkAttached {
 			rwx()
 		}
 	case endpointSet:
-		f.OwnValues[settings.EndpointNetworkForRWX] = "kube-system/backup-net"
+		f.OwnValues[catalog.EndpointNetworkForRWX] = "kube-system/backup-net"
 		rwx()
 	case noCleanup:
-		f.SystemValues[settings.AutoCleanup] = "false"
+		f.SystemValues[catalog.AutoCleanup] = "false"
 	case probeSet:
-		f.OwnValues[settings.EngineImageProbePeriod] = "10"
+		f.OwnValues[catalog.EngineImageProbePeriod] = "10"
 	case noV2:
-		f.SystemValues[settings.V2DataEngine] = "false"
-		f.Components = slices.DeleteFunc(f.Components, func(c settings.Component) bool { return c.Engine == settings.EngineV2 })
+		f.SystemValues[catalog.V2DataEngine] = "false"
+		f.Components = slices.DeleteFunc(f.Components, func(c catalog.Component) bool { return c.Engine == catalog.EngineV2 })
 	case malformedBefore:
-		f.SystemValues[settings.StorageNetwork] = "ns/"
+		f.SystemValues[catalog.StorageNetwork] = "ns/"
 	case manyAttached:
 		for i := range 10 {
-			f.attach(fmt.Sprintf("pvc-%02d", i), settings.EngineV1, fmt.Sprintf("node-%d", i%3+1), fmt.Sprintf("node-%d", (i+1)%3+1))
+			f.attach(fmt.Sprintf("pvc-%02d", i), catalog.EngineV1, fmt.Sprintf("node-%d", i%3+1), fmt.Sprintf("node-%d", (i+1)%3+1))
 		}
 	case hostNetwork:
 		f.Rollout.DaemonSet.HostNetwork = true
 	default:
 		panic("no situation is called " + name)
 	}
-	f.Values = settings.Resolve(f.OwnValues, f.SystemValues, f.Profile.Name)
+	f.Values = catalog.Resolve(f.OwnValues, f.SystemValues, f.Profile.Name)
 	return f.SettingFacts
 }
 
@@ -125,11 +127,11 @@ type builder struct{ SettingFacts }
 
 func idleCluster() *builder {
 	f := &builder{SettingFacts{
-		Facts: settings.Facts{
-			OwnValues: values{}, SystemValues: values{settings.AutoCleanup: "true", settings.V2DataEngine: "true", settings.PriorityClass: "longhorn-critical"},
-			Profile: storage.Longhorn(), Now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), Nodes: settings.Nodes{}, Told: map[settings.Name]settings.Told{},
-			Rollout: settings.Rollout{
-				DaemonSet: settings.DaemonSet{Name: "longhorn-csi-plugin", Found: true, Observed: true, Wanted: 3, MaxUnavailable: 1},
+		Facts: plan.Facts{
+			OwnValues: values{}, SystemValues: values{catalog.AutoCleanup: "true", catalog.V2DataEngine: "true", catalog.PriorityClass: "longhorn-critical"},
+			Profile: storage.Longhorn(), Now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), Nodes: catalog.Nodes{}, Told: map[catalog.Name]plan.Told{},
+			Rollout: rollout.Rollout{
+				DaemonSet: rollout.DaemonSet{Name: "longhorn-csi-plugin", Found: true, Observed: true, Wanted: 3, MaxUnavailable: 1},
 				Clients:   make([]storage.Client, 3),
 			},
 		},
@@ -137,38 +139,38 @@ func idleCluster() *builder {
 		Networks: []storage.Network{storageNet.Network, backupNet.Network}, NetworksKnown: true,
 		PriorityClasses: []string{"longhorn-critical", "system-cluster-critical", "system-node-critical"},
 	}}
-	for _, d := range settings.DangerZone() {
+	for _, d := range catalog.DangerZone() {
 		if _, set := f.SystemValues[d.Name]; !set && in17(d) {
 			f.SystemValues[d.Name] = d.Default
 		}
 	}
-	f.Values = settings.Resolve(f.OwnValues, f.SystemValues, f.Profile.Name)
+	f.Values = catalog.Resolve(f.OwnValues, f.SystemValues, f.Profile.Name)
 	for name, value := range f.Values {
-		f.Told[name] = settings.Told{Rolled: &value.Text, Applied: true}
+		f.Told[name] = plan.Told{Rolled: &value.Text, Applied: true}
 	}
 	for i := 1; i <= 3; i++ {
 		name := fmt.Sprintf("node-%d", i)
-		f.Nodes[name] = settings.Node{Ready: true, Storage: true, AllocatableMilliCPU: 4000, AllocatableHugepagesMiB: 8192, Labels: map[string]string{"kubernetes.io/hostname": name, "disktype": "ssd"}}
+		f.Nodes[name] = catalog.Node{Ready: true, Storage: true, AllocatableMilliCPU: 4000, AllocatableHugepagesMiB: 8192, Labels: map[string]string{"kubernetes.io/hostname": name, "disktype": "ssd"}}
 	}
 	labelled := f.Nodes["node-1"]
 	labelled.Labels["rack"], labelled.Taints = "a", []corev1.Taint{{Key: "dedicated", Value: "storage", Effect: "NoSchedule"}}
 	f.Nodes["node-1"] = labelled
 	for _, name := range []string{"csi-attacher", "csi-provisioner", "csi-resizer", "csi-snapshotter"} {
-		f.add(settings.Component{Kind: settings.Deployment, Name: name, Updated: 3, Total: 3})
+		f.add(catalog.Component{Kind: catalog.Deployment, Name: name, Updated: 3, Total: 3})
 	}
-	f.add(settings.Component{Kind: settings.DaemonSetComponent, Name: "longhorn-csi-plugin", Client: true, Updated: 3, Total: 3})
-	f.add(settings.Component{Kind: settings.DaemonSetComponent, Name: "engine-image-ei-1", Updated: 3, Total: 3})
-	f.add(settings.Component{Kind: settings.BackingImageManager, Name: "backing-image-manager-1", Node: "node-1"})
+	f.add(catalog.Component{Kind: catalog.DaemonSetComponent, Name: "longhorn-csi-plugin", Client: true, Updated: 3, Total: 3})
+	f.add(catalog.Component{Kind: catalog.DaemonSetComponent, Name: "engine-image-ei-1", Updated: 3, Total: 3})
+	f.add(catalog.Component{Kind: catalog.BackingImageManager, Name: "backing-image-manager-1", Node: "node-1"})
 	for i := 1; i <= 3; i++ {
-		for _, engine := range []string{settings.EngineV1, settings.EngineV2} {
-			f.add(settings.Component{Kind: settings.InstanceManager, Name: fmt.Sprintf("im-%s-node-%d", engine, i), Node: fmt.Sprintf("node-%d", i), Engine: engine})
+		for _, engine := range []string{catalog.EngineV1, catalog.EngineV2} {
+			f.add(catalog.Component{Kind: catalog.InstanceManager, Name: fmt.Sprintf("im-%s-node-%d", engine, i), Node: fmt.Sprintf("node-%d", i), Engine: engine})
 		}
 	}
 	return f
 }
 
 // in17 tells whether Longhorn 1.7 has the setting.
-func in17(d settings.Definition) bool {
+func in17(d catalog.Definition) bool {
 	switch d.Since {
 	case "1.8", "1.10", "1.11", "1.12":
 		return false
@@ -177,9 +179,9 @@ func in17(d settings.Definition) bool {
 }
 
 // add a component that is built by the values in force, and Ready.
-func (f *builder) add(c settings.Component) {
-	c.Ready, c.Built = true, map[settings.Trait]string{}
-	for _, d := range slices.Backward(settings.All()) { // the first of a trait decides
+func (f *builder) add(c catalog.Component) {
+	c.Ready, c.Built = true, map[catalog.Trait]string{}
+	for _, d := range slices.Backward(catalog.All()) { // the first of a trait decides
 		if d.Wants == nil {
 			continue
 		}
@@ -202,7 +204,7 @@ func (f *builder) use(component, instance string) {
 	c.Uses = append(c.Uses, instance)
 }
 
-func (f *builder) component(name string) *settings.Component {
-	i := slices.IndexFunc(f.Components, func(c settings.Component) bool { return c.Name == name })
+func (f *builder) component(name string) *catalog.Component {
+	i := slices.IndexFunc(f.Components, func(c catalog.Component) bool { return c.Name == name })
 	return &f.Components[i]
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 )
 
 // Groups of settings.
@@ -481,9 +481,9 @@ func judge(row settingRow, change func(*Setting, *SettingFacts)) Verdict {
 	if s.Metadata.Name = row.setting; row.value != withdrawn {
 		s.Value = &row.value
 	}
-	if was, has := facts.SystemValues[settings.Name(row.setting)]; has && facts.Own { // its home is Longhorn's group then
-		facts.OwnValues[settings.Name(row.setting)] = was
-		delete(facts.SystemValues, settings.Name(row.setting))
+	if was, has := facts.SystemValues[catalog.Name(row.setting)]; has && facts.Own { // its home is Longhorn's group then
+		facts.OwnValues[catalog.Name(row.setting)] = was
+		delete(facts.SystemValues, catalog.Name(row.setting))
 	}
 	if change != nil {
 		change(&s, &facts)
@@ -498,7 +498,7 @@ func TestSettingHasOneHome(t *testing.T) {
 		has   = "value: Forbidden: longhorn has this setting itself: set it in settings.longhorn.io"
 		lacks = "value: Forbidden: this longhorn does not have the setting (versions from %s on do), and it alone goes by it: upgrade it first"
 	)
-	without := func(name settings.Name) func(*Setting, *SettingFacts) {
+	without := func(name catalog.Name) func(*Setting, *SettingFacts) {
 		return func(_ *Setting, f *SettingFacts) { delete(f.SystemValues, name) }
 	}
 	for _, row := range []struct {
@@ -518,8 +518,8 @@ func TestSettingHasOneHome(t *testing.T) {
 			problem: "value: Forbidden: this longhorn does not have the setting (only versions from 1.8, before 1.10), and it alone goes by it"},
 		{setting: "storage-network-for-rwx-volume-enabled", value: "true",
 			change: func(_ *Setting, f *SettingFacts) {
-				delete(f.SystemValues, settings.StorageNetworkForRWX)
-				f.SystemValues[settings.EndpointNetworkForRWX] = ""
+				delete(f.SystemValues, catalog.StorageNetworkForRWX)
+				f.SystemValues[catalog.EndpointNetworkForRWX] = ""
 			}, problem: "value: Forbidden: longhorn has endpoint-network-for-rwx-volume in its place: set that in settings.longhorn.io"},
 	} {
 		t.Run(row.setting, func(t *testing.T) {
@@ -544,7 +544,7 @@ func TestSettingHasOneHome(t *testing.T) {
 
 // The table is only worth its name if it leaves nothing out.
 func TestSettingTableHasEverySetting(t *testing.T) {
-	for _, d := range settings.DangerZone() {
+	for _, d := range catalog.DangerZone() {
 		accepted, refused, waits := false, false, false
 		for _, row := range settingTable {
 			if row.setting == string(d.Name) {
@@ -559,7 +559,7 @@ func TestSettingTableHasEverySetting(t *testing.T) {
 			}
 			continue
 		}
-		if !accepted || !refused || waits != (d.Gate != settings.AtOnce) {
+		if !accepted || !refused || waits != (d.Gate != catalog.AtOnce) {
 			t.Errorf("%s: a row that is accepted %t, refused %t, pending %t; its gate: %s", d.Name, accepted, refused, waits, d.Gate)
 		}
 	}
@@ -568,14 +568,14 @@ func TestSettingTableHasEverySetting(t *testing.T) {
 // Who changes Fairlead's own setting and who changes the storage system's reads the same.
 func TestSettingTableIsTheSameInBothGroups(t *testing.T) {
 	for _, row := range settingTable {
-		if d, known := settings.Lookup(row.setting); !known || !d.ByFairlead || !situation(row.facts).Applies {
+		if d, known := catalog.Lookup(row.setting); !known || !d.ByFairlead || !situation(row.facts).Applies {
 			continue // it has a home in one group only
 		}
 		other := row
 		if other.group = own; row.group == own {
 			other.group = system
 		}
-		if row.value == withdrawn || situation(row.facts).Values[settings.Name(row.setting)].Source == settings.SourceFairlead {
+		if row.value == withdrawn || situation(row.facts).Values[catalog.Name(row.setting)].Source == catalog.SourceFairlead {
 			continue // the storage system's setting has no word there
 		}
 		checkVerdict(t, judge(other, nil), row.reason, row.problems, row.warnings)
@@ -595,29 +595,29 @@ func TestWarningsAreShort(t *testing.T) {
 }
 
 func TestSettingDeletionTable(t *testing.T) {
-	cantBe := func(name settings.Name, byDefault string) []string {
+	cantBe := func(name catalog.Name, byDefault string) []string {
 		return []string{fmt.Sprintf("metadata.name: Forbidden: setting %s can be changed but not deleted; set its value to %q, the default, instead", name, byDefault)}
 	}
 	for _, row := range []struct {
-		setting            settings.Name
+		setting            catalog.Name
 		group, facts       string
 		reason             string
 		problems, warnings []string
 	}{
 		// The storage system's: never.
-		{setting: settings.PriorityClass, group: system, facts: idle, reason: ReasonNotDeletable, problems: cantBe("priority-class", "")},
-		{setting: settings.GuaranteedCPU, group: system, facts: attached, reason: ReasonNotDeletable, problems: cantBe("guaranteed-instance-manager-cpu", "12")},
-		{setting: settings.DataEngineCPUMask, group: system, facts: idle, reason: ReasonNotDeletable, problems: cantBe("data-engine-cpu-mask", `{"v2":"0x3"}`)},
+		{setting: catalog.PriorityClass, group: system, facts: idle, reason: ReasonNotDeletable, problems: cantBe("priority-class", "")},
+		{setting: catalog.GuaranteedCPU, group: system, facts: attached, reason: ReasonNotDeletable, problems: cantBe("guaranteed-instance-manager-cpu", "12")},
+		{setting: catalog.DataEngineCPUMask, group: system, facts: idle, reason: ReasonNotDeletable, problems: cantBe("data-engine-cpu-mask", `{"v2":"0x3"}`)},
 		{setting: "backup-target", group: system, facts: idle, reason: ReasonValid},
 		// Fairlead's own: then the storage system's value is in force, or the default.
-		{setting: settings.PriorityClass, group: own, facts: idle, reason: ReasonValid},
-		{setting: settings.EndpointNetworkForRWX, group: own, facts: endpointSet, reason: ReasonValid,
+		{setting: catalog.PriorityClass, group: own, facts: idle, reason: ReasonValid},
+		{setting: catalog.EndpointNetworkForRWX, group: own, facts: endpointSet, reason: ReasonValid,
 			warnings: []string{`endpoint-network-for-rwx-volume is "" from now on (the default)`},
 		},
-		{setting: settings.EngineImageProbePeriod, group: own, facts: probeSet, reason: ReasonNotDeletable, problems: []string{
+		{setting: catalog.EngineImageProbePeriod, group: own, facts: probeSet, reason: ReasonNotDeletable, problems: []string{
 			"metadata.name: Forbidden: components are built with engine-image-pod-liveness-probe-period: set its value to null and wait until that is applied, then delete it",
 		}},
-		{setting: settings.EngineImageProbePeriod, group: own, facts: idle, reason: ReasonValid},
+		{setting: catalog.EngineImageProbePeriod, group: own, facts: idle, reason: ReasonValid},
 		{setting: "nobodys", group: own, facts: idle, reason: ReasonValid},
 	} {
 		t.Run(fmt.Sprintf("%s %s, %s", row.group, row.setting, row.facts), func(t *testing.T) {
@@ -631,7 +631,7 @@ func TestSettingDeletionTable(t *testing.T) {
 // Every setting of the catalog is kept, whatever it is set to and attached, but
 // for those that a later version of Longhorn replaces and deletes by itself.
 func TestNoSettingOfTheStorageSystemIsDeleted(t *testing.T) {
-	for _, d := range settings.All() {
+	for _, d := range catalog.All() {
 		v := ValidateSettingDeletion(string(d.Name), situation(attached))
 		switch {
 		case d.Until != "" && (v.Reason != ReasonValid || len(v.Problems) != 0):
@@ -646,7 +646,7 @@ func TestNoSettingOfTheStorageSystemIsDeleted(t *testing.T) {
 func TestUnknownNames(t *testing.T) {
 	row := settingRow{setting: "priority-clas", group: own, value: "x", facts: idle}
 	checkVerdict(t, judge(row, nil), ReasonUnknown, []string{`metadata.name: Unsupported value: "priority-clas": supported values: ` + everyName()}, nil)
-	for _, d := range settings.DangerZone() {
+	for _, d := range catalog.DangerZone() {
 		if !strings.Contains(everyName(), fmt.Sprintf("%q", d.Name)) {
 			t.Errorf("%s is not offered", d.Name)
 		}

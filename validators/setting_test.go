@@ -9,7 +9,9 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
+	"github.com/fairlead-io/fairlead/internal/settings/plan"
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
@@ -21,15 +23,15 @@ var (
 // quiet are the facts of a cluster with two networks, none in use and nothing attached.
 func quiet() SettingFacts {
 	return SettingFacts{
-		Facts: settings.Facts{Profile: storage.Longhorn(), OwnValues: map[settings.Name]string{}, SystemValues: map[settings.Name]string{}, Rollout: settings.Rollout{
-			DaemonSet: settings.DaemonSet{Name: "csi", Found: true}, Clients: make([]storage.Client, 3),
+		Facts: plan.Facts{Profile: storage.Longhorn(), OwnValues: map[catalog.Name]string{}, SystemValues: map[catalog.Name]string{}, Rollout: rollout.Rollout{
+			DaemonSet: rollout.DaemonSet{Name: "csi", Found: true}, Clients: make([]storage.Client, 3),
 		}},
 		Applies: true, MissingPolicy: Warn,
 		Networks: []storage.Network{storageNet.Network, backupNet.Network}, NetworksKnown: true,
 	}
 }
 
-type values = map[settings.Name]string
+type values = map[catalog.Name]string
 
 var webVolume = storage.Volume{Name: "pvc-117d3553", Shared: true, Attached: true, Nodes: []string{"node-2"}, Workloads: []string{"default/web-0"}}
 
@@ -44,7 +46,7 @@ const (
 
 func everyName() string {
 	var names []string
-	for _, d := range settings.All() {
+	for _, d := range catalog.All() {
 		names = append(names, fmt.Sprintf("%q", d.Name))
 	}
 	return strings.Join(names, ", ")
@@ -54,7 +56,7 @@ func everyName() string {
 // without Multus or without networks, spellings, and values of before.
 func TestSetting(t *testing.T) {
 	for name, test := range map[string]struct {
-		setting  settings.Name
+		setting  catalog.Name
 		value    string
 		but      func(*SettingFacts)
 		reason   string
@@ -63,51 +65,51 @@ func TestSetting(t *testing.T) {
 	}{
 		// The issue's "How it should feel".
 		"not a network": {
-			setting: settings.StorageNetwork, value: "kube-system", reason: ReasonInvalidValue,
+			setting: catalog.StorageNetwork, value: "kube-system", reason: ReasonInvalidValue,
 			problems: []string{`value: Invalid value: "kube-system": must be <namespace>/<NetworkAttachmentDefinition> (in this cluster: kube-system/backup-net, kube-system/storage-net), or "" for the cluster network`},
 		},
 		"node by node": {
-			setting: settings.StorageNetworkForRWX, value: "true", reason: ReasonApplies,
+			setting: catalog.StorageNetworkForRWX, value: "true", reason: ReasonApplies,
 			but: func(f *SettingFacts) {
-				f.Own, f.SystemValues, f.Volumes = true, values{settings.StorageNetwork: "kube-system/storage-net"}, []storage.Volume{webVolume}
-				f.Rollout.Gate = settings.GateNode
+				f.Own, f.SystemValues, f.Volumes = true, values{catalog.StorageNetwork: "kube-system/storage-net"}, []storage.Volume{webVolume}
+				f.Rollout.Gate = rollout.GateNode
 			},
 			warnings: []string{"accepted; applied node by node: 3 CSI plugin pods restart, each when no RWX volume is attached on its node"},
 		},
 		"pending": {
-			setting: settings.StorageNetworkForRWX, value: "true", reason: ReasonPending,
+			setting: catalog.StorageNetworkForRWX, value: "true", reason: ReasonPending,
 			but: func(f *SettingFacts) {
-				f.Own, f.SystemValues, f.Volumes = true, values{settings.StorageNetwork: "kube-system/storage-net"}, []storage.Volume{webVolume}
+				f.Own, f.SystemValues, f.Volumes = true, values{catalog.StorageNetwork: "kube-system/storage-net"}, []storage.Volume{webVolume}
 			},
 			warnings: []string{pending},
 		},
 
 		"applied now": {
-			setting: settings.StorageNetworkForRWX, value: "true", reason: ReasonApplies,
-			but:      func(f *SettingFacts) { f.SystemValues = values{settings.StorageNetwork: "kube-system/storage-net"} },
+			setting: catalog.StorageNetworkForRWX, value: "true", reason: ReasonApplies,
+			but:      func(f *SettingFacts) { f.SystemValues = values{catalog.StorageNetwork: "kube-system/storage-net"} },
 			warnings: []string{rolling},
 		},
 		"applied now: RWO and migratable volumes don't count": {
-			setting: settings.EndpointNetworkForRWX, value: "kube-system/backup-net", reason: ReasonApplies,
+			setting: catalog.EndpointNetworkForRWX, value: "kube-system/backup-net", reason: ReasonApplies,
 			but:      func(f *SettingFacts) { f.Volumes = []storage.Volume{{Name: "rwo", Attached: true}} },
 			warnings: []string{rolling},
 		},
 		"breaks out of JSON": {
-			setting: settings.StorageNetwork, value: `ns/x"y`, reason: ReasonInvalidValue,
+			setting: catalog.StorageNetwork, value: `ns/x"y`, reason: ReasonInvalidValue,
 			problems: []string{`value: Invalid value: "ns/x\"y": ` + notANet + `: name "x\"y" is not a DNS name ` + inCluster + orCluster},
 		},
 		"not a network, and the cluster has none": {
-			setting: settings.StorageNetwork, value: "x", reason: ReasonInvalidValue,
+			setting: catalog.StorageNetwork, value: "x", reason: ReasonInvalidValue,
 			but:      func(f *SettingFacts) { f.Networks = nil },
 			problems: []string{`value: Invalid value: "x": ` + notANet + ` (this cluster has none yet)` + orCluster},
 		},
 		"not a network, and the cluster has no Multus": {
-			setting: settings.StorageNetwork, value: "x", reason: ReasonInvalidValue,
+			setting: catalog.StorageNetwork, value: "x", reason: ReasonInvalidValue,
 			but:      func(f *SettingFacts) { f.Networks, f.NetworksKnown = nil, false },
 			problems: []string{`value: Invalid value: "x": ` + notANet + orCluster},
 		},
 		"not a network, and the cluster has many": {
-			setting: settings.StorageNetwork, value: "x", reason: ReasonInvalidValue,
+			setting: catalog.StorageNetwork, value: "x", reason: ReasonInvalidValue,
 			but: func(f *SettingFacts) {
 				f.Networks = nil
 				for i := range 10 {
@@ -117,63 +119,63 @@ func TestSetting(t *testing.T) {
 			problems: []string{`value: Invalid value: "x": ` + notANet + ` (in this cluster: ns/0, ns/1, ns/2, ns/3, ns/4, ns/5, ns/6, ns/7, and 2 more)` + orCluster},
 		},
 		"a switch is not empty": {
-			setting: settings.StorageNetworkForRWX, value: "", reason: ReasonInvalidValue,
+			setting: catalog.StorageNetworkForRWX, value: "", reason: ReasonInvalidValue,
 			problems: []string{`value: Invalid value: "": must be "true" or "false"`},
 		},
 		"nothing but space": {
-			setting: settings.StorageNetwork, value: "\t", reason: ReasonInvalidValue,
+			setting: catalog.StorageNetwork, value: "\t", reason: ReasonInvalidValue,
 			problems: []string{`value: Invalid value: "\t": must not have space around it; write ""`},
 		},
 		"space around a switch": {
-			setting: settings.StorageNetworkForRWX, value: "true\n", reason: ReasonInvalidValue,
+			setting: catalog.StorageNetworkForRWX, value: "true\n", reason: ReasonInvalidValue,
 			problems: []string{`value: Invalid value: "true\n": must not have space around it; write "true"`},
 		},
 
 		"no such network, refused": {
-			setting: settings.EndpointNetworkForRWX, value: "kube-system/new", reason: ReasonNoSuchNetwork,
+			setting: catalog.EndpointNetworkForRWX, value: "kube-system/new", reason: ReasonNoSuchNetwork,
 			but:      func(f *SettingFacts) { f.MissingPolicy = Refuse },
 			problems: []string{`value: Invalid value: "kube-system/new": there is no NetworkAttachmentDefinition kube-system/new ` + inCluster + "; pods that ask for it do not start until it is created"},
 		},
 		"no such network, and nobody knows": {
-			setting: settings.StorageNetwork, value: "kube-system/new", reason: ReasonValid,
+			setting: catalog.StorageNetwork, value: "kube-system/new", reason: ReasonValid,
 			but: func(f *SettingFacts) { f.MissingPolicy, f.NetworksKnown, f.Networks = Refuse, false, nil },
 		},
 		"the cluster network is always there": {
-			setting: settings.StorageNetwork, value: "", reason: ReasonValid,
+			setting: catalog.StorageNetwork, value: "", reason: ReasonValid,
 			but: func(f *SettingFacts) { f.MissingPolicy, f.Networks = Refuse, nil },
 		},
 
-		"storage network while RWX is off": {setting: settings.StorageNetwork, value: "kube-system/storage-net", reason: ReasonValid},
+		"storage network while RWX is off": {setting: catalog.StorageNetwork, value: "kube-system/storage-net", reason: ReasonValid},
 		"Fairlead's own says the same": {
-			setting: settings.StorageNetworkForRWX, value: "true", reason: ReasonValid,
+			setting: catalog.StorageNetworkForRWX, value: "true", reason: ReasonValid,
 			but: func(f *SettingFacts) {
-				f.OwnValues = values{settings.StorageNetworkForRWX: "true"}
-				f.SystemValues = values{settings.StorageNetwork: "kube-system/storage-net"}
-				f.Rollout.Record = settings.Record{Clients: storageNet, Servers: storageNet}
+				f.OwnValues = values{catalog.StorageNetworkForRWX: "true"}
+				f.SystemValues = values{catalog.StorageNetwork: "kube-system/storage-net"}
+				f.Rollout.Record = rollout.Record{Clients: storageNet, Servers: storageNet}
 			},
 		},
 		"back to what is recorded": {
-			setting: settings.StorageNetworkForRWX, value: "true", reason: ReasonValid,
+			setting: catalog.StorageNetworkForRWX, value: "true", reason: ReasonValid,
 			but: func(f *SettingFacts) {
-				f.SystemValues = values{settings.StorageNetwork: "kube-system/storage-net"}
-				f.Rollout.Record = settings.Record{Clients: storageNet, Servers: storageNet}
+				f.SystemValues = values{catalog.StorageNetwork: "kube-system/storage-net"}
+				f.Rollout.Record = rollout.Record{Clients: storageNet, Servers: storageNet}
 				f.Volumes = []storage.Volume{webVolume}
 			},
 		},
 		"correcting the value that was not well formed": {
-			setting: settings.StorageNetwork, value: "kube-system/storage-net", reason: ReasonApplies,
+			setting: catalog.StorageNetwork, value: "kube-system/storage-net", reason: ReasonApplies,
 			but: func(f *SettingFacts) {
-				f.SystemValues = values{settings.StorageNetwork: "ns/", settings.StorageNetworkForRWX: "true"}
+				f.SystemValues = values{catalog.StorageNetwork: "ns/", catalog.StorageNetworkForRWX: "true"}
 			},
 			warnings: []string{rolling},
 		},
 
 		"kinds that are none": {
-			setting: settings.AutoDeletePodBlacklist, value: "ReplicaSet", reason: ReasonInvalidValue, but: func(f *SettingFacts) { f.Own = true },
+			setting: catalog.AutoDeletePodBlacklist, value: "ReplicaSet", reason: ReasonInvalidValue, but: func(f *SettingFacts) { f.Own = true },
 			problems: []string{`value: Invalid value: "ReplicaSet": must be <group>/<Kind> of controllers, separated by ";", like apps/StatefulSet;apps/DaemonSet, or "" for none`},
 		},
 		"no restart is announced for what is in force at once": {
-			setting: settings.AutoDeletePod, value: "false", reason: ReasonValid, but: func(f *SettingFacts) { f.Own = true },
+			setting: catalog.AutoDeletePod, value: "false", reason: ReasonValid, but: func(f *SettingFacts) { f.Own = true },
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -192,7 +194,7 @@ func TestSetting(t *testing.T) {
 func TestAdviceOnSpaceIsItselfWellFormed(t *testing.T) {
 	value := " kube-system "
 	var s Setting
-	s.Metadata.Name, s.Value = string(settings.StorageNetwork), &value
+	s.Metadata.Name, s.Value = string(catalog.StorageNetwork), &value
 	checkVerdict(t, ValidateSetting(s, nil, quiet()), ReasonInvalidValue,
 		[]string{`value: Invalid value: " kube-system ": ` + notANet + " " + inCluster + orCluster}, nil)
 }
@@ -213,15 +215,15 @@ func TestSettingDeletion(t *testing.T) {
 		"Fairlead's own, back to the default": {
 			setting: enabledFor, reason: ReasonPending,
 			but: func(f *SettingFacts) {
-				f.Own, f.OwnValues = true, values{settings.StorageNetworkForRWX: "true"}
-				f.SystemValues = values{settings.StorageNetwork: "kube-system/storage-net"}
-				f.Rollout.Record, f.Volumes = settings.Record{Clients: storageNet, Servers: storageNet}, []storage.Volume{webVolume}
+				f.Own, f.OwnValues = true, values{catalog.StorageNetworkForRWX: "true"}
+				f.SystemValues = values{catalog.StorageNetwork: "kube-system/storage-net"}
+				f.Rollout.Record, f.Volumes = rollout.Record{Clients: storageNet, Servers: storageNet}, []storage.Volume{webVolume}
 			},
 			warnings: []string{`storage-network-for-rwx-volume-enabled is "false" from now on (the default)`, pending},
 		},
 		"Fairlead's own, the same value stays": {
 			setting: enabledFor, reason: ReasonValid,
-			but: func(f *SettingFacts) { f.Own, f.OwnValues = true, values{settings.StorageNetworkForRWX: "false"} },
+			but: func(f *SettingFacts) { f.Own, f.OwnValues = true, values{catalog.StorageNetworkForRWX: "false"} },
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -236,11 +238,11 @@ func TestSettingDeletion(t *testing.T) {
 
 func TestSettingRulesLeaveTheFactsAsTheyAre(t *testing.T) {
 	facts, value := quiet(), "kube-system/backup-net"
-	facts.Own, facts.OwnValues = true, values{settings.EndpointNetworkForRWX: "kube-system/storage-net"}
+	facts.Own, facts.OwnValues = true, values{catalog.EndpointNetworkForRWX: "kube-system/storage-net"}
 	var s Setting
-	s.Metadata.Name, s.Value = string(settings.EndpointNetworkForRWX), &value
+	s.Metadata.Name, s.Value = string(catalog.EndpointNetworkForRWX), &value
 	before := quiet()
-	before.Own, before.OwnValues = true, values{settings.EndpointNetworkForRWX: "kube-system/storage-net"}
+	before.Own, before.OwnValues = true, values{catalog.EndpointNetworkForRWX: "kube-system/storage-net"}
 	ValidateSetting(s, nil, facts)
 	ValidateSettingDeletion(s.Metadata.Name, facts)
 	if !reflect.DeepEqual(facts, before) {
@@ -254,9 +256,9 @@ func TestVolumesDelayAndNeverRefuse(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		value := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", "true", "false", "kube-system/storage-net", "kube-system/none"})).Draw(t, "value")
 		var s Setting
-		s.Metadata.Name, s.Value = string(rapid.SampledFrom(settings.All()).Draw(t, "setting").Name), &value
+		s.Metadata.Name, s.Value = string(rapid.SampledFrom(catalog.All()).Draw(t, "setting").Name), &value
 		facts := quiet()
-		facts.SystemValues = values{settings.StorageNetwork: "kube-system/storage-net"}
+		facts.SystemValues = values{catalog.StorageNetwork: "kube-system/storage-net"}
 		facts.Own = rapid.Bool().Draw(t, "own")
 		free := ValidateSetting(s, nil, facts)
 		facts.Volumes = []storage.Volume{webVolume}

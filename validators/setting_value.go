@@ -7,11 +7,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
-func checkValue(d settings.Definition, value string, facts SettingFacts) field.ErrorList {
+func checkValue(d catalog.Definition, value string, facts SettingFacts) field.ErrorList {
 	path := field.NewPath("value")
 	if trimmed := strings.TrimSpace(value); trimmed != value && d.Parse(trimmed) == nil {
 		return field.ErrorList{field.Invalid(path, value, fmt.Sprintf("must not have space around it; write %q", trimmed))}
@@ -53,7 +53,7 @@ func hint(networks []storage.Network) string {
 	return " (in this cluster: " + strings.Join(names, ", ") + ")"
 }
 
-func (v *Verdict) checkNetworkExists(d settings.Definition, value string, facts SettingFacts) {
+func (v *Verdict) checkNetworkExists(d catalog.Definition, value string, facts SettingFacts) {
 	if !d.NamesNetwork || !facts.NetworksKnown {
 		return
 	}

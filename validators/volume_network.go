@@ -7,7 +7,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
@@ -149,19 +150,19 @@ func (v *Verdict) tellEffect(request storage.Request, facts VolumeNetworkFacts) 
 	place, ready := facts.Rollout.Record.Place(request)
 	if !ready {
 		v.Reason = ReasonPending
-		v.Warnings = append(v.Warnings, settings.JoiningWarning(request.Network, facts.Rollout))
+		v.Warnings = append(v.Warnings, rollout.JoiningWarning(request.Network, facts.Rollout))
 	}
-	var attached []settings.Blocker
+	var attached []catalog.Blocker
 	for _, volume := range facts.Concerned {
 		there := slices.ContainsFunc(facts.Services, func(s storage.Service) bool {
 			return s.Volume == volume.Name && ready && s.Placement(facts.Rollout.Record.Clients) == place
 		})
 		if volume.Shared && volume.Attached && !there {
-			attached = append(attached, settings.Blocker{Kind: settings.BlockedByVolume, Name: volume.Name, Nodes: volume.Nodes, Workloads: volume.Workloads})
+			attached = append(attached, catalog.Blocker{Kind: catalog.BlockedByVolume, Name: volume.Name, Nodes: volume.Nodes, Workloads: volume.Workloads})
 		}
 	}
 	if len(attached) > 0 {
 		v.Reason = ReasonPending
-		v.Warnings = append(v.Warnings, "takes effect when the volume is detached: "+settings.Detail(attached))
+		v.Warnings = append(v.Warnings, "takes effect when the volume is detached: "+catalog.Detail(attached))
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"iter"
 	"maps"
 
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
@@ -49,7 +49,7 @@ type VolumeNetworkFacts struct {
 	NetworksKnown bool
 	MissingPolicy Strictness
 	// Rollout has the record, the DaemonSet, the clients and all volumes.
-	Rollout settings.Rollout
+	Rollout rollout.Rollout
 	// Concerned are the volumes that the change is about, and Services theirs.
 	Concerned []storage.Volume
 	Services  []storage.Service

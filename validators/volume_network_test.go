@@ -3,7 +3,7 @@ package validators
 import (
 	"testing"
 
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
@@ -24,9 +24,9 @@ func asking(annotations map[string]string) (VolumeAsking, VolumeNetworkFacts) {
 		Claim:  storage.RequestSource{Kind: storage.ClaimKind, Namespace: "default", Name: "data", Annotations: annotations},
 		Driver: "driver.longhorn.io", Drivers: []string{"driver.longhorn.io"},
 		Networks: []storage.Network{storageNet.Network, teamNet.Network}, NetworksKnown: true, MissingPolicy: Warn,
-		Rollout: settings.Rollout{
-			Record:    settings.Record{Clients: storageNet, Servers: storageNet},
-			DaemonSet: settings.DaemonSet{Name: "csi", Found: true, Network: storageNet},
+		Rollout: rollout.Rollout{
+			Record:    rollout.Record{Clients: storageNet, Servers: storageNet},
+			DaemonSet: rollout.DaemonSet{Name: "csi", Found: true, Network: storageNet},
 			Clients:   []storage.Client{{Pod: "csi-1", Node: "node-1", Network: storageNet}, {Pod: "csi-2", Node: "node-2", Network: storageNet}},
 		},
 	}
@@ -122,7 +122,7 @@ func TestVolumeNetwork(t *testing.T) {
 			warnings: []string{`has no effect: PersistentVolumeClaim default/data names "kube-system/storage-net", and wins`},
 		},
 		"addresses on the cluster network": {
-			annotations: map[string]string{askAddress: "10.0.0.9"}, change: func(_ *VolumeAsking, f *VolumeNetworkFacts) { f.Rollout.Record = settings.Record{} }, reason: ReasonNoEffect,
+			annotations: map[string]string{askAddress: "10.0.0.9"}, change: func(_ *VolumeAsking, f *VolumeNetworkFacts) { f.Rollout.Record = rollout.Record{} }, reason: ReasonNoEffect,
 			warnings: []string{"has no effect: RWX volumes are on the cluster network, where nothing can be fixed; name a network in fairlead.io/volume-network"},
 		},
 		"clients are yet to join": {annotations: map[string]string{askNetwork: "team-x/nfs"}, reason: ReasonPending, warnings: []string{joins}},

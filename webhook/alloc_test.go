@@ -17,7 +17,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/bench/sample"
 	"github.com/fairlead-io/fairlead/internal/config"
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
 	"github.com/fairlead-io/fairlead/webhook"
 )
@@ -44,7 +44,7 @@ func TestA12KBPodCostsAtMost64Allocations(t *testing.T) {
 	profile := webhook.Profile{
 		Profile: storage.Longhorn(),
 		Duties:  configuration.Profiles[0].Duties,
-		Record:  func() settings.Record { return settings.Record{Clients: network} },
+		Record:  func() rollout.Record { return rollout.Record{Clients: network} },
 	}
 	log := slog.New(slog.NewJSONHandler(io.Discard, nil)) // info, as in production
 	router := webhook.NewRouter(configuration, []webhook.Profile{profile}, nil, nil, webhook.NewMetrics(prometheus.NewRegistry()), log)

@@ -28,7 +28,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
 	"github.com/fairlead-io/fairlead/internal/config"
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
@@ -123,7 +123,7 @@ func newRig(t testing.TB, live client.Reader, change ...func(*config.Configurati
 	}
 	p := Profile{
 		Profile: storage.Longhorn(), Duties: c.Profiles[0].Duties,
-		Record: func() settings.Record { return settings.Record{Clients: storageNet, Servers: storageNet} },
+		Record: func() rollout.Record { return rollout.Record{Clients: storageNet, Servers: storageNet} },
 		Live:   cluster.NewReader(storage.Longhorn(), live, live),
 	}
 	for _, f := range change {

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
@@ -57,7 +57,7 @@ func Registration(profiles []storage.Profile) (*admissionregistrationv1.Mutating
 			mutate(p, entryShareManagers, on("longhorn.io", "v1beta2", "sharemanagers/status", admissionregistrationv1.Update), nil,
 				condition("has-an-endpoint", "has(object.status) && has(object.status.endpoint) && object.status.endpoint != ''")),
 			mutate(p, entrySettingStatus, on("longhorn.io", "v1beta2", "settings/status", admissionregistrationv1.Update), nil,
-				condition("chooses-the-network-for-rwx-volumes", "object.metadata.name in "+names(settings.ChooseSharedNetwork())),
+				condition("chooses-the-network-for-rwx-volumes", "object.metadata.name in "+names(catalog.ChooseSharedNetwork())),
 				condition("turns-applied", "has(object.status) && object.status.applied && !(has(oldObject.status) && has(oldObject.status.applied) && oldObject.status.applied)"),
 				condition("not-fairlead-itself", fmt.Sprintf("request.userInfo.username != %q", controllerUser))),
 		)
@@ -92,7 +92,7 @@ func mutate(p storage.Profile, entry string, rule admissionregistrationv1.RuleWi
 
 func validateSettings(p storage.Profile) admissionregistrationv1.ValidatingWebhook {
 	// Beside the danger zone, what contradicts a setting of it.
-	all, judged := names(settings.All()), names(append(settings.DangerZone(), settings.Definition{Name: settings.AutoCleanup}))
+	all, judged := names(catalog.All()), names(append(catalog.DangerZone(), catalog.Definition{Name: catalog.AutoCleanup}))
 	return admissionregistrationv1.ValidatingWebhook{
 		Name:         entrySettings + "." + p.Name + ".fairlead.io",
 		ClientConfig: clientConfig(validatePath(p.Name, entrySettings)),
@@ -156,8 +156,8 @@ func validateInstanceManagerDeletions(p storage.Profile) admissionregistrationv1
 }
 
 // replaced are the settings that a later version of the storage system does not know any more.
-func replaced() []settings.Definition {
-	return slices.DeleteFunc(settings.DangerZone(), func(d settings.Definition) bool { return d.Until == "" })
+func replaced() []catalog.Definition {
+	return slices.DeleteFunc(catalog.DangerZone(), func(d catalog.Definition) bool { return d.Until == "" })
 }
 
 // notADefault: longhorn-manager creates missing settings with their defaults as
@@ -183,7 +183,7 @@ const cleanUp = "request.userInfo.username in ['system:serviceaccount:kube-syste
 // defaults maps the settings of the danger zone to their defaults, those of all versions, in CEL.
 func defaults() string {
 	var entries []string
-	for _, d := range settings.DangerZone() {
+	for _, d := range catalog.DangerZone() {
 		var values []string
 		for _, value := range append([]string{d.Default}, d.OtherDefaults...) {
 			values = append(values, fmt.Sprintf("'%s'", value))
@@ -194,7 +194,7 @@ func defaults() string {
 }
 
 // names lists the names of settings in CEL.
-func names(definitions []settings.Definition) string {
+func names(definitions []catalog.Definition) string {
 	var list []string
 	for _, d := range definitions {
 		list = append(list, fmt.Sprintf("'%s'", d.Name))

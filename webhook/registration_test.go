@@ -13,7 +13,8 @@ import (
 	k8slabels "k8s.io/apimachinery/pkg/labels"
 
 	"github.com/fairlead-io/fairlead/internal/fence"
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
@@ -179,7 +180,7 @@ func TestEveryEntryIsServedAndNothingElse(t *testing.T) {
 func TestEverySettingOfTheDangerZoneIsJudged(t *testing.T) {
 	_, validating := Registration(storage.Profiles())
 	judged := validating.Webhooks[0].MatchConditions[0].Expression
-	for _, d := range settings.DangerZone() {
+	for _, d := range catalog.DangerZone() {
 		if !strings.Contains(judged, "'"+string(d.Name)+"'") {
 			t.Errorf("%s is not in %s", d.Name, judged)
 		}
@@ -214,7 +215,7 @@ func TestTheStorageSystemMayCreateItsSettingsAsItStarts(t *testing.T) {
 const requestTimeout = time.Minute
 
 func TestServicesSettleNoSoonerThanTheirAdmissionEnds(t *testing.T) {
-	if longest := requestTimeout; settings.DefaultSettle < longest {
-		t.Fatalf("settle time %s, admission and write take up to %s", settings.DefaultSettle, longest)
+	if longest := requestTimeout; rollout.DefaultSettle < longest {
+		t.Fatalf("settle time %s, admission and write take up to %s", rollout.DefaultSettle, longest)
 	}
 }

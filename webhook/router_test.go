@@ -14,17 +14,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/fairlead-io/fairlead/internal/config"
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 )
 
 func TestAPanicIsAnsweredAndTheServerLives(t *testing.T) {
 	calls := 0
 	h := newRig(t, fakeClient(t), func(_ *config.Configuration, p *Profile) {
-		p.Record = func() settings.Record {
+		p.Record = func() rollout.Record {
 			if calls++; calls == 1 {
 				panic("a bug")
 			}
-			return settings.Record{Clients: storageNet}
+			return rollout.Record{Clients: storageNet}
 		}
 	})
 	status, message := h.post(clientPodsPath, podReview("{}"))

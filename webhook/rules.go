@@ -11,7 +11,9 @@ import (
 
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/config"
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
+
 	"github.com/fairlead-io/fairlead/internal/storage"
 	"github.com/fairlead-io/fairlead/mutators"
 	"github.com/fairlead-io/fairlead/validators"
@@ -22,9 +24,9 @@ type Profile struct {
 	storage.Profile
 	Duties config.Duties
 	// Policy of roll-outs.
-	Policy settings.Policy
+	Policy rollout.Policy
 	// Record is the network record, perhaps a moment old.
-	Record func() settings.Record
+	Record func() rollout.Record
 	// Live reads from the API server.
 	Live *cluster.Reader
 }
@@ -117,7 +119,7 @@ func (p Profile) shareManagers(clusterDomain string) rule[mutators.ShareManager]
 }
 
 // liveRecord reads the record, which is unknown until the controller has begun one.
-func (p Profile) liveRecord(ctx context.Context) (settings.Record, error) {
+func (p Profile) liveRecord(ctx context.Context) (rollout.Record, error) {
 	record, err := p.Live.Record(ctx)
 	if errors.Is(err, cluster.ErrNotRecorded) {
 		return record, nil
@@ -165,7 +167,7 @@ func (p Profile) networkFacts(ctx context.Context, inUse config.Strictness) (val
 	if err != nil {
 		return facts, err
 	}
-	facts.Values = settings.Resolve(own, system, p.Name)
+	facts.Values = catalog.Resolve(own, system, p.Name)
 	if facts.Record, err = p.liveRecord(ctx); err != nil {
 		return facts, err
 	}

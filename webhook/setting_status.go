@@ -5,7 +5,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/mutators"
 )
 
@@ -30,7 +31,7 @@ func (p Profile) holdsApplied(ctx context.Context) (string, error) {
 		return "", err
 	}
 	// A value that can't be read is Longhorn's to complain about.
-	value, err := settings.SharedVolumeNetwork(settings.Resolve(nil, system, p.Name), p.Profile)
+	value, err := catalog.SharedVolumeNetwork(catalog.Resolve(nil, system, p.Name), p.Profile)
 	if err != nil || value.IsZero() {
 		return "", nil
 	}
@@ -46,5 +47,5 @@ func (p Profile) holdsApplied(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return settings.HoldsApplied(value, record, services, volumes), nil
+	return rollout.HoldsApplied(value, record, services, volumes), nil
 }

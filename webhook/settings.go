@@ -16,7 +16,8 @@ import (
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/fence"
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
+
 	"github.com/fairlead-io/fairlead/validators"
 )
 
@@ -71,7 +72,7 @@ func (p Profile) settingFacts(ctx context.Context, r *Request[validators.Setting
 	// A cluster without Multus has no such kind; values are judged all the same.
 	facts.Networks, err = p.Live.Networks(ctx)
 	if facts.NetworksKnown = err == nil; facts.NetworksKnown {
-		facts.Existing.Networks = settings.NetworksThere(facts.Networks)
+		facts.Existing.Networks = rollout.NetworksThere(facts.Networks)
 	}
 	return facts, nil
 }

@@ -10,7 +10,8 @@ import (
 
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/config"
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
+
 	"github.com/fairlead-io/fairlead/internal/storage"
 	"github.com/fairlead-io/fairlead/validators"
 )
@@ -87,7 +88,7 @@ func (a *asking) gather(ctx context.Context, profiles []Profile) error {
 		return err
 	}
 	// A value in force that can't be read is told by whoever rolls out.
-	facts.Rollout.Desired, _ = settings.SharedVolumeNetwork(settings.Resolve(own, system, a.profile.Name), a.profile.Profile)
+	facts.Rollout.Desired, _ = catalog.SharedVolumeNetwork(catalog.Resolve(own, system, a.profile.Name), a.profile.Profile)
 	if facts.Rollout.Record, err = a.profile.liveRecord(ctx); err != nil {
 		return err
 	}

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
+	"github.com/fairlead-io/fairlead/internal/settings/plan"
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
@@ -29,22 +31,22 @@ var on = storage.Attachment{Network: storage.Network{Namespace: "kube-system", N
 // are RWX, each with a Service, and, where attached, a server; half of all are
 // attached. Their network is rolled out, so that every Service is looked at. Beside
 // the clients, one for each node, the pods are components of every kind.
-func (c Cluster) Facts() settings.Facts {
-	system := map[settings.Name]string{
-		settings.PriorityClass: "longhorn-critical", settings.TaintToleration: "dedicated=storage:NoSchedule",
-		settings.StorageNetwork: "kube-system/storage-net", settings.GuaranteedCPU: "20",
-		settings.EndpointNetworkForRWX: "kube-system/storage-net",
+func (c Cluster) Facts() plan.Facts {
+	system := map[catalog.Name]string{
+		catalog.PriorityClass: "longhorn-critical", catalog.TaintToleration: "dedicated=storage:NoSchedule",
+		catalog.StorageNetwork: "kube-system/storage-net", catalog.GuaranteedCPU: "20",
+		catalog.EndpointNetworkForRWX: "kube-system/storage-net",
 	}
-	f := settings.Facts{
-		Profile: storage.Longhorn(), SystemValues: system, Values: settings.Resolve(nil, system, "longhorn"),
-		Nodes: settings.Nodes{}, Now: time.Unix(0, 0),
-		Rollout: settings.Rollout{
-			MountsFromHost: true, Record: settings.Record{Clients: on, Servers: on},
-			DaemonSet: settings.DaemonSet{Name: "longhorn-csi-plugin", Found: true, Observed: true, Network: on, Wanted: c.Nodes, MaxUnavailable: 1, Revision: "1"},
+	f := plan.Facts{
+		Profile: storage.Longhorn(), SystemValues: system, Values: catalog.Resolve(nil, system, "longhorn"),
+		Nodes: catalog.Nodes{}, Now: time.Unix(0, 0),
+		Rollout: rollout.Rollout{
+			MountsFromHost: true, Record: rollout.Record{Clients: on, Servers: on},
+			DaemonSet: rollout.DaemonSet{Name: "longhorn-csi-plugin", Found: true, Observed: true, Network: on, Wanted: c.Nodes, MaxUnavailable: 1, Revision: "1"},
 		},
 	}
 	for i := range c.Nodes {
-		f.Nodes[c.node(i)] = settings.Node{Ready: true, Storage: true, AllocatableMilliCPU: 16_000}
+		f.Nodes[c.node(i)] = catalog.Node{Ready: true, Storage: true, AllocatableMilliCPU: 16_000}
 		f.Rollout.Clients = append(f.Rollout.Clients, storage.Client{
 			Pod: fmt.Sprintf("longhorn-csi-plugin-%03d", i), Node: c.node(i), Ready: true, Revision: "1", Network: on, Reported: true,
 		})
@@ -69,27 +71,27 @@ func (c Cluster) node(i int) string { return fmt.Sprintf("node-%03d", i%c.Nodes)
 
 func (c Cluster) volume(i int) storage.Volume {
 	return storage.Volume{
-		Name: fmt.Sprintf("pvc-%05d", i), Attached: i%2 == 0, Shared: i%4 < 2, Engine: settings.EngineV1,
+		Name: fmt.Sprintf("pvc-%05d", i), Attached: i%2 == 0, Shared: i%4 < 2, Engine: catalog.EngineV1,
 		Nodes: []string{c.node(i)}, Workloads: []string{fmt.Sprintf("default/web-%d", i)},
 	}
 }
 
 // component is one of every kind that pods are made of, instance managers idle or in use.
-func (c Cluster) component(i int) settings.Component {
-	p := settings.Component{
-		Name: fmt.Sprintf("component-%05d", i), UID: fmt.Sprint(i), Node: c.node(i), Engine: settings.EngineV1, Ready: true,
-		Built: map[settings.Trait]string{
-			settings.PriorityClassName: "", settings.Tolerations: "", settings.NodeSelector: "",
-			settings.StorageAttachment: "", settings.CPURequest: "480m", settings.DataEngine: "true",
+func (c Cluster) component(i int) catalog.Component {
+	p := catalog.Component{
+		Name: fmt.Sprintf("component-%05d", i), UID: fmt.Sprint(i), Node: c.node(i), Engine: catalog.EngineV1, Ready: true,
+		Built: map[catalog.Trait]string{
+			catalog.PriorityClassName: "", catalog.Tolerations: "", catalog.NodeSelector: "",
+			catalog.StorageAttachment: "", catalog.CPURequest: "480m", catalog.DataEngine: "true",
 		},
 	}
 	switch i % 5 {
 	case 0:
-		p.Kind = settings.ShareManager
+		p.Kind = catalog.ShareManager
 	case 1:
-		p.Kind = settings.BackingImageManager
+		p.Kind = catalog.BackingImageManager
 	default:
-		p.Kind = settings.InstanceManager
+		p.Kind = catalog.InstanceManager
 	}
 	if i%4 != 0 {
 		p.Uses = []string{fmt.Sprintf("pvc-%05d-e-0", i), fmt.Sprintf("pvc-%05d-r-0", i)}

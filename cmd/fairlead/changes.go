@@ -6,11 +6,12 @@ import (
 	"maps"
 	"strings"
 
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
+	"github.com/fairlead-io/fairlead/internal/settings/plan"
 )
 
 // changes are what a plan is for: values to set, and nil for those to take away.
-type changes map[settings.Name]*string
+type changes map[catalog.Name]*string
 
 var (
 	errNotNameValue = errors.New("must be <name>=<value>")
@@ -23,10 +24,10 @@ func parseChanges(set, unset []string) (changes, error) {
 		if _, err := lookup(name); err != nil {
 			return err
 		}
-		if _, there := found[settings.Name(name)]; there {
+		if _, there := found[catalog.Name(name)]; there {
 			return fmt.Errorf("setting %s %w", name, errTwice)
 		}
-		found[settings.Name(name)] = value
+		found[catalog.Name(name)] = value
 		return nil
 	}
 	for _, text := range set {
@@ -37,7 +38,7 @@ func parseChanges(set, unset []string) (changes, error) {
 		if err := add(name, &value); err != nil {
 			return nil, fmt.Errorf("--set %w", err)
 		}
-		if d, _ := settings.Lookup(name); d.Parse(value) != nil {
+		if d, _ := catalog.Lookup(name); d.Parse(value) != nil {
 			return nil, fmt.Errorf("--set %s: value %q %w", name, value, d.Parse(value))
 		}
 	}
@@ -51,15 +52,15 @@ func parseChanges(set, unset []string) (changes, error) {
 
 // own tells whether a setting is changed in Fairlead's own group: where the storage
 // system does not have it, or a value beside the storage system's is taken away.
-func (c changes) own(name settings.Name, f settings.Facts) bool {
+func (c changes) own(name catalog.Name, f plan.Facts) bool {
 	_, inOwn := f.OwnValues[name]
 	_, inSystem := f.SystemValues[name]
 	return !inSystem || inOwn && c[name] == nil
 }
 
 // after are the facts after the changes.
-func (c changes) after(f settings.Facts) settings.Facts {
-	own, system := map[settings.Name]string{}, map[settings.Name]string{}
+func (c changes) after(f plan.Facts) plan.Facts {
+	own, system := map[catalog.Name]string{}, map[catalog.Name]string{}
 	maps.Copy(own, f.OwnValues)
 	maps.Copy(system, f.SystemValues)
 	for name, value := range c {
@@ -74,6 +75,6 @@ func (c changes) after(f settings.Facts) settings.Facts {
 		}
 	}
 	f.OwnValues, f.SystemValues = own, system
-	f.Values = settings.Resolve(own, system, f.Profile.Name)
+	f.Values = catalog.Resolve(own, system, f.Profile.Name)
 	return f
 }

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/fairlead-io/fairlead/internal/config"
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 )
 
 func TestConfigurationOfTheCluster(t *testing.T) {
@@ -35,17 +35,17 @@ func TestConfigurationOfTheCluster(t *testing.T) {
 		file      string
 		kept      *corev1.ConfigMap
 		forbidden bool
-		gate      settings.NetworkGate
+		gate      rollout.NetworkGate
 		unread    string
 	}{
-		"read from the cluster": {kept: kept(head + byNode), gate: settings.GateNode},
-		"given as a file":       {file: file, kept: kept(head + byNode), gate: settings.GateCluster},
+		"read from the cluster": {kept: kept(head + byNode), gate: rollout.GateNode},
+		"given as a file":       {file: file, kept: kept(head + byNode), gate: rollout.GateCluster},
 		"not allowed to be read": {
-			kept: kept(head + byNode), forbidden: true, gate: settings.GateCluster,
+			kept: kept(head + byNode), forbidden: true, gate: rollout.GateCluster,
 			unread: "you may not get ConfigMap fairlead-system/fairlead, which ClusterRoles fairlead-planner, fairlead-settings-viewer, fairlead-fence-viewer and fairlead-nfs-viewer allow there",
 		},
-		"not there":   {gate: settings.GateCluster, unread: "there is no ConfigMap fairlead-system/fairlead"},
-		"not correct": {kept: kept(head + "gate: node"), gate: settings.GateCluster, unread: "configuration.yaml of ConfigMap fairlead-system/fairlead: "},
+		"not there":   {gate: rollout.GateCluster, unread: "there is no ConfigMap fairlead-system/fairlead"},
+		"not correct": {kept: kept(head + "gate: node"), gate: rollout.GateCluster, unread: "configuration.yaml of ConfigMap fairlead-system/fairlead: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			builder := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{

@@ -5,7 +5,7 @@ import (
 	"io"
 
 	"github.com/fairlead-io/fairlead/internal/nfs/plan"
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 )
 
 // nfsPlanView is what `fairlead nfs plan -o json` prints. Fields are added, never
@@ -165,6 +165,6 @@ func writeNFSPlanMoves(out io.Writer, v nfsPlanView) error {
 	}
 	more(out, len(v.Moves))
 	fmt.Fprintln(out)
-	writeLine(out, "%s to move; %d must remount, %d have no server to go to", settings.Count(len(v.Moves), "node"), remounts, stranded)
+	writeLine(out, "%s to move; %d must remount, %d have no server to go to", catalog.Count(len(v.Moves), "node"), remounts, stranded)
 	return nil
 }

@@ -13,7 +13,9 @@ import (
 
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/config"
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
+	"github.com/fairlead-io/fairlead/internal/settings/plan"
+
 	"github.com/fairlead-io/fairlead/validators"
 )
 
@@ -77,7 +79,7 @@ func (p place) plan(ctx context.Context, c changes, now time.Time) (planView, er
 		return planView{}, err
 	}
 	then := c.after(facts)
-	if settings.Make(then).AsksForNetworks {
+	if plan.Make(then).AsksForNetworks {
 		if err := p.reader.AddNetworks(ctx, &facts); err != nil {
 			return planView{}, err
 		}
@@ -92,7 +94,7 @@ func (p place) plan(ctx context.Context, c changes, now time.Time) (planView, er
 }
 
 // judgedBy adds what the webhook knows beside the facts of a plan.
-func (p place) judgedBy(ctx context.Context, facts settings.Facts, c changes) validators.SettingFacts {
+func (p place) judgedBy(ctx context.Context, facts plan.Facts, c changes) validators.SettingFacts {
 	judged := validators.SettingFacts{
 		Facts: facts, Applies: p.Duties.Settings == config.Apply,
 		MissingPolicy: validators.Strictness(p.configuration.Networks.Missing),
@@ -116,18 +118,18 @@ func (c changes) planned(facts validators.SettingFacts) (planView, error) {
 	}
 	view := viewOf(facts.Facts, c)
 	for i, s := range view.Settings {
-		view.Settings[i].Warnings = append(s.Warnings, warnings[settings.Name(s.Name)]...)
+		view.Settings[i].Warnings = append(s.Warnings, warnings[catalog.Name(s.Name)]...)
 	}
 	return view, nil
 }
 
 // completeRollout gathers what is left out where a value in force is malformed,
 // and a change puts that right.
-func (p place) completeRollout(ctx context.Context, facts *settings.Facts, then settings.Values, o cluster.FactsOptions) error {
-	if _, err := settings.SharedVolumeNetwork(facts.Values, p.Storage()); err == nil {
+func (p place) completeRollout(ctx context.Context, facts *plan.Facts, then catalog.Values, o cluster.FactsOptions) error {
+	if _, err := catalog.SharedVolumeNetwork(facts.Values, p.Storage()); err == nil {
 		return nil
 	}
-	if _, err := settings.SharedVolumeNetwork(then, p.Storage()); err != nil {
+	if _, err := catalog.SharedVolumeNetwork(then, p.Storage()); err != nil {
 		return nil // the plan says so
 	}
 	record, err := p.reader.Record(ctx)

@@ -9,7 +9,8 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
+
 	"github.com/fairlead-io/fairlead/validators"
 )
 
@@ -21,8 +22,8 @@ var errRefused = errors.New("is refused, as by Fairlead's webhook")
 // judge has each change judged by the webhook's own rule, as if it were made after
 // those before it in the order of names. All that is refused comes back at once,
 // with its causes, and what is warned of beside the plan by setting.
-func judge(facts validators.SettingFacts, c changes) (map[settings.Name][]string, error) {
-	warnings := map[settings.Name][]string{}
+func judge(facts validators.SettingFacts, c changes) (map[catalog.Name][]string, error) {
+	warnings := map[catalog.Name][]string{}
 	var refusals []error
 	for _, name := range slices.Sorted(maps.Keys(c)) {
 		one, group := changes{name: c[name]}, longhorn.GroupVersion.Group
@@ -44,7 +45,7 @@ func judge(facts validators.SettingFacts, c changes) (map[settings.Name][]string
 }
 
 // judgeOne judges a change of one setting. Where it changes nothing the webhook does not hear of it.
-func judgeOne(name settings.Name, value *string, facts validators.SettingFacts) validators.Verdict {
+func judgeOne(name catalog.Name, value *string, facts validators.SettingFacts) validators.Verdict {
 	values := facts.SystemValues
 	if facts.Own {
 		values = facts.OwnValues

@@ -4,16 +4,16 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/storage"
 	"github.com/fairlead-io/fairlead/validators"
 )
 
 // judgedThreeNodes are threeNodes with what the webhook knows beside.
-func judgedThreeNodes(own, system map[settings.Name]string) validators.SettingFacts {
+func judgedThreeNodes(own, system map[catalog.Name]string) validators.SettingFacts {
 	f := threeNodes()
 	f.OwnValues = own
-	f.Values = settings.Resolve(own, f.SystemValues, f.Profile.Name)
+	f.Values = catalog.Resolve(own, f.SystemValues, f.Profile.Name)
 	for name, value := range system {
 		f = inLonghorn(f, name, value)
 	}
@@ -25,21 +25,21 @@ func judgedThreeNodes(own, system map[settings.Name]string) validators.SettingFa
 
 // Regression: what the webhook refuses was planned, with exit code 0 or 2.
 func TestWhatTheWebhookRefusesIsRefused(t *testing.T) {
-	critical := map[settings.Name]string{settings.PriorityClass: "longhorn-critical"}
+	critical := map[catalog.Name]string{catalog.PriorityClass: "longhorn-critical"}
 	for _, test := range []struct {
 		name       string
-		own        map[settings.Name]string
-		system     map[settings.Name]string
+		own        map[catalog.Name]string
+		system     map[catalog.Name]string
 		set, unset []string
 		refuse     bool
 	}{
-		{name: "missing-class", set: []string{"priority-class=missing"}, system: map[settings.Name]string{settings.PriorityClass: ""}},
+		{name: "missing-class", set: []string{"priority-class=missing"}, system: map[catalog.Name]string{catalog.PriorityClass: ""}},
 		{name: "engine-in-use", set: []string{"v1-data-engine=false"}},
 		{name: "several", set: []string{"v1-data-engine=false", "priority-class=missing", "guaranteed-instance-manager-cpu=20"}},
-		{name: "contradicts", set: []string{"disable-snapshot-purge=true"}, system: map[settings.Name]string{"auto-cleanup-system-generated-snapshot": "true"}},
+		{name: "contradicts", set: []string{"disable-snapshot-purge=true"}, system: map[catalog.Name]string{"auto-cleanup-system-generated-snapshot": "true"}},
 		{name: "missing-network", set: []string{"storage-network=kube-system/other-net"}, refuse: true},
 		{name: "not-deletable", unset: []string{"priority-class"}, system: critical},
-		{name: "read-only", set: []string{"v2-data-engine-hugepage-limit=4096"}, system: map[settings.Name]string{settings.V2HugepageLimit: "2048"}},
+		{name: "read-only", set: []string{"v2-data-engine-hugepage-limit=4096"}, system: map[catalog.Name]string{catalog.V2HugepageLimit: "2048"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			facts := judgedThreeNodes(test.own, test.system)
@@ -65,22 +65,22 @@ func changesFor(t *testing.T, set, unset []string) changes {
 }
 
 func TestWhatTheWebhookAcceptsIsPlanned(t *testing.T) {
-	empty := map[settings.Name]string{settings.PriorityClass: ""}
-	probe := map[settings.Name]string{settings.EngineImageProbePeriod: "7"}
-	gone := map[settings.Name]string{settings.PriorityClass: "gone"}
+	empty := map[catalog.Name]string{catalog.PriorityClass: ""}
+	probe := map[catalog.Name]string{catalog.EngineImageProbePeriod: "7"}
+	gone := map[catalog.Name]string{catalog.PriorityClass: "gone"}
 	for _, test := range []struct {
 		name        string
-		own, system map[settings.Name]string
+		own, system map[catalog.Name]string
 		set, unset  []string
 		outcome     string
 		then        string
 		warns       string
 	}{
 		{"set", nil, empty, []string{"priority-class=longhorn-critical"}, nil, outcomeWaits, "longhorn-critical", ""},
-		{"in another spelling", nil, map[settings.Name]string{settings.GuaranteedCPU: "12"}, []string{`guaranteed-instance-manager-cpu={"v1":"12","v2":"12"}`}, nil, outcomeNothing, `{"v1":"12","v2":"12"}`, ""},
+		{"in another spelling", nil, map[catalog.Name]string{catalog.GuaranteedCPU: "12"}, []string{`guaranteed-instance-manager-cpu={"v1":"12","v2":"12"}`}, nil, outcomeNothing, `{"v1":"12","v2":"12"}`, ""},
 		{"as it is, which nobody judges", nil, gone, []string{"priority-class=gone"}, nil, outcomeWaits, "gone", ""},
 		{"taken away", probe, nil, nil, []string{"engine-image-pod-liveness-probe-period"}, outcomeNow, "5", ""},
-		{"a network that is missing", nil, map[settings.Name]string{settings.StorageNetwork: ""}, []string{"storage-network=kube-system/other-net"}, nil, outcomeNothing, "kube-system/other-net", "there is no NetworkAttachmentDefinition"},
+		{"a network that is missing", nil, map[catalog.Name]string{catalog.StorageNetwork: ""}, []string{"storage-network=kube-system/other-net"}, nil, outcomeNothing, "kube-system/other-net", "there is no NetworkAttachmentDefinition"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			facts := judgedThreeNodes(test.own, test.system)

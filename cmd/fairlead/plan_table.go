@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 )
 
 // longest is how many lines a list has in the table; JSON has all.
@@ -22,7 +22,7 @@ func writePlan(out io.Writer, view planView) error {
 		writeOthers(out, view.Settings)
 	}
 	if left := len(asked) - len(shown); left > 0 {
-		writeLine(out, "%s not shown, which no resource sets; -o json has all", settings.Count(left, "setting"))
+		writeLine(out, "%s not shown, which no resource sets; -o json has all", catalog.Count(left, "setting"))
 	}
 	if err := writeWorks(out, view.Works); err != nil {
 		return err
@@ -74,7 +74,7 @@ func writePlanned(out io.Writer, shown []planSetting) error {
 
 // idle: no resource sets it, and nothing is to be done for it.
 func (s planSetting) idle() bool {
-	return !s.Changed && s.Then.Source == string(settings.SourceDefault) && s.Applies == appliesDone
+	return !s.Changed && s.Then.Source == string(catalog.SourceDefault) && s.Applies == appliesDone
 }
 
 // writeOthers names the settings that the request does not name and that works are for:

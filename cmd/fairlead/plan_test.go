@@ -10,33 +10,35 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
+	"github.com/fairlead-io/fairlead/internal/settings/plan"
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
 // threeNodes: each has an instance manager, that of node-2 serves an attached volume.
-func threeNodes() settings.Facts {
-	f := settings.Facts{
-		Profile: storage.Longhorn(), Told: map[settings.Name]settings.Told{}, Nodes: settings.Nodes{}, Now: time.Unix(0, 0),
+func threeNodes() plan.Facts {
+	f := plan.Facts{
+		Profile: storage.Longhorn(), Told: map[catalog.Name]plan.Told{}, Nodes: catalog.Nodes{}, Now: time.Unix(0, 0),
 		Volumes: []storage.Volume{
-			{Name: "pvc-a", Attached: true, Engine: settings.EngineV1, Nodes: []string{"node-2"}, Workloads: []string{"default/web-0"}},
-			{Name: "pvc-b", Engine: settings.EngineV1},
+			{Name: "pvc-a", Attached: true, Engine: catalog.EngineV1, Nodes: []string{"node-2"}, Workloads: []string{"default/web-0"}},
+			{Name: "pvc-b", Engine: catalog.EngineV1},
 		},
-		Components: []settings.Component{
-			{Kind: settings.Deployment, Name: "csi-attacher", Ready: true, Updated: 3, Total: 3, Built: map[settings.Trait]string{settings.PriorityClassName: ""}},
+		Components: []catalog.Component{
+			{Kind: catalog.Deployment, Name: "csi-attacher", Ready: true, Updated: 3, Total: 3, Built: map[catalog.Trait]string{catalog.PriorityClassName: ""}},
 		},
 	}
-	f = inLonghorn(f, settings.PriorityClass, "")
-	f = inLonghorn(f, settings.GuaranteedCPU, "12")
-	f = inLonghorn(f, settings.StorageNetwork, "")
-	f = inLonghorn(f, settings.V1DataEngine, "true")
-	f = inLonghorn(f, settings.DisableSnapshotPurge, "false")
+	f = inLonghorn(f, catalog.PriorityClass, "")
+	f = inLonghorn(f, catalog.GuaranteedCPU, "12")
+	f = inLonghorn(f, catalog.StorageNetwork, "")
+	f = inLonghorn(f, catalog.V1DataEngine, "true")
+	f = inLonghorn(f, catalog.DisableSnapshotPurge, "false")
 	for i := 1; i <= 3; i++ {
 		node := fmt.Sprintf("node-%d", i)
-		f.Nodes[node] = settings.Node{Ready: true, Storage: true, AllocatableMilliCPU: 4000}
-		im := settings.Component{
-			Kind: settings.InstanceManager, Name: fmt.Sprintf("instance-manager-%d", i), Node: node, Engine: settings.EngineV1, Ready: true,
-			Built: map[settings.Trait]string{settings.PriorityClassName: "", settings.CPURequest: "480m"},
+		f.Nodes[node] = catalog.Node{Ready: true, Storage: true, AllocatableMilliCPU: 4000}
+		im := catalog.Component{
+			Kind: catalog.InstanceManager, Name: fmt.Sprintf("instance-manager-%d", i), Node: node, Engine: catalog.EngineV1, Ready: true,
+			Built: map[catalog.Trait]string{catalog.PriorityClassName: "", catalog.CPURequest: "480m"},
 		}
 		if node == "node-2" {
 			im.Uses = []string{"pvc-a-e-0", "pvc-a-r-1"}
@@ -47,19 +49,19 @@ func threeNodes() settings.Facts {
 }
 
 // inLonghorn are the facts with a value of settings.longhorn.io.
-func inLonghorn(f settings.Facts, name settings.Name, value string) settings.Facts {
-	system := map[settings.Name]string{name: value}
+func inLonghorn(f plan.Facts, name catalog.Name, value string) plan.Facts {
+	system := map[catalog.Name]string{name: value}
 	for n, v := range f.SystemValues {
 		if n != name {
 			system[n] = v
 		}
 	}
 	f.SystemValues = system
-	f.Values = settings.Resolve(f.OwnValues, system, f.Profile.Name)
+	f.Values = catalog.Resolve(f.OwnValues, system, f.Profile.Name)
 	return f
 }
 
-func planFor(t *testing.T, f settings.Facts, set, unset []string) planView {
+func planFor(t *testing.T, f plan.Facts, set, unset []string) planView {
 	t.Helper()
 	c, err := parseChanges(set, unset)
 	if err != nil {
@@ -92,12 +94,12 @@ func TestPlans(t *testing.T) {
 	withStarting.Volumes[0].Attached = false
 	withStarting.Components[2].Uses = nil
 	rolledOut := threeNodes()
-	rolledOut.OwnValues = map[settings.Name]string{settings.EngineImageProbePeriod: "5"}
-	rolledOut.Values = settings.Resolve(rolledOut.OwnValues, rolledOut.SystemValues, "longhorn")
-	malformed := inLonghorn(threeNodes(), settings.PriorityClass, "Not A Name")
+	rolledOut.OwnValues = map[catalog.Name]string{catalog.EngineImageProbePeriod: "5"}
+	rolledOut.Values = catalog.Resolve(rolledOut.OwnValues, rolledOut.SystemValues, "longhorn")
+	malformed := inLonghorn(threeNodes(), catalog.PriorityClass, "Not A Name")
 	for _, test := range []struct {
 		name       string
-		facts      settings.Facts
+		facts      plan.Facts
 		set, unset []string
 		outcome    string
 		applies    string
@@ -147,7 +149,7 @@ func TestPlanAsJSON(t *testing.T) {
 
 func TestNothingChangesWhenNothingIsThere(t *testing.T) {
 	var out strings.Builder
-	view := planFor(t, settings.Facts{Profile: storage.Longhorn(), Values: settings.Resolve(nil, nil, "longhorn")}, nil, nil)
+	view := planFor(t, plan.Facts{Profile: storage.Longhorn(), Values: catalog.Resolve(nil, nil, "longhorn")}, nil, nil)
 	if err := writeJSON(&out, view); err != nil {
 		t.Fatal(err)
 	}
@@ -159,10 +161,10 @@ func TestNothingChangesWhenNothingIsThere(t *testing.T) {
 func TestLongListsAreCutInTheTableOnly(t *testing.T) {
 	f := threeNodes()
 	for i := range 100 {
-		f.Volumes = append(f.Volumes, storage.Volume{Name: fmt.Sprintf("pvc-%03d", i), Attached: true, Engine: settings.EngineV1})
-		f.Components = append(f.Components, settings.Component{
-			Kind: settings.BackingImageManager, Name: fmt.Sprintf("backing-image-manager-%03d", i), Ready: true,
-			Built: map[settings.Trait]string{settings.PriorityClassName: ""},
+		f.Volumes = append(f.Volumes, storage.Volume{Name: fmt.Sprintf("pvc-%03d", i), Attached: true, Engine: catalog.EngineV1})
+		f.Components = append(f.Components, catalog.Component{
+			Kind: catalog.BackingImageManager, Name: fmt.Sprintf("backing-image-manager-%03d", i), Ready: true,
+			Built: map[catalog.Trait]string{catalog.PriorityClassName: ""},
 		})
 	}
 	view := planFor(t, f, []string{"priority-class=longhorn-critical"}, nil)
@@ -181,7 +183,7 @@ func TestLongListsAreCutInTheTableOnly(t *testing.T) {
 }
 
 func TestSettingThatWaitsAnywayIsNamed(t *testing.T) {
-	f := inLonghorn(threeNodes(), settings.PriorityClass, "urgent")
+	f := inLonghorn(threeNodes(), catalog.PriorityClass, "urgent")
 	var out strings.Builder
 	if err := writePlan(&out, planFor(t, f, []string{"guaranteed-instance-manager-cpu=20"}, nil)); err != nil ||
 		!strings.Contains(out.String(), "\nNot applied yet, with or without the change: priority-class\n") {
@@ -191,8 +193,8 @@ func TestSettingThatWaitsAnywayIsNamed(t *testing.T) {
 
 func TestNetworkOfSharedVolumes(t *testing.T) {
 	f := threeNodes()
-	f.Rollout = settings.Rollout{
-		DaemonSet: settings.DaemonSet{Name: "longhorn-csi-plugin", Found: true, Observed: true, Wanted: 3, MaxUnavailable: 1, Revision: "1"},
+	f.Rollout = rollout.Rollout{
+		DaemonSet: rollout.DaemonSet{Name: "longhorn-csi-plugin", Found: true, Observed: true, Wanted: 3, MaxUnavailable: 1, Revision: "1"},
 		Volumes:   []storage.Volume{{Name: "pvc-rwx", Shared: true, Attached: true, Nodes: []string{"node-1"}, Workloads: []string{"default/web-1"}}},
 	}
 	for i := 1; i <= 3; i++ {
@@ -205,7 +207,7 @@ func TestNetworkOfSharedVolumes(t *testing.T) {
 	}
 	golden(t, "plan-network.txt", out.String())
 
-	f.Rollout.Gate = settings.GateNode
+	f.Rollout.Gate = rollout.GateNode
 	out.Reset()
 	if err := show(&out, planFor(t, f, []string{"endpoint-network-for-rwx-volume=kube-system/storage-net"}, nil), outputTable); err != nil {
 		t.Errorf("got %v", err)
@@ -217,17 +219,17 @@ func TestNetworkOfSharedVolumes(t *testing.T) {
 // than the roll-out: that it waits for volumes, of which the RWX ones are some.
 func TestTheNetworkIsMovedForAllThatChooseIt(t *testing.T) {
 	f := threeNodes()
-	f = inLonghorn(f, settings.StorageNetworkForRWX, "true")
+	f = inLonghorn(f, catalog.StorageNetworkForRWX, "true")
 	rolled := ""
-	f.Told[settings.EndpointNetworkForRWX] = settings.Told{Rolled: &rolled, Applied: true}
-	f.Volumes = []storage.Volume{{Name: "pvc-rwx", Shared: true, Attached: true, Engine: settings.EngineV1, Nodes: []string{"node-2"}}}
+	f.Told[catalog.EndpointNetworkForRWX] = plan.Told{Rolled: &rolled, Applied: true}
+	f.Volumes = []storage.Volume{{Name: "pvc-rwx", Shared: true, Attached: true, Engine: catalog.EngineV1, Nodes: []string{"node-2"}}}
 	for i := range f.Components {
-		if f.Components[i].Kind == settings.InstanceManager {
-			f.Components[i].Built[settings.StorageAttachment] = ""
+		if f.Components[i].Kind == catalog.InstanceManager {
+			f.Components[i].Built[catalog.StorageAttachment] = ""
 		}
 	}
-	f.Rollout = settings.Rollout{DaemonSet: settings.DaemonSet{Name: "longhorn-csi-plugin", Found: true, Observed: true}, Volumes: f.Volumes}
-	f.Existing.Networks = settings.NetworksThere([]storage.Network{{Namespace: "kube-system", Name: "storage-net"}})
+	f.Rollout = rollout.Rollout{DaemonSet: rollout.DaemonSet{Name: "longhorn-csi-plugin", Found: true, Observed: true}, Volumes: f.Volumes}
+	f.Existing.Networks = rollout.NetworksThere([]storage.Network{{Namespace: "kube-system", Name: "storage-net"}})
 	view := planFor(t, f, []string{"storage-network=kube-system/storage-net"}, nil)
 	var out strings.Builder
 	if err := writePlan(&out, view); err != nil || !strings.Contains(out.String(), "Applied now, and to be rolled out again after the change: storage-network-for-rwx-volume-enabled\n") ||
@@ -270,7 +272,7 @@ func TestRefusedChanges(t *testing.T) {
 
 func TestValuesMayHaveEqualSignsAndCommas(t *testing.T) {
 	c, err := parseChanges([]string{`taint-toleration=key=value:NoSchedule`}, nil)
-	if err != nil || *c[settings.TaintToleration] != "key=value:NoSchedule" {
+	if err != nil || *c[catalog.TaintToleration] != "key=value:NoSchedule" {
 		t.Errorf("got %v, %v", c, err)
 	}
 }

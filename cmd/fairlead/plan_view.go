@@ -4,7 +4,10 @@ import (
 	"slices"
 
 	v1 "github.com/fairlead-io/fairlead/api/rest/v1"
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
+	"github.com/fairlead-io/fairlead/internal/settings/plan"
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
+
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
@@ -12,30 +15,30 @@ import (
 type planner struct {
 	changes changes
 	// now are the values in effect, before the changes, and rolled the plan for them.
-	now    settings.Values
-	rolled settings.Plan
+	now    catalog.Values
+	rolled plan.Plan
 	// then and plan are the same after them.
-	then     settings.Values
-	plan     settings.Plan
+	then     catalog.Values
+	plan     plan.Plan
 	works    []planWork
 	blockers blockerList
 	// summed is what was said of blockers that works share.
 	summed map[seenBlockers]string
 	// ahead and behind: works of a setting that nothing keeps back, and others.
-	ahead, behind map[settings.Name]bool
+	ahead, behind map[catalog.Name]bool
 }
 
 // viewOf makes the plan for the facts after the changes.
-func viewOf(facts settings.Facts, c changes) planView {
+func viewOf(facts plan.Facts, c changes) planView {
 	p := &planner{
 		changes: c, now: facts.Values, works: []planWork{}, blockers: blockerList{all: []planBlocker{}},
-		ahead: map[settings.Name]bool{}, behind: map[settings.Name]bool{}, summed: map[seenBlockers]string{},
+		ahead: map[catalog.Name]bool{}, behind: map[catalog.Name]bool{}, summed: map[seenBlockers]string{},
 	}
 	if len(c) > 0 {
-		p.rolled = settings.Make(facts)
+		p.rolled = plan.Make(facts)
 	}
 	facts = c.after(facts)
-	p.then, p.plan = facts.Values, settings.Make(facts)
+	p.then, p.plan = facts.Values, plan.Make(facts)
 	p.addNetwork(facts.Profile)
 	p.addWorks()
 	view := planView{Profile: facts.Profile.Name, Namespace: facts.Profile.Namespace, Settings: p.settings(), Nodes: nodesOf(facts)}
@@ -45,14 +48,14 @@ func viewOf(facts settings.Facts, c changes) planView {
 }
 
 // nodesOf are the nodes whose clients have yet to move.
-func nodesOf(facts settings.Facts) []planNode {
+func nodesOf(facts plan.Facts) []planNode {
 	nodes := []planNode{}
-	desired, err := settings.SharedVolumeNetwork(facts.Values, facts.Profile)
+	desired, err := catalog.SharedVolumeNetwork(facts.Values, facts.Profile)
 	if err != nil {
 		return nodes
 	}
 	facts.Rollout.Desired = desired
-	for _, turn := range settings.NodeOrder(facts.Rollout) {
+	for _, turn := range rollout.NodeOrder(facts.Rollout) {
 		nodes = append(nodes, planNode{
 			Node: turn.Node, Pod: turn.Pod, Volumes: append([]string{}, turn.Volumes...), Workloads: append([]string{}, turn.Workloads...),
 		})
@@ -64,7 +67,7 @@ func nodesOf(facts settings.Facts) []planNode {
 func (p *planner) addWorks() {
 	for _, w := range p.plan.Now {
 		shown := p.workOf(w, whenNow, nil)
-		if w.Action != settings.UpdateComponent && len(p.plan.Starting) > 0 {
+		if w.Action != plan.UpdateComponent && len(p.plan.Starting) > 0 {
 			shown = p.workOf(w, whenTurn, p.plan.Starting)
 		}
 		p.add(shown, w.Settings, p.startingFor(shown))
@@ -74,14 +77,14 @@ func (p *planner) addWorks() {
 	}
 }
 
-func (p *planner) startingFor(w planWork) []settings.Blocker {
+func (p *planner) startingFor(w planWork) []catalog.Blocker {
 	if w.When == whenTurn {
 		return p.plan.Starting
 	}
 	return nil
 }
 
-func (p *planner) add(w planWork, names []settings.Name, blockers []settings.Blocker) {
+func (p *planner) add(w planWork, names []catalog.Name, blockers []catalog.Blocker) {
 	p.works = append(p.works, w)
 	for _, name := range names {
 		if w.When == whenNow {
@@ -94,20 +97,20 @@ func (p *planner) add(w planWork, names []settings.Name, blockers []settings.Blo
 }
 
 // sumUp is settings.Short of blockers that many works share, gone through once.
-func (p *planner) sumUp(blockers []settings.Blocker) string {
+func (p *planner) sumUp(blockers []catalog.Blocker) string {
 	if len(blockers) == 0 {
 		return ""
 	}
 	key := seenBlockers{first: &blockers[0], count: len(blockers)}
 	text, known := p.summed[key]
 	if !known {
-		text = settings.Short(blockers)
+		text = catalog.Short(blockers)
 		p.summed[key] = text
 	}
 	return text
 }
 
-func (p *planner) workOf(w settings.Work, when string, blockers []settings.Blocker) planWork {
+func (p *planner) workOf(w plan.Work, when string, blockers []catalog.Blocker) planWork {
 	shown := planWork{
 		Action: string(w.Action), Kind: string(w.Component.Kind), Component: w.Component.Name, Node: w.Component.Node,
 		When: when, WaitsFor: p.sumUp(blockers), Wants: map[string]string{},
@@ -130,7 +133,7 @@ func (p *planner) addNetwork(profile storage.Profile) {
 	if step.Applied || step.Phase == "" {
 		return
 	}
-	var choosing []settings.Name
+	var choosing []catalog.Name
 	for _, s := range p.plan.Settings {
 		if s.ChoosesNetwork && !s.Applied {
 			choosing = append(choosing, s.Name)
@@ -139,9 +142,9 @@ func (p *planner) addNetwork(profile storage.Profile) {
 	if len(choosing) == 0 {
 		return
 	}
-	w := planWork{Action: moveAction, Kind: string(settings.DaemonSetComponent), Component: profile.ClientDaemonSet, When: whenNow}
-	if step.Action == settings.Nothing {
-		w.When, w.WaitsFor = whenLater, settings.Short(step.Blockers)
+	w := planWork{Action: moveAction, Kind: string(catalog.DaemonSetComponent), Component: profile.ClientDaemonSet, When: whenNow}
+	if step.Action == rollout.Nothing {
+		w.When, w.WaitsFor = whenLater, catalog.Short(step.Blockers)
 	}
 	for _, name := range choosing {
 		w.Settings = append(w.Settings, string(name))
@@ -156,24 +159,24 @@ func (p *planner) settings() []planSetting {
 		p.blockers.add(s.Name, s.Blockers)
 		shown = append(shown, p.setting(s))
 	}
-	for _, d := range settings.All() {
+	for _, d := range catalog.All() {
 		if _, asked := p.changes[d.Name]; asked && !d.DangerZone {
-			shown = append(shown, p.setting(settings.SettingPlan{
-				Name: d.Name, Value: p.then[d.Name], Applied: true, Phase: settings.PhaseApplied, Message: "in effect",
+			shown = append(shown, p.setting(plan.SettingPlan{
+				Name: d.Name, Value: p.then[d.Name], Applied: true, Phase: rollout.PhaseApplied, Message: "in effect",
 			}))
 		}
 	}
 	return shown
 }
 
-func (p *planner) setting(s settings.SettingPlan) planSetting {
-	d, _ := settings.Lookup(string(s.Name))
+func (p *planner) setting(s plan.SettingPlan) planSetting {
+	d, _ := catalog.Lookup(string(s.Name))
 	_, changed := p.changes[s.Name]
 	shown := planSetting{
 		Name: string(s.Name), Changed: changed, Now: valueOf(p.now[s.Name]), Then: valueOf(s.Value),
 		Applies: p.applies(s), Reason: s.Message, Gate: string(d.Gate), Progress: []planProgress{}, Warnings: []string{},
 	}
-	if changed && d.Gate == settings.AtOnce && shown.Applies == appliesDone && shown.Now.Value != shown.Then.Value {
+	if changed && d.Gate == catalog.AtOnce && shown.Applies == appliesDone && shown.Now.Value != shown.Then.Value {
 		shown.Applies = appliesNow
 	}
 	if rolled, known := p.rolled.Of(s.Name); known {
@@ -185,10 +188,10 @@ func (p *planner) setting(s settings.SettingPlan) planSetting {
 	return shown
 }
 
-func (p *planner) applies(s settings.SettingPlan) string {
+func (p *planner) applies(s plan.SettingPlan) string {
 	ahead, behind := p.ahead[s.Name], p.behind[s.Name] || len(s.Blockers) > 0
 	switch {
-	case s.Phase == settings.PhaseInvalid:
+	case s.Phase == rollout.PhaseInvalid:
 		return appliesInvalid
 	case s.Applied:
 		return appliesDone
@@ -216,7 +219,7 @@ func (v planView) outcome() string {
 	return outcome
 }
 
-func valueOf(v settings.Value) planValue { return planValue{v.Text, string(v.Source)} }
+func valueOf(v catalog.Value) planValue { return planValue{v.Text, string(v.Source)} }
 
 // blockerList keeps each blocker once. Works that wait for the same volumes
 // share one slice of them, so that a slice seen before need not be gone through.
@@ -227,12 +230,12 @@ type blockerList struct {
 }
 
 type seenBlockers struct {
-	first *settings.Blocker
+	first *catalog.Blocker
 	count int
-	name  settings.Name
+	name  catalog.Name
 }
 
-func (l *blockerList) add(name settings.Name, blockers []settings.Blocker) {
+func (l *blockerList) add(name catalog.Name, blockers []catalog.Blocker) {
 	if len(blockers) == 0 {
 		return
 	}

@@ -13,7 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fairlead-io/fairlead/internal/cluster"
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
+
 	"github.com/fairlead-io/fairlead/internal/settingsapi"
 )
 
@@ -69,18 +70,18 @@ func showSettings(ctx context.Context, out io.Writer, p place, output string, na
 	if err := writeSettings(out, shown.Data, time.Now()); err != nil || len(unknown) == 0 {
 		return err
 	}
-	writeLine(out, "%s", settings.UnknownMessage(p.Name, unknown))
+	writeLine(out, "%s", catalog.UnknownMessage(p.Name, unknown))
 	return nil
 }
 
 var errUnknownSetting = errors.New("no setting that Fairlead knows")
 
 // lookup finds a setting; its error lists those that there are.
-func lookup(name string) (settings.Definition, error) {
-	d, known := settings.Lookup(name)
+func lookup(name string) (catalog.Definition, error) {
+	d, known := catalog.Lookup(name)
 	if !known {
 		text := ""
-		for _, d := range settings.All() {
+		for _, d := range catalog.All() {
 			text += "\n  " + string(d.Name)
 		}
 		return d, fmt.Errorf("%q: %w; it knows:%s", name, errUnknownSetting, text)

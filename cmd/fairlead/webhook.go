@@ -21,7 +21,8 @@ import (
 	"github.com/fairlead-io/fairlead/certs"
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/config"
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
+
 	"github.com/fairlead-io/fairlead/webhook"
 )
 
@@ -194,7 +195,7 @@ func webhookProfiles(c *config.Configuration, records *cluster.Records, lists *c
 		profile := p.Storage()
 		profiles = append(profiles, webhook.Profile{
 			Profile: profile, Duties: p.Duties, Policy: c.Policy(),
-			Record: func() settings.Record { return records.Of(profile) },
+			Record: func() rollout.Record { return records.Of(profile) },
 			Live:   cluster.NewReader(profile, lists, lists),
 		})
 	}

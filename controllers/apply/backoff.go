@@ -5,7 +5,8 @@ import (
 	"maps"
 	"time"
 
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
+	"github.com/fairlead-io/fairlead/internal/settings/plan"
 )
 
 // backoff keeps components from being changed again soon when a change did not
@@ -14,9 +15,9 @@ import (
 type backoff map[string]attempt
 
 type attempt struct {
-	settings.Hold
+	plan.Hold
 	// values in effect that it was made for
-	values            map[settings.Name]string
+	values            map[catalog.Name]string
 	changes, refusals int
 }
 
@@ -27,13 +28,13 @@ var pauses = []time.Duration{10 * time.Second, time.Minute, 10 * time.Minute, ti
 const afterRefusal = time.Minute
 
 // made remembers a piece of work, and how it went.
-func (b *backoff) made(work settings.Work, facts settings.Facts, refused error) {
+func (b *backoff) made(work plan.Work, facts plan.Facts, refused error) {
 	now := facts.Now
 	if *b == nil {
 		*b = backoff{}
 	}
 	maps.DeleteFunc(*b, func(_ string, a attempt) bool { return now.Sub(a.Until) > pauses[len(pauses)-1] })
-	wants, values := map[settings.Trait]string{}, map[settings.Name]string{}
+	wants, values := map[catalog.Trait]string{}, map[catalog.Name]string{}
 	for trait, want := range work.Wants {
 		wants[trait], values[want.Setting] = want.Text, facts.Values[want.Setting].Text
 	}
@@ -50,14 +51,14 @@ func (b *backoff) made(work settings.Work, facts settings.Facts, refused error) 
 		a.changes, a.refusals = a.changes+1, 0
 		a.Seen, a.Until = work.Component.Seen(), now.Add(pauses[min(a.changes, len(pauses))-1])
 		a.Message = fmt.Sprintf("is as it was before Fairlead changed it (%s): something else writes it, like the storage system, an installer or a webhook; tried again at %s",
-			settings.Count(a.changes, "time"), timeOfDay(a.Until))
+			catalog.Count(a.changes, "time"), timeOfDay(a.Until))
 	}
 	(*b)[work.Component.Name] = a
 }
 
 // forget drops what was done for a value that is no longer in effect. The storage system may undo
 // such a change without Fairlead, and does not fight it by that.
-func (b backoff) forget(values settings.Values) {
+func (b backoff) forget(values catalog.Values) {
 	maps.DeleteFunc(b, func(_ string, a attempt) bool {
 		for name, text := range a.values {
 			if values[name].Text != text {
@@ -69,7 +70,7 @@ func (b backoff) forget(values settings.Values) {
 }
 
 // overlap tells whether two changes have one in common: a part of the first may have lasted.
-func overlap(a, b map[settings.Trait]string) bool {
+func overlap(a, b map[catalog.Trait]string) bool {
 	for trait, want := range a {
 		if other, ok := b[trait]; ok && other == want {
 			return true
@@ -79,8 +80,8 @@ func overlap(a, b map[settings.Trait]string) bool {
 }
 
 // holds are the components that were changed, for the plan to leave alone.
-func (b backoff) holds() map[string]settings.Hold {
-	held := make(map[string]settings.Hold, len(b))
+func (b backoff) holds() map[string]plan.Hold {
+	held := make(map[string]plan.Hold, len(b))
 	for name, a := range b {
 		held[name] = a.Hold
 	}

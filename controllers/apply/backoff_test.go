@@ -9,31 +9,32 @@ import (
 
 	"k8s.io/utils/ptr"
 
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
+	"github.com/fairlead-io/fairlead/internal/settings/plan"
 )
 
 func TestBackoffGrowsWithEachChangeThatDidNotLast(t *testing.T) {
-	work := func(want string) settings.Work {
-		return settings.Work{
-			Component: settings.Component{Name: "im", Version: "7"}, Action: settings.RestartComponent,
-			Wants: map[settings.Trait]settings.Want{settings.CPURequest: {Text: want}},
+	work := func(want string) plan.Work {
+		return plan.Work{
+			Component: catalog.Component{Name: "im", Version: "7"}, Action: plan.RestartComponent,
+			Wants: map[catalog.Trait]plan.Want{catalog.CPURequest: {Text: want}},
 		}
 	}
 	refusal := errors.New("a policy says no")
 	for name, test := range map[string]struct {
-		made    []settings.Work
+		made    []plan.Work
 		errs    []error
 		want    time.Duration
 		version string
 	}{
-		"once":                           {made: []settings.Work{work("1m")}, want: pauses[0], version: "@7"},
-		"twice":                          {made: []settings.Work{work("1m"), work("1m")}, want: pauses[1], version: "@7"},
-		"for ever":                       {made: slices.Repeat([]settings.Work{work("1m")}, 9), want: pauses[3], version: "@7"},
-		"another value in between":       {made: []settings.Work{work("1m"), work("1m"), work("2m"), work("1m")}, want: pauses[0], version: "@7"},
-		"refused":                        {made: []settings.Work{work("1m")}, errs: []error{refusal}, want: pauses[0]},
-		"refused for ever":               {made: slices.Repeat([]settings.Work{work("1m")}, 4), errs: slices.Repeat([]error{refusal}, 4), want: afterRefusal},
-		"refused after a change":         {made: []settings.Work{work("1m"), work("1m")}, errs: []error{nil, refusal}, want: pauses[0]},
-		"a change that did not go again": {made: []settings.Work{work("1m"), work("1m")}, errs: []error{refusal, nil}, want: pauses[0], version: "@7"},
+		"once":                           {made: []plan.Work{work("1m")}, want: pauses[0], version: "@7"},
+		"twice":                          {made: []plan.Work{work("1m"), work("1m")}, want: pauses[1], version: "@7"},
+		"for ever":                       {made: slices.Repeat([]plan.Work{work("1m")}, 9), want: pauses[3], version: "@7"},
+		"another value in between":       {made: []plan.Work{work("1m"), work("1m"), work("2m"), work("1m")}, want: pauses[0], version: "@7"},
+		"refused":                        {made: []plan.Work{work("1m")}, errs: []error{refusal}, want: pauses[0]},
+		"refused for ever":               {made: slices.Repeat([]plan.Work{work("1m")}, 4), errs: slices.Repeat([]error{refusal}, 4), want: afterRefusal},
+		"refused after a change":         {made: []plan.Work{work("1m"), work("1m")}, errs: []error{nil, refusal}, want: pauses[0]},
+		"a change that did not go again": {made: []plan.Work{work("1m"), work("1m")}, errs: []error{refusal, nil}, want: pauses[0], version: "@7"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var b backoff
@@ -42,7 +43,7 @@ func TestBackoffGrowsWithEachChangeThatDidNotLast(t *testing.T) {
 				if i < len(test.errs) {
 					err = test.errs[i]
 				}
-				b.made(w, settings.Facts{Now: noon}, err)
+				b.made(w, plan.Facts{Now: noon}, err)
 			}
 			if held := b.holds()["im"]; held.Until.Sub(noon) != test.want || held.Seen != test.version {
 				t.Errorf("held for %s as of version %q: %s", held.Until.Sub(noon), held.Seen, held.Message)
@@ -53,12 +54,12 @@ func TestBackoffGrowsWithEachChangeThatDidNotLast(t *testing.T) {
 
 func TestBackoffForgets(t *testing.T) {
 	var b backoff
-	work := settings.Work{Component: settings.Component{Name: "im"}, Wants: map[settings.Trait]settings.Want{settings.CPURequest: {Text: "1m"}}}
+	work := plan.Work{Component: catalog.Component{Name: "im"}, Wants: map[catalog.Trait]plan.Want{catalog.CPURequest: {Text: "1m"}}}
 	for range 4 {
-		b.made(work, settings.Facts{Now: noon}, nil)
+		b.made(work, plan.Facts{Now: noon}, nil)
 	}
 	later := noon.Add(2*pauses[3] + time.Second)
-	b.made(work, settings.Facts{Now: later}, nil)
+	b.made(work, plan.Facts{Now: later}, nil)
 	if got := b.holds()["im"].Until.Sub(later); got != pauses[0] {
 		t.Errorf("the next is held for %s", got)
 	}
@@ -99,7 +100,7 @@ func TestPodThatComesBackAsItWasIsRestartedMoreAndMoreSeldom(t *testing.T) {
 			w.linger()
 			w.step()
 			for _, b := range w.status(class).Blockers {
-				if pod := w.pod(b.Name); pod != nil && pod.DeletionTimestamp != nil && b.Kind == string(settings.BlockedByOther) {
+				if pod := w.pod(b.Name); pod != nil && pod.DeletionTimestamp != nil && b.Kind == string(catalog.BlockedByOther) {
 					t.Fatalf("a pod that terminates is called a conflict: %s", b.Message)
 				}
 			}

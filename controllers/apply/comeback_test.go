@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/fairlead-io/fairlead/internal/cluster"
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
@@ -41,16 +41,16 @@ func TestRegressionAClassThatIsGoneWhenItsTurnComesIsWaitedFor(t *testing.T) {
 
 // The networks are read live, and looked for again.
 func TestRegressionANetworkThatIsGoneWhenItsTurnComesIsWaitedFor(t *testing.T) {
-	w := newWorld(t, setting(settings.StorageNetwork, ""))
+	w := newWorld(t, setting(catalog.StorageNetwork, ""))
 	w.comeToRest()
 	pod := w.pod("im-node-1").UID
-	w.setSystem(settings.StorageNetwork, "kube-system/one")
+	w.setSystem(catalog.StorageNetwork, "kube-system/one")
 	for range 5 {
 		if result := w.step(); result.RequeueAfter <= 0 {
 			t.Fatal("nothing looks for the network again")
 		}
 	}
-	s := w.status(settings.StorageNetwork)
+	s := w.status(catalog.StorageNetwork)
 	if w.pod("im-node-1").UID != pod || s.Applied || len(s.Blockers) != 1 || !strings.Contains(s.Blockers[0].Message, "there is no NetworkAttachmentDefinition kube-system/one") {
 		t.Fatalf("got %+v", s)
 	}
@@ -62,16 +62,16 @@ func TestRegressionANetworkThatIsGoneWhenItsTurnComesIsWaitedFor(t *testing.T) {
 	w.clock.SetTime(w.clock.Now().Add(networksKeptFor))
 	w.step()
 	if now := w.pod("im-node-1"); now != nil && now.UID == pod {
-		t.Fatalf("the network is there: %+v", w.status(settings.StorageNetwork))
+		t.Fatalf("the network is there: %+v", w.status(catalog.StorageNetwork))
 	}
 }
 
 // Regression: they were listed at each look, of which volumes that come and go
 // bring many, for as long as a change waits.
 func TestNetworksAreListedOnceInAWhileForWhatIsOnlyTold(t *testing.T) {
-	w := newWorld(t, setting(settings.StorageNetwork, ""))
+	w := newWorld(t, setting(catalog.StorageNetwork, ""))
 	w.comeToRest()
-	w.setSystem(settings.StorageNetwork, "kube-system/one")
+	w.setSystem(catalog.StorageNetwork, "kube-system/one")
 	w.step()
 	w.networkLists = 0
 	for range 100 { // 30 seconds
@@ -96,18 +96,18 @@ func TestNetworksAreListedOnceInAWhileForWhatIsOnlyTold(t *testing.T) {
 // Regression: a kind that is deleted while the controller runs is not found, in
 // place of no match, and each look ended in an error.
 func TestMultusMayBeTakenAway(t *testing.T) {
-	w := newWorld(t, setting(settings.StorageNetwork, ""))
+	w := newWorld(t, setting(catalog.StorageNetwork, ""))
 	w.comeToRest()
 	w.networksFail = apierrors.NewNotFound(schema.GroupResource{Group: cluster.NetworkKind.Group, Resource: "network-attachment-definitions"}, "")
-	w.setSystem(settings.StorageNetwork, "kube-system/one")
+	w.setSystem(catalog.StorageNetwork, "kube-system/one")
 	w.step()
-	if s := w.status(settings.StorageNetwork); len(s.Blockers) != 1 || !strings.Contains(s.Blockers[0].Message, "there is no NetworkAttachmentDefinition kube-system/one") {
+	if s := w.status(catalog.StorageNetwork); len(s.Blockers) != 1 || !strings.Contains(s.Blockers[0].Message, "there is no NetworkAttachmentDefinition kube-system/one") {
 		t.Errorf("got %+v", s)
 	}
 	w.networksFail = errDied
 	w.clock.SetTime(w.clock.Now().Add(networksKeptFor))
 	w.step()
-	if s := w.status(settings.StorageNetwork); s.Applied || len(s.Blockers) != 1 || !strings.Contains(s.Blockers[0].Message, "cannot be listed") {
+	if s := w.status(catalog.StorageNetwork); s.Applied || len(s.Blockers) != 1 || !strings.Contains(s.Blockers[0].Message, "cannot be listed") {
 		t.Errorf("while networks can't be listed: %+v", s)
 	}
 }
@@ -115,13 +115,13 @@ func TestMultusMayBeTakenAway(t *testing.T) {
 // Regression: a list of networks that failed stopped all settings, and left them
 // reported as they were, applied.
 func TestFailingListOfNetworksStopsNoOtherSetting(t *testing.T) {
-	w := newWorld(t, setting(settings.StorageNetwork, ""), setting(settings.TaintToleration, ""))
+	w := newWorld(t, setting(catalog.StorageNetwork, ""), setting(catalog.TaintToleration, ""))
 	w.comeToRest()
 	w.networksFail = errDied
-	w.setSystem(settings.StorageNetwork, "kube-system/one")
-	w.setSystem(settings.TaintToleration, "a=b:NoSchedule")
+	w.setSystem(catalog.StorageNetwork, "kube-system/one")
+	w.setSystem(catalog.TaintToleration, "a=b:NoSchedule")
 	w.goOn()
-	if s := w.status(settings.StorageNetwork); s.Applied || s.EffectiveValue != "kube-system/one" {
+	if s := w.status(catalog.StorageNetwork); s.Applied || s.EffectiveValue != "kube-system/one" {
 		t.Errorf("the one that needs it: %+v", s)
 	}
 	if d := w.deployment(); !slices.ContainsFunc(d.Spec.Template.Spec.Tolerations, func(t corev1.Toleration) bool { return t.Key == "a" }) {

@@ -6,10 +6,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/plan"
 )
 
-func appliedCondition(s settings.SettingPlan, generation int64, now time.Time) metav1.Condition {
+func appliedCondition(s plan.SettingPlan, generation int64, now time.Time) metav1.Condition {
 	condition := metav1.Condition{
 		Type: v1alpha1.ConditionApplied, Status: metav1.ConditionFalse,
 		Reason: string(s.Phase), Message: shorten(s.Message),

@@ -5,15 +5,15 @@ import (
 	"testing"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 )
 
 // Longhorn would delete a Service with a cluster IP under its mounts: canCleanupService
 // of longhorn-manager v1.12.0.
 func TestAppliedIsHeldWhileServicesHaveAClusterIP(t *testing.T) {
-	const name = settings.EndpointNetworkForRWX
+	const name = catalog.EndpointNetworkForRWX
 	network := "kube-system/storage-net@lhnet2"
-	w := newWorld(t, setting(name, ""), setting(settings.StorageNetwork, ""))
+	w := newWorld(t, setting(name, ""), setting(catalog.StorageNetwork, ""))
 	w.comeToRest()
 	rollout := get[v1alpha1.NetworkRollout](w, profile.Name)
 	rollout.Status.Recorded, rollout.Status.Clients.Network = true, network
@@ -37,8 +37,8 @@ func TestAppliedIsHeldWhileServicesHaveAClusterIP(t *testing.T) {
 
 // Fairlead has just been installed beside a Longhorn whose network is applied.
 func TestAppliedIsNotHeldBeforeNetworkIsRecorded(t *testing.T) {
-	const name = settings.EndpointNetworkForRWX
-	w := newWorld(t, setting(name, ""), setting(settings.StorageNetwork, ""))
+	const name = catalog.EndpointNetworkForRWX
+	w := newWorld(t, setting(name, ""), setting(catalog.StorageNetwork, ""))
 	rollout := get[v1alpha1.NetworkRollout](w, profile.Name)
 	rollout.Status.Recorded = false
 	w.must(w.store.Status().Update(t.Context(), rollout))

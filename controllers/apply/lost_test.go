@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 )
 
 // lose node-2, with the instance manager on it.
@@ -25,7 +25,7 @@ func (w *world) lose() {
 // A pod on a lost node is built right and not Ready: nobody waits for it, but
 // Longhorn's RWX settings were told nothing until the node was back.
 func TestRegressionALostNodeKeepsNothingFromLonghornsRWXSettings(t *testing.T) {
-	const rwx = settings.StorageNetworkForRWX
+	const rwx = catalog.StorageNetworkForRWX
 	for name, test := range map[string]struct {
 		network string
 		told    bool
@@ -34,16 +34,16 @@ func TestRegressionALostNodeKeepsNothingFromLonghornsRWXSettings(t *testing.T) {
 		"its pod is not yet: a sync may delete pods in use": {"kube-system/one", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, setting(settings.StorageNetwork, ""), setting(rwx, "false"))
+			w := newWorld(t, setting(catalog.StorageNetwork, ""), setting(rwx, "false"))
 			w.comeToRest()
 			w.lose()
-			w.setSystem(settings.StorageNetwork, test.network)
+			w.setSystem(catalog.StorageNetwork, test.network)
 			w.setSystem(rwx, "true")
 			for range 5 {
 				w.step()
 			}
 			if applied := w.system(rwx).Status.Applied; applied != test.told {
-				t.Errorf("applied %t; %+v", applied, w.status(settings.StorageNetwork))
+				t.Errorf("applied %t; %+v", applied, w.status(catalog.StorageNetwork))
 			}
 		})
 	}

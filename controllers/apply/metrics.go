@@ -7,7 +7,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/controllers/restarts"
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/plan"
 )
 
 // metrics of one profile.
@@ -42,7 +42,7 @@ func newMetrics(registry prometheus.Registerer, profile string) (*metrics, error
 	return m, nil
 }
 
-func (m *metrics) worked(work settings.Work) {
+func (m *metrics) worked(work plan.Work) {
 	for _, name := range work.Settings {
 		m.work.WithLabelValues(string(name), string(work.Component.Kind)).Inc()
 	}

@@ -5,7 +5,8 @@ import (
 	"time"
 
 	"github.com/fairlead-io/fairlead/internal/cluster"
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/plan"
+
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
@@ -22,7 +23,7 @@ type keptNetworks struct {
 // not be installed. A change may wait for days: the list is kept for a while, except
 // where something is decided on what the live reader sees. If they can't be listed, what
 // restarts on a network waits, and nothing else.
-func (r *Reconciler) addNetworks(ctx context.Context, reader *cluster.Reader, facts *settings.Facts) {
+func (r *Reconciler) addNetworks(ctx context.Context, reader *cluster.Reader, facts *plan.Facts) {
 	if reader == r.Cached && r.networks.there != nil && facts.Now.Sub(r.networks.at) < networksKeptFor {
 		facts.Existing.Networks = r.networks.there
 		return

@@ -10,15 +10,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 )
 
 // Volumes come and go all the time while a setting waits for all of them: that
 // is no reason to wake every longhorn-manager each time.
 func TestVolumesThatComeAndGoMakeNoStormOfWrites(t *testing.T) {
-	w := waiting(t, setting(class, ""), setting(settings.TaintToleration, ""))
+	w := waiting(t, setting(class, ""), setting(catalog.TaintToleration, ""))
 	w.setSystem(class, "high")
-	w.setSystem(settings.TaintToleration, "a=b:NoSchedule")
+	w.setSystem(catalog.TaintToleration, "a=b:NoSchedule")
 	w.comeToRest()
 	w.wrote, w.events = nil, nil
 	const looks, between = 600, 100 * time.Millisecond // a minute
@@ -55,7 +55,7 @@ func TestVolumesThatComeAndGoMakeNoStormOfWrites(t *testing.T) {
 		w.clock.SetTime(w.clock.Now().Add(again))
 		again = w.step().RequeueAfter
 	}
-	for _, name := range []settings.Name{class, settings.TaintToleration} {
+	for _, name := range []catalog.Name{class, catalog.TaintToleration} {
 		status := w.status(name)
 		if !slices.ContainsFunc(status.Blockers, func(b v1alpha1.Blocker) bool { return b.Name == "last" }) {
 			t.Errorf("%s: blockers %+v", name, status.Blockers)
@@ -75,7 +75,7 @@ func TestVolumesThatComeAndGoMakeNoStormOfWrites(t *testing.T) {
 	w.must(w.store.Delete(t.Context(), attached("last")))
 	w.detach()
 	w.step()
-	for _, name := range []settings.Name{class, settings.TaintToleration} {
+	for _, name := range []catalog.Name{class, catalog.TaintToleration} {
 		if got := w.status(name).Conditions; got[0].Reason != "Restarting" {
 			t.Errorf("%s: %+v", name, got)
 		}

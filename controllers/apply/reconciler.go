@@ -17,7 +17,10 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/controllers/gathering"
 	"github.com/fairlead-io/fairlead/internal/cluster"
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
+	"github.com/fairlead-io/fairlead/internal/settings/plan"
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
+
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
@@ -31,7 +34,7 @@ type Reconciler struct {
 	Duties map[string]string
 	// VolumeNetworks and Policy, as in package rollout.
 	VolumeNetworks bool
-	Policy         settings.Policy
+	Policy         rollout.Policy
 	Client         client.Client
 	Cached         *cluster.Reader
 	Live           *cluster.Reader
@@ -47,12 +50,12 @@ type Reconciler struct {
 	backoff backoff
 	// wake is when to look again for what was told or not told, as time.Duration from this look; 0 is never.
 	wake     time.Duration
-	failures map[settings.Name]failure
+	failures map[catalog.Name]failure
 	told     map[string]string
 	paces    paces
 	networks keptNetworks
 	// confirmed is what was last written as `applied` to the storage system's settings.
-	confirmed map[settings.Name]string
+	confirmed map[catalog.Name]string
 	// said is the condition that the last event of a setting told.
 	said map[string]metav1.Condition
 }
@@ -70,11 +73,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 		return ctrl.Result{}, err
 	}
 	began := time.Now()
-	facts, plan, err := r.plan(ctx, r.Cached)
+	facts, made, err := r.plan(ctx, r.Cached)
 	r.window.Looked(began)
-	if err == nil && newlyApplied(facts, plan) {
+	if err == nil && newlyApplied(facts, made) {
 		// A cache may be behind in one kind and not in another: that all is in line is told on a live read.
-		facts, plan, err = r.plan(ctx, r.Live)
+		facts, made, err = r.plan(ctx, r.Live)
 	}
 	if err != nil {
 		return ctrl.Result{}, err
@@ -82,17 +85,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	r.adviseUnknown(facts.SystemValues)
 	// First told, then done: after a crash nobody takes for applied what had begun to change.
 	// What could not be told is not done: workLive sees to that.
-	told := r.report(ctx, facts, plan)
+	told := r.report(ctx, facts, made)
 	if told.behind { // what it has yet to see may be an event that nothing here is woken by
 		return ctrl.Result{RequeueAfter: time.Second}, told.err()
 	}
-	if _, due := plan.Next(); due && r.Applies {
+	if _, due := made.Next(); due && r.Applies {
 		err = r.workLive(ctx)
 	}
 	if err := errors.Join(told.err(), err); err != nil {
 		return ctrl.Result{}, err // looked at again within mostBackoff
 	}
-	r.wakeIn(plan.After)
+	r.wakeIn(made.After)
 	return ctrl.Result{RequeueAfter: r.wake}, nil
 }
 
@@ -104,38 +107,38 @@ func (r *Reconciler) wakeIn(after time.Duration) {
 }
 
 // newlyApplied tells whether the plan has a setting applied that was last reported not to be.
-func newlyApplied(facts settings.Facts, plan settings.Plan) bool {
-	return slices.ContainsFunc(plan.Settings, func(s settings.SettingPlan) bool {
+func newlyApplied(facts plan.Facts, made plan.Plan) bool {
+	return slices.ContainsFunc(made.Settings, func(s plan.SettingPlan) bool {
 		told := facts.Told[s.Name]
 		return s.Applied && (!told.Applied || told.Rolled == nil || *told.Rolled != s.Value.Text)
 	})
 }
 
 // plan makes the plan on what the reader sees.
-func (r *Reconciler) plan(ctx context.Context, reader *cluster.Reader) (settings.Facts, settings.Plan, error) {
+func (r *Reconciler) plan(ctx context.Context, reader *cluster.Reader) (plan.Facts, plan.Plan, error) {
 	facts, err := reader.Facts(ctx, cluster.FactsOptions{Now: r.Clock.Now(), Policy: r.Policy, VolumeNetworks: r.VolumeNetworks})
 	if err != nil {
-		return facts, settings.Plan{}, err
+		return facts, plan.Plan{}, err
 	}
 	r.backoff.forget(facts.Values)
 	facts.Held = r.backoff.holds()
-	plan := settings.Make(facts)
-	if plan.AsksForNetworks {
+	made := plan.Make(facts)
+	if made.AsksForNetworks {
 		r.addNetworks(ctx, reader, &facts)
-		plan = settings.Make(facts)
+		made = plan.Make(facts)
 	}
-	return facts, plan, nil
+	return facts, made, nil
 }
 
 // workLive decides on fresh facts and does what they call for. What goes wrong
 // is told in the settings that it was for, at the next look.
 func (r *Reconciler) workLive(ctx context.Context) error {
-	facts, plan, err := r.plan(ctx, r.Live)
+	facts, made, err := r.plan(ctx, r.Live)
 	if err != nil {
 		return err
 	}
-	work, due := plan.Next()
-	if !due || slices.ContainsFunc(work.Settings, func(name settings.Name) bool { return !facts.Told[name].Underway }) {
+	work, due := made.Next()
+	if !due || slices.ContainsFunc(work.Settings, func(name catalog.Name) bool { return !facts.Told[name].Underway }) {
 		return nil // or it is for a value of just now, which is yet to be told: its event is on the way
 	}
 	err = r.do(ctx, facts, work)
@@ -149,7 +152,7 @@ func (r *Reconciler) workLive(ctx context.Context) error {
 	}
 	for _, name := range work.Settings {
 		if r.failures == nil {
-			r.failures = map[settings.Name]failure{}
+			r.failures = map[catalog.Name]failure{}
 		}
 		if r.failures[name].component == work.Component.Name {
 			delete(r.failures, name)
@@ -164,7 +167,7 @@ func (r *Reconciler) workLive(ctx context.Context) error {
 // ensureSettings creates Fairlead's own settings, without a value, so that
 // there is something to list, to patch and to report in.
 func (r *Reconciler) ensureSettings(ctx context.Context) error {
-	for _, d := range settings.All() {
+	for _, d := range catalog.All() {
 		wanted := &v1alpha1.Setting{ObjectMeta: metav1.ObjectMeta{Namespace: r.Profile.Namespace, Name: string(d.Name)}}
 		if err := cluster.Ensure(ctx, r.Client, &v1alpha1.Setting{}, wanted); err != nil {
 			return err

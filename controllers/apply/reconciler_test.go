@@ -14,10 +14,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 )
 
-const class = settings.PriorityClass
+const class = catalog.PriorityClass
 
 func TestAValueIsRolledOutPieceByPiece(t *testing.T) {
 	w := newWorld(t, setting(class, ""))
@@ -153,7 +153,7 @@ func TestACrashAndAChangeBack(t *testing.T) {
 // A value in Fairlead's group that is taken away half-way leaves the default behind,
 // and one that is taken away before anything was changed leaves what was installed.
 func TestTakenAwayHalfWay(t *testing.T) {
-	const period = settings.EngineImageProbePeriod
+	const period = catalog.EngineImageProbePeriod
 	for name, begins := range map[string]bool{"after a template was changed": true, "before": false} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

@@ -10,12 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 )
 
 // refuse has writes of a kind to one setting refused, as the storage system's
 // own webhook does while it finds the value wrong.
-func (w *world) refuse(verb, kind string, name settings.Name) {
+func (w *world) refuse(verb, kind string, name catalog.Name) {
 	w.fail = func(did string, o client.Object) error {
 		if did == verb && fmt.Sprintf("*%s", kind) == fmt.Sprintf("%T", o) && o.GetName() == string(name) {
 			return apierrors.NewForbidden(schema.GroupResource{Resource: "settings"}, o.GetName(), errors.New("value is invalid"))
@@ -40,17 +40,17 @@ func (w *world) goOn() (first error) {
 // Longhorn judges the value again at every write, of status too: its PriorityClass may be gone since.
 // The other settings are applied and confirmed all the same.
 func TestOneRefusedConfirmationStopsNoOther(t *testing.T) {
-	w := newWorld(t, setting(class, ""), setting(settings.TaintToleration, ""))
+	w := newWorld(t, setting(class, ""), setting(catalog.TaintToleration, ""))
 	w.comeToRest()
 	w.refuse("status", "longhorn.Setting", class)
 	w.setSystem(class, "high")
-	w.setSystem(settings.TaintToleration, "a=b:NoSchedule")
+	w.setSystem(catalog.TaintToleration, "a=b:NoSchedule")
 	err := w.goOn()
 	w.must(w.allOf("high"))
-	if !w.status(class).Applied || !w.status(settings.TaintToleration).Applied {
-		t.Errorf("Fairlead's own: %+v, %+v", w.status(class), w.status(settings.TaintToleration))
+	if !w.status(class).Applied || !w.status(catalog.TaintToleration).Applied {
+		t.Errorf("Fairlead's own: %+v, %+v", w.status(class), w.status(catalog.TaintToleration))
 	}
-	if !w.system(settings.TaintToleration).Status.Applied {
+	if !w.system(catalog.TaintToleration).Status.Applied {
 		t.Error("the other is not confirmed")
 	}
 	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "of setting priority-class: ") {
@@ -60,34 +60,34 @@ func TestOneRefusedConfirmationStopsNoOther(t *testing.T) {
 
 // Nor does Fairlead's own: what is for others is still done.
 func TestOneRefusedStatusStopsNoOtherReport(t *testing.T) {
-	w := newWorld(t, setting(class, ""), setting(settings.TaintToleration, ""))
+	w := newWorld(t, setting(class, ""), setting(catalog.TaintToleration, ""))
 	w.comeToRest()
 	w.refuse("status", "v1alpha1.Setting", class)
 	w.setSystem(class, "high")
-	w.setSystem(settings.TaintToleration, "a=b:NoSchedule")
+	w.setSystem(catalog.TaintToleration, "a=b:NoSchedule")
 	if _, err := w.reconcile(); !apierrors.IsForbidden(err) {
 		t.Fatalf("got %v", err)
 	}
-	if got := w.status(settings.TaintToleration); got.Applied || got.Conditions[0].Reason != "Restarting" || w.deployment().Spec.Template.Spec.PriorityClassName != "" {
+	if got := w.status(catalog.TaintToleration); got.Applied || got.Conditions[0].Reason != "Restarting" || w.deployment().Spec.Template.Spec.PriorityClassName != "" {
 		t.Error("what is not told is done, or what could be told is not")
 	}
 }
 
 // Two errors, of which one is a conflict: that one is looked at again, and the other told.
 func TestAConflictBesideARefusal(t *testing.T) {
-	w := newWorld(t, setting(class, ""), setting(settings.TaintToleration, ""))
+	w := newWorld(t, setting(class, ""), setting(catalog.TaintToleration, ""))
 	w.comeToRest()
 	w.refuse("status", "v1alpha1.Setting", class)
 	refused, conflicts := w.fail, 0
 	w.fail = func(verb string, o client.Object) error {
-		if verb == "status" && o.GetName() == string(settings.TaintToleration) && conflicts == 0 {
+		if verb == "status" && o.GetName() == string(catalog.TaintToleration) && conflicts == 0 {
 			conflicts++
 			return apierrors.NewConflict(schema.GroupResource{Resource: "settings"}, o.GetName(), errDied)
 		}
 		return refused(verb, o)
 	}
 	w.setSystem(class, "high")
-	w.setSystem(settings.TaintToleration, "a=b:NoSchedule")
+	w.setSystem(catalog.TaintToleration, "a=b:NoSchedule")
 	if _, err := w.reconcile(); !apierrors.IsForbidden(err) || strings.Contains(err.Error(), "taint-toleration") {
 		t.Errorf("got %v", err)
 	}
@@ -101,12 +101,12 @@ func TestAConflictBesideARefusal(t *testing.T) {
 
 // Longhorn's webhook lets nobody but Longhorn write those.
 func TestReadOnlySettingsAreNotWritten(t *testing.T) {
-	limit := setting(settings.V2HugepageLimit, "4096")
+	limit := setting(catalog.V2HugepageLimit, "4096")
 	limit.Status.Applied = false
 	w := newWorld(t, limit)
 	w.comeToRest()
 	for _, text := range w.wrote {
-		if strings.Contains(text, "longhorn.Setting/"+string(settings.V2HugepageLimit)) {
+		if strings.Contains(text, "longhorn.Setting/"+string(catalog.V2HugepageLimit)) {
 			t.Errorf("it wrote %s", text)
 		}
 	}
@@ -123,11 +123,11 @@ func refuseAttacher(verb string, o client.Object) error {
 // Regression: a policy that denies one template was in the way of every other
 // piece of work of every setting.
 func TestOneRefusedWriteStopsNoOtherWork(t *testing.T) {
-	w := newWorld(t, setting(class, ""), setting(settings.TaintToleration, ""))
+	w := newWorld(t, setting(class, ""), setting(catalog.TaintToleration, ""))
 	w.comeToRest()
 	w.fail = refuseAttacher
 	w.setSystem(class, "high")
-	w.setSystem(settings.TaintToleration, "a=b:NoSchedule")
+	w.setSystem(catalog.TaintToleration, "a=b:NoSchedule")
 	if err := w.goOn(); !apierrors.IsForbidden(err) {
 		t.Errorf("it is no error: %v", err)
 	}
@@ -141,7 +141,7 @@ func TestOneRefusedWriteStopsNoOtherWork(t *testing.T) {
 			t.Errorf("%s is not restarted", name)
 		}
 	}
-	for _, name := range []settings.Name{class, settings.TaintToleration} {
+	for _, name := range []catalog.Name{class, catalog.TaintToleration} {
 		got := w.status(name)
 		if got.Applied || !strings.Contains(got.LastError, "a policy says no") || !strings.Contains(got.Conditions[0].Message, "Deployment csi-attacher can't be changed: update Deployment csi-attacher: ") {
 			t.Errorf("%s: %+v", name, got)

@@ -6,26 +6,28 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
+	"github.com/fairlead-io/fairlead/internal/settings/plan"
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 )
 
 // report writes the plan to Fairlead's own settings and to metrics, and confirms on
 // the storage system's settings what is applied. An error at one setting stops no other.
-func (r *Reconciler) report(ctx context.Context, facts settings.Facts, plan settings.Plan) telling {
-	told := map[settings.Name]settings.SettingPlan{}
-	for _, s := range plan.Settings {
+func (r *Reconciler) report(ctx context.Context, facts plan.Facts, made plan.Plan) telling {
+	told := map[catalog.Name]plan.SettingPlan{}
+	for _, s := range made.Settings {
 		if !r.Applies {
 			s = guarded(s)
 		}
 		told[s.Name] = s
 	}
-	for _, d := range settings.All() {
+	for _, d := range catalog.All() {
 		if !d.DangerZone {
-			told[d.Name] = settings.SettingPlan{Name: d.Name, Value: facts.Values[d.Name], Applied: true, Phase: settings.PhaseApplied, Message: "in effect"}
+			told[d.Name] = plan.SettingPlan{Name: d.Name, Value: facts.Values[d.Name], Applied: true, Phase: rollout.PhaseApplied, Message: "in effect"}
 		}
 	}
 	var t telling
-	r.reportOwn(ctx, facts, plan, told, &t)
+	r.reportOwn(ctx, facts, made, told, &t)
 	if r.Applies {
 		r.reportSystem(ctx, facts, told, &t)
 	}
@@ -51,13 +53,13 @@ func (t *telling) add(err error) {
 func (t *telling) err() error { return errors.Join(t.errs...) }
 
 // guarded is what is told where the storage system applies settings by itself.
-func guarded(s settings.SettingPlan) settings.SettingPlan {
+func guarded(s plan.SettingPlan) plan.SettingPlan {
 	switch {
-	case s.Phase == settings.PhaseInvalid:
+	case s.Phase == rollout.PhaseInvalid:
 	case s.Applied:
 		s.Message = "applied by the storage system"
 	default:
-		s.Phase, s.Message = settings.PhaseWaiting, "waiting for the storage system to apply it; "+s.Message
+		s.Phase, s.Message = rollout.PhaseWaiting, "waiting for the storage system to apply it; "+s.Message
 	}
 	return s
 }

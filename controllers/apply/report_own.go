@@ -14,11 +14,13 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/cluster"
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
+	"github.com/fairlead-io/fairlead/internal/settings/plan"
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 )
 
 // reportOwn writes the status of Fairlead's own settings.
-func (r *Reconciler) reportOwn(ctx context.Context, facts settings.Facts, whole settings.Plan, plans map[settings.Name]settings.SettingPlan, t *telling) {
+func (r *Reconciler) reportOwn(ctx context.Context, facts plan.Facts, whole plan.Plan, plans map[catalog.Name]plan.SettingPlan, t *telling) {
 	var list v1alpha1.SettingList
 	if err := r.Client.List(ctx, &list, client.InNamespace(r.Profile.Namespace)); err != nil {
 		t.add(fmt.Errorf("listing settings.fairlead.io: %w", err))
@@ -26,7 +28,7 @@ func (r *Reconciler) reportOwn(ctx context.Context, facts settings.Facts, whole 
 	}
 	for i := range list.Items {
 		setting := &list.Items[i]
-		plan, known := plans[settings.Name(setting.Name)]
+		plan, known := plans[catalog.Name(setting.Name)]
 		if !known || !judged(setting, facts) {
 			continue
 		}
@@ -67,14 +69,14 @@ func (r *Reconciler) writeOwn(ctx context.Context, setting *v1alpha1.Setting, be
 
 // judged tells whether the plan was made for the setting as it is: the list may be
 // newer than the facts or older, and then an event is on its way.
-func judged(setting *v1alpha1.Setting, facts settings.Facts) bool {
-	name := settings.Name(setting.Name)
+func judged(setting *v1alpha1.Setting, facts plan.Facts) bool {
+	name := catalog.Name(setting.Name)
 	ours, set := facts.OwnValues[name]
 	return set == (setting.Value != nil) && (!set || ours == *setting.Value) && cluster.Told(setting).Equal(facts.Told[name])
 }
 
 // fill writes the plan into the status. begins: a component is about to be changed for it.
-func (r *Reconciler) fill(setting *v1alpha1.Setting, plan settings.SettingPlan, begins bool) {
+func (r *Reconciler) fill(setting *v1alpha1.Setting, plan plan.SettingPlan, begins bool) {
 	status := &setting.Status
 	if status.EffectiveValue != plan.Value.Text {
 		delete(r.failures, plan.Name) // it was of the value before
@@ -109,7 +111,7 @@ func (r *Reconciler) tell(setting client.Object, was, is *metav1.Condition) {
 		was = &said
 	}
 	if is.Status == metav1.ConditionTrue && (was == nil || was.Status == metav1.ConditionTrue) ||
-		was != nil && was.Reason == is.Reason && (was.Message == is.Message || is.Reason == string(settings.PhaseRolling) || is.Reason == string(settings.PhaseRestarting)) {
+		was != nil && was.Reason == is.Reason && (was.Message == is.Message || is.Reason == string(rollout.PhaseRolling) || is.Reason == string(plan.PhaseRestarting)) {
 		return
 	}
 	if !r.due("event of "+setting.GetName(), is.Reason, tellEvery) {

@@ -10,7 +10,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
+	"github.com/fairlead-io/fairlead/internal/settings/plan"
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 )
 
 // reportSystem turns `applied` of the storage system's own settings true, where a
@@ -19,7 +21,7 @@ import (
 // every longhorn-manager sync the setting at once.
 // Source: longhorn-manager controller/setting_controller.go, syncSetting: after three
 // retries a setting waits for the next write, or for an hour.
-func (r *Reconciler) reportSystem(ctx context.Context, facts settings.Facts, plans map[settings.Name]settings.SettingPlan, t *telling) {
+func (r *Reconciler) reportSystem(ctx context.Context, facts plan.Facts, plans map[catalog.Name]plan.SettingPlan, t *telling) {
 	var list longhorn.SettingList
 	if err := r.Client.List(ctx, &list, client.InNamespace(r.Profile.Namespace)); err != nil {
 		if !meta.IsNoMatchError(err) {
@@ -30,15 +32,15 @@ func (r *Reconciler) reportSystem(ctx context.Context, facts settings.Facts, pla
 	held := r.holdsApplied(facts)
 	for i := range list.Items {
 		setting := &list.Items[i]
-		d, known := settings.Lookup(setting.Name)
+		d, known := catalog.Lookup(setting.Name)
 		plan := plans[d.Name]
-		if !known || !d.DangerZone || d.ReadOnly || plan.Value.Source != settings.Source(r.Profile.Name) || plan.Value.Text != setting.Value {
+		if !known || !d.DangerZone || d.ReadOnly || plan.Value.Source != catalog.Source(r.Profile.Name) || plan.Value.Text != setting.Value {
 			continue // not in force, or not the value that was judged
 		}
-		ofRWX := d.Gate == settings.SharedVolumesDetached
+		ofRWX := d.Gate == catalog.SharedVolumesDetached
 		switch {
 		// The sync of an RWX setting deletes instance managers that storage-network still waits for.
-		case ofRWX && !plans[settings.StorageNetwork].Built:
+		case ofRWX && !plans[catalog.StorageNetwork].Built:
 		case ofRWX && held != "":
 			t.add(r.writeApplied(ctx, setting, false))
 		case plan.Applied:
@@ -52,7 +54,7 @@ func (r *Reconciler) reportSystem(ctx context.Context, facts settings.Facts, pla
 // writeApplied writes `applied`, once for each value and roll-out: if Longhorn then
 // writes otherwise, it sees something else, and the two must not write in turns.
 func (r *Reconciler) writeApplied(ctx context.Context, setting *longhorn.Setting, applied bool) error {
-	name := settings.Name(setting.Name)
+	name := catalog.Name(setting.Name)
 	this := fmt.Sprintf("%s=%s is %t", setting.UID, setting.Value, applied)
 	if setting.Status.Applied == applied || r.confirmed[name] == this {
 		return nil
@@ -70,17 +72,17 @@ func (r *Reconciler) writeApplied(ctx context.Context, setting *longhorn.Setting
 		return fmt.Errorf("writing applied of setting %s: %w", setting.Name, err)
 	}
 	if r.confirmed == nil {
-		r.confirmed = map[settings.Name]string{}
+		r.confirmed = map[catalog.Name]string{}
 	}
 	r.confirmed[name] = this
 	return nil
 }
 
 // holdsApplied gathers the facts of settings.HoldsApplied from those of the plan.
-func (r *Reconciler) holdsApplied(facts settings.Facts) string {
-	value, err := settings.SharedVolumeNetwork(settings.Resolve(nil, facts.SystemValues, r.Profile.Name), r.Profile)
+func (r *Reconciler) holdsApplied(facts plan.Facts) string {
+	value, err := catalog.SharedVolumeNetwork(catalog.Resolve(nil, facts.SystemValues, r.Profile.Name), r.Profile)
 	if err != nil {
 		return "" // a value that can't be read is Longhorn's to complain about
 	}
-	return settings.HoldsApplied(value, facts.Rollout.Record, facts.Rollout.Services, facts.Rollout.Volumes)
+	return rollout.HoldsApplied(value, facts.Rollout.Record, facts.Rollout.Services, facts.Rollout.Volumes)
 }

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 )
 
 // waiting is a world in which priority-class waits for a volume whose engine
@@ -112,7 +112,7 @@ func TestWhatIsReportedWhileItWaits(t *testing.T) {
 // Each write to a setting makes every longhorn-manager sync it at once: while Longhorn rolled a value
 // out by itself, two writes of Fairlead's had an idle instance manager restarted a second time.
 func TestRegressionNothingIsWrittenWhileLonghornApplies(t *testing.T) {
-	w := newWorld(t, setting(class, ""), setting(settings.TaintToleration, ""), setting("log-level", "info"))
+	w := newWorld(t, setting(class, ""), setting(catalog.TaintToleration, ""), setting("log-level", "info"))
 	w.comeToRest()
 	w.setSystemOpen(class, "high")
 	w.restart()
@@ -124,7 +124,7 @@ func TestRegressionNothingIsWrittenWhileLonghornApplies(t *testing.T) {
 }
 
 func TestAppliedIsConfirmedOnceLonghornGaveUp(t *testing.T) {
-	w := waiting(t, setting(class, ""), setting(settings.TaintToleration, ""))
+	w := waiting(t, setting(class, ""), setting(catalog.TaintToleration, ""))
 	for _, value := range []string{"high", "higher", "high"} {
 		w.setSystem(class, value)
 		w.wrote = nil
@@ -178,7 +178,7 @@ func TestDefaultsAreReportedAndNotRolledOut(t *testing.T) {
 	d.Spec.Template.Spec.PriorityClassName = "installed"
 	w.must(w.store.Update(t.Context(), d))
 	w.comeToRest()
-	for _, d := range settings.All() {
+	for _, d := range catalog.All() {
 		got := w.status(d.Name)
 		if !got.Applied || got.Source != "default" || got.EffectiveValue != d.Default || *got.AppliedValue != d.Default || got.PendingSince != nil {
 			t.Errorf("%s: %+v", d.Name, got)
@@ -290,7 +290,7 @@ func (w *world) beforeStatusesAreListed(change func()) *bool {
 
 // A value may be set after the plan was made, and before its status is written.
 func TestStatusIsNotWrittenForAnotherValue(t *testing.T) {
-	const name = settings.EngineImageProbePeriod
+	const name = catalog.EngineImageProbePeriod
 	seven, nine := "7", "9"
 	for what, test := range map[string]struct{ before, after *string }{
 		"another value":           {&seven, &nine},
@@ -321,7 +321,7 @@ func TestStatusIsNotWrittenForAnotherValue(t *testing.T) {
 
 // A status that was written since the facts were read says more than they do.
 func TestStatusIsNotOverwrittenByAnOlderPlan(t *testing.T) {
-	const name = settings.EngineImageProbePeriod
+	const name = catalog.EngineImageProbePeriod
 	w := newWorld(t)
 	w.comeToRest()
 	w.set(name, "7")

@@ -11,7 +11,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 )
 
 // afterLiveLook has something happen as soon as the facts are read live, before anything is done.
@@ -72,9 +72,9 @@ func TestAnInstanceManagerThatJustCameToRunSomethingIsNotRestarted(t *testing.T)
 
 // What changes right before the deletion is seen by nothing but its precondition.
 func TestWhatChangedRightBeforeItsDeletionIsLeft(t *testing.T) {
-	const engine = settings.V1DataEngine
+	const engine = catalog.V1DataEngine
 	for name, test := range map[string]struct {
-		set     settings.Name
+		set     catalog.Name
 		value   string
 		stopped bool
 		change  func(*world)

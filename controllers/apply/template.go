@@ -11,7 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
+	"github.com/fairlead-io/fairlead/internal/settings/plan"
 )
 
 var errNotOfTemplates = errors.New("is not written into templates")
@@ -19,20 +20,20 @@ var errNotOfTemplates = errors.New("is not written into templates")
 // bring writes into a template what is wanted, as longhorn-manager would: its
 // own controller then finds nothing to do. The annotation keeps, on the object,
 // the tolerations that were applied last.
-func bring(annotation string, object client.Object, template *corev1.PodTemplateSpec, values settings.Values, wants map[settings.Trait]settings.Want) error {
+func bring(annotation string, object client.Object, template *corev1.PodTemplateSpec, values catalog.Values, wants map[catalog.Trait]plan.Want) error {
 	for trait, want := range wants {
 		value := values[want.Setting].Text
 		var err error
 		switch trait {
-		case settings.Tolerations:
+		case catalog.Tolerations:
 			err = bringTolerations(annotation, object, &template.Spec, value)
-		case settings.NodeSelector:
-			template.Spec.NodeSelector, err = settings.ParseNodeSelector(value)
-		case settings.PriorityClassName:
+		case catalog.NodeSelector:
+			template.Spec.NodeSelector, err = catalog.ParseNodeSelector(value)
+		case catalog.PriorityClassName:
 			template.Spec.PriorityClassName = want.Text
-		case settings.ProbePeriod, settings.ProbeTimeout, settings.ProbeFailures:
+		case catalog.ProbePeriod, catalog.ProbeTimeout, catalog.ProbeFailures:
 			err = bringProbe(&template.Spec, trait, want.Text)
-		case settings.Resources:
+		case catalog.Resources:
 			err = bringResources(object.GetName(), &template.Spec, value)
 		default:
 			err = errNotOfTemplates
@@ -47,7 +48,7 @@ func bring(annotation string, object client.Object, template *corev1.PodTemplate
 // bringTolerations adds what is wanted and takes away what was applied before
 // and is not any more. Tolerations that others gave stay.
 func bringTolerations(annotation string, object client.Object, pod *corev1.PodSpec, value string) error {
-	wanted, err := settings.ParseTolerations(value)
+	wanted, err := catalog.ParseTolerations(value)
 	if err != nil {
 		return err
 	}
@@ -74,7 +75,7 @@ func bringTolerations(annotation string, object client.Object, pod *corev1.PodSp
 	return nil
 }
 
-func bringProbe(pod *corev1.PodSpec, trait settings.Trait, text string) error {
+func bringProbe(pod *corev1.PodSpec, trait catalog.Trait, text string) error {
 	n, err := strconv.ParseInt(text, 10, 32)
 	if err != nil {
 		return err
@@ -85,11 +86,11 @@ func bringProbe(pod *corev1.PodSpec, trait settings.Trait, text string) error {
 			continue
 		}
 		switch trait {
-		case settings.ProbePeriod:
+		case catalog.ProbePeriod:
 			probe.PeriodSeconds = int32(n)
-		case settings.ProbeTimeout:
+		case catalog.ProbeTimeout:
 			probe.TimeoutSeconds = int32(n)
-		case settings.ProbeFailures:
+		case catalog.ProbeFailures:
 			probe.FailureThreshold = int32(n)
 		}
 	}
@@ -98,12 +99,12 @@ func bringProbe(pod *corev1.PodSpec, trait settings.Trait, text string) error {
 
 // bringResources gives containers what the value says; one that it does not name has none.
 func bringResources(object string, pod *corev1.PodSpec, value string) error {
-	resources, err := settings.ParseCSIResources(value)
+	resources, err := catalog.ParseCSIResources(value)
 	if err != nil {
 		return err
 	}
 	for i := range pod.Containers {
-		if name := pod.Containers[i].Name; slices.Contains(settings.CSIContainers(object), name) {
+		if name := pod.Containers[i].Name; slices.Contains(catalog.CSIContainers(object), name) {
 			pod.Containers[i].Resources = resources[name]
 		}
 	}

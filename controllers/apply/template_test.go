@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 )
 
 func encoded(t *testing.T, v any) string {
@@ -45,7 +45,7 @@ func TestTolerationsAreMerged(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			w := newWorld(t, setting(settings.TaintToleration, test.value))
+			w := newWorld(t, setting(catalog.TaintToleration, test.value))
 			w.must(w.store.Delete(t.Context(), w.deployment()))
 			w.must(w.store.Create(t.Context(), d))
 			if test.value == "" { // in force once another was
@@ -59,16 +59,16 @@ func TestTolerationsAreMerged(t *testing.T) {
 			if _, there := got.Spec.Template.Annotations[profile.TolerationsAnnotation]; there {
 				t.Error("the annotation is in the template: it would roll for nothing")
 			}
-			if !w.status(settings.TaintToleration).Applied {
-				t.Errorf("got %+v", w.status(settings.TaintToleration))
+			if !w.status(catalog.TaintToleration).Applied {
+				t.Errorf("got %+v", w.status(catalog.TaintToleration))
 			}
 		})
 	}
 }
 
 func TestTemplatesAreWrittenAsLonghornWould(t *testing.T) {
-	w := newWorld(t, setting(settings.SystemManagedNodeSelector, "disk:fast;zone:"), setting(class, "high"),
-		ownSetting(settings.CSIResources, `{"csi-attacher":{"requests":{"cpu":"10m"},"limits":{"memory":"128Mi"}},"longhorn-csi-plugin":{"requests":{"cpu":"20m"}}}`))
+	w := newWorld(t, setting(catalog.SystemManagedNodeSelector, "disk:fast;zone:"), setting(class, "high"),
+		ownSetting(catalog.CSIResources, `{"csi-attacher":{"requests":{"cpu":"10m"},"limits":{"memory":"128Mi"}},"longhorn-csi-plugin":{"requests":{"cpu":"20m"}}}`))
 	d := w.deployment()
 	d.Spec.Template.Spec.Containers = append(d.Spec.Template.Spec.Containers, corev1.Container{Name: "theirs", Resources: corev1.ResourceRequirements{
 		Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")},
@@ -105,14 +105,14 @@ func TestTemplatesAreWrittenAsLonghornWould(t *testing.T) {
 }
 
 func TestProbesOfTheEngineImage(t *testing.T) {
-	names := map[settings.Name]string{}
-	for _, d := range settings.All() {
+	names := map[catalog.Name]string{}
+	for _, d := range catalog.All() {
 		switch d.Trait {
-		case settings.ProbePeriod:
+		case catalog.ProbePeriod:
 			names[d.Name] = "7"
-		case settings.ProbeTimeout:
+		case catalog.ProbeTimeout:
 			names[d.Name] = "6"
-		case settings.ProbeFailures:
+		case catalog.ProbeFailures:
 			names[d.Name] = "2"
 		}
 	}

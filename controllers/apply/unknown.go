@@ -3,18 +3,18 @@ package apply
 import (
 	"fmt"
 
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 )
 
 // adviseUnknown counts the settings of the storage system that Fairlead does not
 // know, and names them once for each set of them: a later version may have them in
 // its danger zone, and no object says so.
-func (r *Reconciler) adviseUnknown(system map[settings.Name]string) {
-	unknown := settings.Unknown(system)
+func (r *Reconciler) adviseUnknown(system map[catalog.Name]string) {
+	unknown := catalog.Unknown(system)
 	r.metrics.unknown.Set(float64(len(unknown)))
 	if len(unknown) == 0 || !r.sayOnce("unknown", fmt.Sprint(unknown)) {
 		return
 	}
 	r.Log.Warn("the storage system has settings that this Fairlead does not know", "settings", unknown)
-	r.warn("UnknownSettings", settings.UnknownMessage(r.Profile.Name, unknown))
+	r.warn("UnknownSettings", catalog.UnknownMessage(r.Profile.Name, unknown))
 }

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 )
 
 func TestUnknownSettingsAreToldOncePerSet(t *testing.T) {
@@ -23,14 +23,14 @@ func TestUnknownSettingsAreToldOncePerSet(t *testing.T) {
 		}
 	}
 	steps(0, 0, "")
-	for i, name := range []settings.Name{"a", "b", "c", "d"} {
+	for i, name := range []catalog.Name{"a", "b", "c", "d"} {
 		w.must(w.store.Create(t.Context(), setting(name, "x")))
 		steps(float64(i+1), i+1, "longhorn has settings that this Fairlead does not know, perhaps of the danger zone: a")
 	}
 	w.must(w.store.Delete(t.Context(), setting("d", "")))
 	w.must(w.store.Create(t.Context(), setting("e", "x"))) // counted in the message, not named
 	steps(4, 5, "a, b, c, and 1 more. Upgrade Fairlead")
-	for _, name := range []settings.Name{"a", "b", "c", "e"} {
+	for _, name := range []catalog.Name{"a", "b", "c", "e"} {
 		w.must(w.store.Delete(t.Context(), setting(name, "")))
 	}
 	steps(0, 5, "")

@@ -15,21 +15,22 @@ import (
 
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
+	"github.com/fairlead-io/fairlead/internal/settings/plan"
 )
 
 var errInUse = errors.New("it has just come to run")
 
 // do does one piece of work, with what was decided upon as a precondition of the write.
-func (r *Reconciler) do(ctx context.Context, facts settings.Facts, work settings.Work) error {
+func (r *Reconciler) do(ctx context.Context, facts plan.Facts, work plan.Work) error {
 	var err error
 	var object client.Object
 	switch work.Action {
-	case settings.RestartComponent:
+	case plan.RestartComponent:
 		object, err = r.restart(ctx, work.Component)
-	case settings.RemoveComponent:
+	case plan.RemoveComponent:
 		object, err = r.remove(ctx, work.Component)
-	case settings.UpdateComponent:
+	case plan.UpdateComponent:
 		object, err = r.update(ctx, facts.Values, work)
 	}
 	if err != nil {
@@ -41,18 +42,18 @@ func (r *Reconciler) do(ctx context.Context, facts settings.Facts, work settings
 	r.Log.Info("did a piece of work", "action", work.Action, "kind", work.Component.Kind, "component", work.Component.Name,
 		"node", work.Component.Node, "settings", names)
 	why := ""
-	if work.Component.Kind == settings.InstanceManager {
+	if work.Component.Kind == catalog.InstanceManager {
 		why = "; no engine or replica runs on it"
 	}
 	r.Events.Eventf(object, nil, corev1.EventTypeNormal, pastTense[work.Action], "Apply", "by Fairlead for settings %s%s", names, why)
 	return nil
 }
 
-var pastTense = map[settings.WorkAction]string{
-	settings.RestartComponent: "Restarted", settings.RemoveComponent: "Removed", settings.UpdateComponent: "Updated",
+var pastTense = map[plan.WorkAction]string{
+	plan.RestartComponent: "Restarted", plan.RemoveComponent: "Removed", plan.UpdateComponent: "Updated",
 }
 
-func joinNames(names []settings.Name) string {
+func joinNames(names []catalog.Name) string {
 	var texts []string
 	for _, n := range names {
 		texts = append(texts, string(n))
@@ -62,7 +63,7 @@ func joinNames(names []settings.Name) string {
 
 // restart deletes the pod that was decided upon, and no other of its name. A pod that
 // was decided upon because nothing runs in it is left if that has changed.
-func (r *Reconciler) restart(ctx context.Context, c settings.Component) (client.Object, error) {
+func (r *Reconciler) restart(ctx context.Context, c catalog.Component) (client.Object, error) {
 	uid := types.UID(c.UID)
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.Profile.Namespace, Name: c.Name, UID: uid}}
 	preconditions := client.Preconditions{UID: &uid}
@@ -75,7 +76,7 @@ func (r *Reconciler) restart(ctx context.Context, c settings.Component) (client.
 }
 
 // remove deletes an instance manager; its pod goes with it.
-func (r *Reconciler) remove(ctx context.Context, c settings.Component) (client.Object, error) {
+func (r *Reconciler) remove(ctx context.Context, c catalog.Component) (client.Object, error) {
 	manager := &longhorn.InstanceManager{ObjectMeta: metav1.ObjectMeta{Namespace: r.Profile.Namespace, Name: c.Name}}
 	if err := r.stillIdle(ctx, c); err != nil {
 		return manager, err
@@ -86,8 +87,8 @@ func (r *Reconciler) remove(ctx context.Context, c settings.Component) (client.O
 
 // stillIdle reads once more what an instance manager runs, right before it is
 // deleted: an engine placed there meanwhile changes neither its pod nor, yet, itself.
-func (r *Reconciler) stillIdle(ctx context.Context, c settings.Component) error {
-	if c.Kind != settings.InstanceManager {
+func (r *Reconciler) stillIdle(ctx context.Context, c catalog.Component) error {
+	if c.Kind != catalog.InstanceManager {
 		return nil
 	}
 	uses, err := r.Live.InstanceManagerUses(ctx, c)
@@ -98,10 +99,10 @@ func (r *Reconciler) stillIdle(ctx context.Context, c settings.Component) error 
 }
 
 // update writes into a template what the settings want of it.
-func (r *Reconciler) update(ctx context.Context, values settings.Values, work settings.Work) (client.Object, error) {
+func (r *Reconciler) update(ctx context.Context, values catalog.Values, work plan.Work) (client.Object, error) {
 	var object client.Object
 	var template *corev1.PodTemplateSpec
-	if work.Component.Kind == settings.Deployment {
+	if work.Component.Kind == catalog.Deployment {
 		d := &appsv1.Deployment{}
 		object, template = d, &d.Spec.Template
 	} else {

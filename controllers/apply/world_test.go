@@ -35,7 +35,8 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
@@ -86,12 +87,12 @@ func at(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: profile.Namespace, Name: name}
 }
 
-func setting(name settings.Name, value string) *longhorn.Setting {
+func setting(name catalog.Name, value string) *longhorn.Setting {
 	return &longhorn.Setting{ObjectMeta: at(string(name)), Value: value, Status: longhorn.SettingStatus{Applied: true}}
 }
 
 // ownSetting is Fairlead's; without a value there.
-func ownSetting(name settings.Name, value string) *v1alpha1.Setting {
+func ownSetting(name catalog.Name, value string) *v1alpha1.Setting {
 	return &v1alpha1.Setting{ObjectMeta: at(string(name)), Value: &value}
 }
 
@@ -197,7 +198,7 @@ func (w *world) restart() {
 	m, err := newMetrics(w.registry, profile.Name)
 	w.must(err)
 	w.r = &Reconciler{
-		Profile: profile, Applies: true, Policy: settings.Policy{Settle: time.Second}, Client: api, API: w.store,
+		Profile: profile, Applies: true, Policy: rollout.Policy{Settle: time.Second}, Client: api, API: w.store,
 		Cached: cluster.NewReader(profile, api, api), Live: cluster.NewReader(profile, live, live),
 		Events: recorder{w}, Clock: w.clock, Log: slog.New(slog.DiscardHandler), metrics: m,
 	}
@@ -384,8 +385,8 @@ func (w *world) managerPod(m *longhorn.InstanceManager) *corev1.Pod {
 		pod.Spec.PriorityClassName = *w.stale
 	}
 	pod.Labels = maps.Clone(profile.InstanceManagerLabels)
-	if s := w.system(settings.TaintToleration); s != nil {
-		list, err := settings.ParseTolerations(s.Value)
+	if s := w.system(catalog.TaintToleration); s != nil {
+		list, err := catalog.ParseTolerations(s.Value)
 		w.must(err)
 		text, err := json.Marshal(list)
 		w.must(err)
@@ -396,10 +397,10 @@ func (w *world) managerPod(m *longhorn.InstanceManager) *corev1.Pod {
 
 // class is the value of priority-class that is in force.
 func (w *world) class() string {
-	if own := w.own(settings.PriorityClass); own != nil && own.Value != nil {
+	if own := w.own(catalog.PriorityClass); own != nil && own.Value != nil {
 		return *own.Value
 	}
-	if s := w.system(settings.PriorityClass); s != nil {
+	if s := w.system(catalog.PriorityClass); s != nil {
 		return s.Value
 	}
 	return ""
@@ -452,20 +453,20 @@ func get[T any, P interface {
 func (w *world) pod(name string) *corev1.Pod             { return get[corev1.Pod](w, name) }
 func (w *world) deployment() *appsv1.Deployment          { return get[appsv1.Deployment](w, "csi-attacher") }
 func (w *world) daemonSet(name string) *appsv1.DaemonSet { return get[appsv1.DaemonSet](w, name) }
-func (w *world) own(name settings.Name) *v1alpha1.Setting {
+func (w *world) own(name catalog.Name) *v1alpha1.Setting {
 	return get[v1alpha1.Setting](w, string(name))
 }
-func (w *world) system(name settings.Name) *longhorn.Setting {
+func (w *world) system(name catalog.Name) *longhorn.Setting {
 	return get[longhorn.Setting](w, string(name))
 }
-func (w *world) status(name settings.Name) v1alpha1.SettingStatus { return w.own(name).Status }
+func (w *world) status(name catalog.Name) v1alpha1.SettingStatus { return w.own(name).Status }
 
 func (w *world) manager(name string) *longhorn.InstanceManager {
 	return get[longhorn.InstanceManager](w, name)
 }
 
 // set writes a value, as a user does.
-func (w *world) set(name settings.Name, value string) {
+func (w *world) set(name catalog.Name, value string) {
 	w.Helper()
 	s := w.own(name)
 	s.Value = &value
@@ -473,7 +474,7 @@ func (w *world) set(name settings.Name, value string) {
 }
 
 // setSystem changes Longhorn's setting. Longhorn finds its gate closed, and gives up after three retries.
-func (w *world) setSystem(name settings.Name, value string) {
+func (w *world) setSystem(name catalog.Name, value string) {
 	w.Helper()
 	w.setSystemOpen(name, value)
 	s := w.system(name)
@@ -482,7 +483,7 @@ func (w *world) setSystem(name settings.Name, value string) {
 }
 
 // setSystemOpen changes Longhorn's setting, whose gate is open: Longhorn never writes its status.
-func (w *world) setSystemOpen(name settings.Name, value string) {
+func (w *world) setSystemOpen(name catalog.Name, value string) {
 	w.Helper()
 	s := w.system(name)
 	s.Value = value

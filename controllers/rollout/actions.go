@@ -13,28 +13,29 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/internal/cluster"
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
+
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
 var errUnknownAction = errors.New("unknown action")
 
 // do carries out one step, with what was decided upon as a precondition of the write.
-func (r *Reconciler) do(ctx context.Context, facts settings.Rollout, step settings.Step) error {
+func (r *Reconciler) do(ctx context.Context, facts rollout.Rollout, step rollout.Step) error {
 	switch step.Action {
-	case settings.RecordServers, settings.RecordClients, settings.RecordVolumeServers, settings.RecordVolumeClients:
+	case rollout.RecordServers, rollout.RecordClients, rollout.RecordVolumeServers, rollout.RecordVolumeClients:
 		return r.recordStep(ctx, facts, step)
-	case settings.UpdateTemplate:
+	case rollout.UpdateTemplate:
 		return r.updateTemplate(ctx, append([]storage.Attachment{facts.Record.Clients}, facts.Record.VolumeClients...))
-	case settings.RestartClients:
+	case rollout.RestartClients:
 		return r.restartClients(ctx, facts.Record, step.Clients)
-	case settings.ResumeTemplate:
+	case rollout.ResumeTemplate:
 		return r.patchDaemonSet(ctx, func(ds *appsv1.DaemonSet) error {
 			ds.Spec.UpdateStrategy = cluster.OwnStrategy(ds)
 			delete(ds.Annotations, cluster.StrategyAnnotation)
 			return nil
 		})
-	case settings.ReplaceServices:
+	case rollout.ReplaceServices:
 		for _, s := range step.Services {
 			if err := r.replaceService(ctx, s, facts.Record, facts.RequestOf(s.Volume)); err != nil {
 				return err
@@ -80,7 +81,7 @@ func (r *Reconciler) patchDaemonSet(ctx context.Context, change func(*appsv1.Dae
 	return nil
 }
 
-func (r *Reconciler) restartClients(ctx context.Context, record settings.Record, clients []storage.Client) error {
+func (r *Reconciler) restartClients(ctx context.Context, record rollout.Record, clients []storage.Client) error {
 	where := "the cluster network"
 	if !record.Clients.IsZero() {
 		where = record.Clients.Network.String()

@@ -29,7 +29,8 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
@@ -37,7 +38,7 @@ import (
 func (f *fixture) choose(network storage.Attachment) {
 	f.Helper()
 	var setting v1alpha1.Setting
-	f.must(f.store.Get(f.Context(), client.ObjectKey{Namespace: profile.Namespace, Name: string(settings.EndpointNetworkForRWX)}, &setting))
+	f.must(f.store.Get(f.Context(), client.ObjectKey{Namespace: profile.Namespace, Name: string(catalog.EndpointNetworkForRWX)}, &setting))
 	*setting.Value = network.Network.String()
 	f.must(f.store.Update(f.Context(), &setting))
 	f.must(client.IgnoreAlreadyExists(f.store.Create(f.Context(), networkObject(network))))
@@ -119,14 +120,14 @@ func TestRecordBeginsWithServersWhereClientsAre(t *testing.T) {
 			t.Fatalf("servers begin on %q", s.Servers.Network)
 		}
 	}
-	if got := f.rollout().Status.Phase; got != string(settings.PhaseApplied) {
+	if got := f.rollout().Status.Phase; got != string(rollout.PhaseApplied) {
 		t.Fatalf("phase %s", got)
 	}
 }
 
 func TestMovedRecordIsNotWrittenOver(t *testing.T) {
 	networks := []storage.Attachment{storage.VolumeAttachment(netTwo.Network)}
-	for name, decidedOn := range map[string]settings.Record{
+	for name, decidedOn := range map[string]rollout.Record{
 		"clients":        {Clients: netTwo, Servers: netOne},
 		"servers":        {Clients: netOne, Servers: netTwo},
 		"volume clients": {Clients: netOne, Servers: netOne, VolumeClients: networks},
@@ -134,14 +135,14 @@ func TestMovedRecordIsNotWrittenOver(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, netOne)
-			err := f.r.recordStep(t.Context(), settings.Rollout{Record: decidedOn}, settings.Step{Action: settings.RecordServers})
+			err := f.r.recordStep(t.Context(), rollout.Rollout{Record: decidedOn}, rollout.Step{Action: rollout.RecordServers})
 			if !apierrors.IsConflict(err) || f.writes != 0 {
 				t.Fatalf("got %v, %d writes", err, f.writes)
 			}
 		})
 	}
 	f := newFixture(t, netOne)
-	if err := f.r.recordStep(t.Context(), settings.Rollout{Record: settings.Record{Clients: netOne, Servers: netOne}}, settings.Step{Action: settings.RecordServers}); err != nil || f.writes != 1 {
+	if err := f.r.recordStep(t.Context(), rollout.Rollout{Record: rollout.Record{Clients: netOne, Servers: netOne}}, rollout.Step{Action: rollout.RecordServers}); err != nil || f.writes != 1 {
 		t.Fatalf("the record that was decided on: got %v, %d writes", err, f.writes)
 	}
 }

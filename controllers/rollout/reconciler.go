@@ -16,7 +16,9 @@ import (
 
 	"github.com/fairlead-io/fairlead/controllers/gathering"
 	"github.com/fairlead-io/fairlead/internal/cluster"
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
+
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
@@ -29,7 +31,7 @@ type Reconciler struct {
 	// VolumeNetworks: volumes may have networks of their own.
 	VolumeNetworks bool
 	// Policy of roll-outs, from the configuration.
-	Policy settings.Policy
+	Policy rollout.Policy
 	Client client.Client
 	Cached *cluster.Reader
 	Live   *cluster.Reader
@@ -70,14 +72,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	if !r.Applies {
 		return r.follow(ctx, facts)
 	}
-	step := settings.Next(facts)
-	if step.Action != settings.Nothing {
+	step := rollout.Next(facts)
+	if step.Action != rollout.Nothing {
 		if facts, step, err = r.stepLive(ctx); err != nil {
 			return r.orReportInvalid(ctx, err)
 		}
 	}
 	switch step.Action {
-	case settings.RecordClients, settings.RecordServers, settings.RecordVolumeClients, settings.RecordVolumeServers:
+	case rollout.RecordClients, rollout.RecordServers, rollout.RecordVolumeClients, rollout.RecordVolumeServers:
 		return ctrl.Result{}, nil // the new record is an event, and is reported then
 	}
 	after, err := r.reportRollout(ctx, facts, step)
@@ -93,7 +95,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 }
 
 // untilKindIsLookedFor: without Multus no network can be watched, and its installation is no event.
-func (r *Reconciler) untilKindIsLookedFor(facts settings.Rollout) time.Duration {
+func (r *Reconciler) untilKindIsLookedFor(facts rollout.Rollout) time.Duration {
 	if r.watchNetworks == nil || !facts.UsesNetworks() {
 		return 0
 	}
@@ -103,25 +105,25 @@ func (r *Reconciler) untilKindIsLookedFor(facts settings.Rollout) time.Duration 
 // resumeReplacing ends what was begun with a Service before a crash or a
 // change of leader. The cache may be behind: then there is a Service already.
 func (r *Reconciler) resumeReplacing(ctx context.Context) (resumed bool, _ error) {
-	rollout, err := r.Cached.RolloutObject(ctx)
-	if err != nil || rollout.Status.Replacing == "" {
+	object, err := r.Cached.RolloutObject(ctx)
+	if err != nil || object.Status.Replacing == "" {
 		return false, err
 	}
 	err = r.finishReplacing(ctx)
 	if apierrors.IsConflict(err) { // what it waits for is an event
-		r.Log.Info("stepped aside", "action", settings.ReplaceServices, "error", err.Error())
+		r.Log.Info("stepped aside", "action", rollout.ReplaceServices, "error", err.Error())
 		err = nil
 	}
 	return true, err
 }
 
 // gather reads the values in force and the facts.
-func (r *Reconciler) gather(ctx context.Context, reader *cluster.Reader, record settings.Record) (settings.Rollout, error) {
+func (r *Reconciler) gather(ctx context.Context, reader *cluster.Reader, record rollout.Record) (rollout.Rollout, error) {
 	own, system, err := reader.Values(ctx)
 	if err != nil {
-		return settings.Rollout{}, err
+		return rollout.Rollout{}, err
 	}
-	values := settings.Resolve(own, system, r.Profile.Name)
+	values := catalog.Resolve(own, system, r.Profile.Name)
 	facts, err := reader.Rollout(ctx, values, record, r.Clock.Now())
 	facts.Policy = r.Policy
 	if err == nil {
@@ -131,17 +133,17 @@ func (r *Reconciler) gather(ctx context.Context, reader *cluster.Reader, record 
 }
 
 // stepLive decides on fresh facts and does what they call for.
-func (r *Reconciler) stepLive(ctx context.Context) (settings.Rollout, settings.Step, error) {
+func (r *Reconciler) stepLive(ctx context.Context) (rollout.Rollout, rollout.Step, error) {
 	record, err := r.Live.Record(ctx)
 	if err != nil {
-		return settings.Rollout{}, settings.Step{}, err
+		return rollout.Rollout{}, rollout.Step{}, err
 	}
 	facts, err := r.gather(ctx, r.Live, record)
 	if err != nil {
-		return facts, settings.Step{}, err
+		return facts, rollout.Step{}, err
 	}
-	step := settings.Next(facts)
-	if step.Action == settings.Nothing {
+	step := rollout.Next(facts)
+	if step.Action == rollout.Nothing {
 		return facts, step, nil
 	}
 	r.Log.Info("next step", "action", step.Action, "network", step.Network.String(), "message", step.Message, "volumes", step.Volumes.Message)
@@ -158,15 +160,15 @@ func (r *Reconciler) stepLive(ctx context.Context) (settings.Rollout, settings.S
 
 // orReportInvalid reports a value that can't be read as such, and passes any other error on.
 func (r *Reconciler) orReportInvalid(ctx context.Context, err error) (ctrl.Result, error) {
-	if !errors.Is(err, settings.ErrInvalidValue) {
+	if !errors.Is(err, catalog.ErrInvalidValue) {
 		return ctrl.Result{}, err
 	}
 	record, recordErr := r.Cached.Record(ctx)
 	if recordErr != nil {
 		return ctrl.Result{}, recordErr
 	}
-	step := settings.Step{Phase: settings.PhaseInvalid, Message: fmt.Sprintf("nothing is applied until this is corrected: %v", err)}
-	after, err := r.reportRollout(ctx, settings.Rollout{Record: record}, step)
+	step := rollout.Step{Phase: rollout.PhaseInvalid, Message: fmt.Sprintf("nothing is applied until this is corrected: %v", err)}
+	after, err := r.reportRollout(ctx, rollout.Rollout{Record: record}, step)
 	return ctrl.Result{RequeueAfter: after}, err
 }
 

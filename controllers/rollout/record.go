@@ -11,7 +11,8 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/cluster"
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
+
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
@@ -35,7 +36,7 @@ func (r *Reconciler) adopt(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	record := settings.Adopt(ds, clients)
+	record := rollout.Adopt(ds, clients)
 	r.Log.Info("beginning a record", "clients", record.Clients.String())
 	return r.writeRecord(ctx, func(status *v1alpha1.NetworkRolloutStatus) error {
 		if status.Recorded {
@@ -52,8 +53,8 @@ func (r *Reconciler) adopt(ctx context.Context) error {
 }
 
 // follow keeps the record in step with what the storage system does by itself.
-func (r *Reconciler) follow(ctx context.Context, facts settings.Rollout) (ctrl.Result, error) {
-	if observed := settings.Observe(facts); observed.Clients != facts.Record.Clients || observed.Servers != facts.Record.Servers {
+func (r *Reconciler) follow(ctx context.Context, facts rollout.Rollout) (ctrl.Result, error) {
+	if observed := rollout.Observe(facts); observed.Clients != facts.Record.Clients || observed.Servers != facts.Record.Servers {
 		return ctrl.Result{}, r.writeRecord(ctx, func(status *v1alpha1.NetworkRolloutStatus) error {
 			status.Clients.Network, status.Servers.Network = observed.Clients.String(), observed.Servers.String()
 			since := metav1.NewMicroTime(r.now())
@@ -61,9 +62,9 @@ func (r *Reconciler) follow(ctx context.Context, facts settings.Rollout) (ctrl.R
 			return nil
 		})
 	}
-	step := settings.Step{Phase: settings.PhaseWaiting, Message: "waiting for the storage system to apply it", Updated: len(facts.Clients), Total: facts.DaemonSet.Wanted}
+	step := rollout.Step{Phase: rollout.PhaseWaiting, Message: "waiting for the storage system to apply it", Updated: len(facts.Clients), Total: facts.DaemonSet.Wanted}
 	if facts.Record.Clients == facts.Desired && facts.Record.Servers == facts.Desired {
-		step.Applied, step.Phase, step.Message = true, settings.PhaseApplied, "applied by the storage system"
+		step.Applied, step.Phase, step.Message = true, rollout.PhaseApplied, "applied by the storage system"
 	}
 	after, err := r.reportRollout(ctx, facts, step)
 	return ctrl.Result{RequeueAfter: after}, err
@@ -71,7 +72,7 @@ func (r *Reconciler) follow(ctx context.Context, facts settings.Rollout) (ctrl.R
 
 // recordStep writes one half of the record, if it is still the one decided upon, and
 // that the roll-out is under way: a crash after it must not leave it Applied.
-func (r *Reconciler) recordStep(ctx context.Context, facts settings.Rollout, step settings.Step) error {
+func (r *Reconciler) recordStep(ctx context.Context, facts rollout.Rollout, step rollout.Step) error {
 	decidedOn := facts.Record
 	return r.writeRecord(ctx, func(status *v1alpha1.NetworkRolloutStatus) error {
 		if status.Clients.Network != decidedOn.Clients.String() || status.Servers.Network != decidedOn.Servers.String() ||
@@ -81,13 +82,13 @@ func (r *Reconciler) recordStep(ctx context.Context, facts settings.Rollout, ste
 		setProgress(status, facts, step)
 		since := metav1.NewMicroTime(r.now())
 		switch step.Action {
-		case settings.RecordClients:
+		case rollout.RecordClients:
 			status.Clients.Network = step.Network.String()
-		case settings.RecordVolumeClients:
+		case rollout.RecordVolumeClients:
 			status.Clients.VolumeNetworks = texts(step.Networks)
-		case settings.RecordServers:
+		case rollout.RecordServers:
 			status.Servers.Network, status.Servers.Since = step.Network.String(), &since
-		case settings.RecordVolumeServers:
+		case rollout.RecordVolumeServers:
 			status.Servers.VolumeNetworks, status.Servers.Since = texts(step.Networks), &since
 		}
 		return nil

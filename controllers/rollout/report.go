@@ -10,7 +10,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/cluster"
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 )
 
 // progressEvery is how often progress within a phase is written: a roll-out has a
@@ -19,7 +19,7 @@ const progressEvery = 5 * time.Second
 
 // reportRollout writes the step into the record; package apply reports it in the settings.
 // It returns when to report again what is not written yet.
-func (r *Reconciler) reportRollout(ctx context.Context, facts settings.Rollout, step settings.Step) (after time.Duration, _ error) {
+func (r *Reconciler) reportRollout(ctx context.Context, facts rollout.Rollout, step rollout.Step) (after time.Duration, _ error) {
 	rollout, err := r.Cached.RolloutObject(ctx)
 	if err != nil {
 		return 0, err
@@ -42,7 +42,7 @@ func (r *Reconciler) reportRollout(ctx context.Context, facts settings.Rollout, 
 }
 
 // setProgress writes where a roll-out is, and what it waits for.
-func setProgress(status *v1alpha1.NetworkRolloutStatus, facts settings.Rollout, step settings.Step) {
+func setProgress(status *v1alpha1.NetworkRolloutStatus, facts rollout.Rollout, step rollout.Step) {
 	status.Desired = facts.Desired.String()
 	status.Clients.Updated, status.Clients.Total = int32(step.Updated), int32(step.Total)
 	status.Phase, status.Message = string(step.Phase), step.Message
@@ -53,10 +53,10 @@ func setProgress(status *v1alpha1.NetworkRolloutStatus, facts settings.Rollout, 
 		status.Message += "; " + step.Volumes.Message
 	}
 	status.Blockers = cluster.Blockers(slices.Concat(step.Blockers, step.Volumes.Blockers))
-	status.OutOfLine = apiOutOfLine(settings.FindOutOfLine(facts))
+	status.OutOfLine = apiOutOfLine(rollout.FindOutOfLine(facts))
 }
 
-func apiOutOfLine(found []settings.OutOfLine) []v1alpha1.OutOfLine {
+func apiOutOfLine(found []rollout.OutOfLine) []v1alpha1.OutOfLine {
 	var list []v1alpha1.OutOfLine
 	for _, o := range found[:min(len(found), v1alpha1.MaxListed)] {
 		list = append(list, v1alpha1.OutOfLine{Kind: string(o.Kind), Name: o.Name, Message: o.Message})

@@ -13,12 +13,13 @@ import (
 
 	"github.com/fairlead-io/fairlead/controllers/predicates"
 	"github.com/fairlead-io/fairlead/internal/cluster"
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
+
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
 // gatherRequests adds what volumes ask for, and which networks exist if any is used.
-func (r *Reconciler) gatherRequests(ctx context.Context, reader *cluster.Reader, facts *settings.Rollout) error {
+func (r *Reconciler) gatherRequests(ctx context.Context, reader *cluster.Reader, facts *rollout.Rollout) error {
 	if r.VolumeNetworks {
 		if err := reader.AddRequests(ctx, facts); err != nil {
 			return err
@@ -31,7 +32,7 @@ func (r *Reconciler) gatherRequests(ctx context.Context, reader *cluster.Reader,
 	if err != nil && !cluster.NotInstalled(err) {
 		return err
 	}
-	facts.Networks = settings.NetworksThere(networks) // without Multus there is none
+	facts.Networks = rollout.NetworksThere(networks) // without Multus there is none
 	if watch := r.watchNetworks; err == nil && watch != nil {
 		r.watchNetworks = nil
 		return watch()

@@ -5,7 +5,9 @@ import (
 	"strings"
 
 	"github.com/fairlead-io/fairlead/internal/cluster"
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
+
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
@@ -16,16 +18,16 @@ const clientKind = "CSIPlugin"
 // restartedFor are the settings that a client pod is restarted for: those that
 // are not applied and choose its network, if it is on another, else those that
 // its template is built with. What is restarted for networks of single volumes is for none.
-func (r *Reconciler) restartedFor(ctx context.Context, record settings.Record, c storage.Client) ([]settings.Name, error) {
+func (r *Reconciler) restartedFor(ctx context.Context, record rollout.Record, c storage.Client) ([]catalog.Name, error) {
 	states, _, err := r.Cached.SettingStates(ctx)
 	if err != nil {
 		return nil, err
 	}
-	values := settings.Values{}
+	values := catalog.Values{}
 	for _, s := range states {
 		values[s.Name] = s.Value
 	}
-	var names []settings.Name
+	var names []catalog.Name
 	for _, s := range states {
 		if s.Applied || neverSet(s) {
 			continue
@@ -39,17 +41,17 @@ func (r *Reconciler) restartedFor(ctx context.Context, record settings.Record, c
 
 // neverSet: the default was in force before too.
 func neverSet(s cluster.SettingState) bool {
-	return s.Value.Source == settings.SourceDefault &&
+	return s.Value.Source == catalog.SourceDefault &&
 		(s.Own == nil || s.Own.Status.AppliedValue == nil || *s.Own.Status.AppliedValue == s.Value.Text)
 }
 
 // choosesNetwork: storage-network does while the older RWX setting has it follow, and the newer has no value.
-func choosesNetwork(name settings.Name, values settings.Values) bool {
+func choosesNetwork(name catalog.Name, values catalog.Values) bool {
 	switch name {
-	case settings.EndpointNetworkForRWX, settings.StorageNetworkForRWX:
+	case catalog.EndpointNetworkForRWX, catalog.StorageNetworkForRWX:
 		return true
-	case settings.StorageNetwork:
-		return values[settings.StorageNetworkForRWX].Text == "true" && strings.TrimSpace(values[settings.EndpointNetworkForRWX].Text) == ""
+	case catalog.StorageNetwork:
+		return values[catalog.StorageNetworkForRWX].Text == "true" && strings.TrimSpace(values[catalog.EndpointNetworkForRWX].Text) == ""
 	}
 	return false
 }
@@ -63,12 +65,12 @@ func (r *Reconciler) buildsClients(s cluster.SettingState) bool {
 	if err != nil {
 		return false
 	}
-	_, concerns := s.Wants(normal, settings.Component{Kind: settings.DaemonSetComponent, Name: r.Profile.ClientDaemonSet, Client: true}, nil)
+	_, concerns := s.Wants(normal, catalog.Component{Kind: catalog.DaemonSetComponent, Name: r.Profile.ClientDaemonSet, Client: true}, nil)
 	return concerns
 }
 
 // counted counts a restart for each of the settings.
-func (r *Reconciler) counted(names []settings.Name) {
+func (r *Reconciler) counted(names []catalog.Name) {
 	for _, name := range names {
 		r.restarts.WithLabelValues(string(name), clientKind).Inc()
 	}

@@ -11,14 +11,15 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/controllers/restarts"
 	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
 // docs/operations.md has fairlead_component_restarts_total count what is
 // restarted: CSI plugin pods are what the RWX network settings restart.
 func TestRestartsOfClientPodsAreCountedBySetting(t *testing.T) {
-	theirs := func(name settings.Name, value string) client.Object {
+	theirs := func(name catalog.Name, value string) client.Object {
 		s := &longhorn.Setting{Value: value}
 		s.Namespace, s.Name = profile.Namespace, string(name)
 		return s
@@ -27,22 +28,22 @@ func TestRestartsOfClientPodsAreCountedBySetting(t *testing.T) {
 		objects []client.Object
 		value   string // of endpoint-network-for-rwx-volume
 		on      storage.Attachment
-		want    map[settings.Name]float64
+		want    map[catalog.Name]float64
 	}{
-		"the RWX network": {value: netTwo.Network.String(), on: netOne, want: map[settings.Name]float64{settings.EndpointNetworkForRWX: 1}},
+		"the RWX network": {value: netTwo.Network.String(), on: netOne, want: map[catalog.Name]float64{catalog.EndpointNetworkForRWX: 1}},
 		"the older one, and the network that it follows": {
-			objects: []client.Object{theirs(settings.StorageNetwork, "kube-system/two"), theirs(settings.StorageNetworkForRWX, "true")},
-			on:      netOne, want: map[settings.Name]float64{settings.EndpointNetworkForRWX: 1, settings.StorageNetworkForRWX: 1, settings.StorageNetwork: 1},
+			objects: []client.Object{theirs(catalog.StorageNetwork, "kube-system/two"), theirs(catalog.StorageNetworkForRWX, "true")},
+			on:      netOne, want: map[catalog.Name]float64{catalog.EndpointNetworkForRWX: 1, catalog.StorageNetworkForRWX: 1, catalog.StorageNetwork: 1},
 		},
 		"a storage network that RWX volumes do not follow": {
-			objects: []client.Object{theirs(settings.StorageNetwork, "kube-system/two")}, value: netTwo.Network.String(),
-			on: netOne, want: map[settings.Name]float64{settings.EndpointNetworkForRWX: 1},
+			objects: []client.Object{theirs(catalog.StorageNetwork, "kube-system/two")}, value: netTwo.Network.String(),
+			on: netOne, want: map[catalog.Name]float64{catalog.EndpointNetworkForRWX: 1},
 		},
 		"what the template is built with, where the network is as it should be": {
-			objects: []client.Object{theirs(settings.PriorityClass, "high"), theirs(settings.GuaranteedCPU, "20")}, value: netTwo.Network.String(),
-			on: netTwo, want: map[settings.Name]float64{settings.PriorityClass: 1},
+			objects: []client.Object{theirs(catalog.PriorityClass, "high"), theirs(catalog.GuaranteedCPU, "20")}, value: netTwo.Network.String(),
+			on: netTwo, want: map[catalog.Name]float64{catalog.PriorityClass: 1},
 		},
-		"no setting": {value: netTwo.Network.String(), on: netTwo, want: map[settings.Name]float64{}},
+		"no setting": {value: netTwo.Network.String(), on: netTwo, want: map[catalog.Name]float64{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, netOne, test.objects...)
@@ -51,7 +52,7 @@ func TestRestartsOfClientPodsAreCountedBySetting(t *testing.T) {
 			f.must(err)
 			f.r.restarts = counter
 			var own v1alpha1.Setting
-			f.must(f.store.Get(t.Context(), client.ObjectKey{Namespace: profile.Namespace, Name: string(settings.EndpointNetworkForRWX)}, &own))
+			f.must(f.store.Get(t.Context(), client.ObjectKey{Namespace: profile.Namespace, Name: string(catalog.EndpointNetworkForRWX)}, &own))
 			own.Value = &test.value
 			f.must(f.store.Update(t.Context(), &own))
 			var pod corev1.Pod
@@ -60,15 +61,15 @@ func TestRestartsOfClientPodsAreCountedBySetting(t *testing.T) {
 				{Pod: "csi", UID: string(pod.UID), Node: "node-1", Network: test.on},
 				{Pod: "gone", UID: "x", Node: "node-2", Network: test.on},
 			}
-			f.must(f.r.restartClients(t.Context(), settings.Record{Clients: netTwo}, clients))
+			f.must(f.r.restartClients(t.Context(), rollout.Record{Clients: netTwo}, clients))
 			families, err := registry.Gather()
 			f.must(err)
-			got := map[settings.Name]float64{}
+			got := map[catalog.Name]float64{}
 			for _, family := range families {
 				for _, series := range family.Metric {
 					for _, label := range series.Label {
 						if label.GetName() == "setting" {
-							got[settings.Name(label.GetValue())] = series.GetCounter().GetValue()
+							got[catalog.Name(label.GetValue())] = series.GetCounter().GetValue()
 						}
 					}
 				}

@@ -16,7 +16,8 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/cluster"
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
+
 	"github.com/fairlead-io/fairlead/internal/storage"
 	"github.com/fairlead-io/fairlead/mutators"
 )
@@ -26,7 +27,7 @@ import (
 // changed, so the Service is deleted and created anew; what it was is written
 // down first, so that after a crash in between the next reconcile creates it,
 // whoever does it.
-func (r *Reconciler) replaceService(ctx context.Context, seen storage.Service, record settings.Record, request storage.Request) error {
+func (r *Reconciler) replaceService(ctx context.Context, seen storage.Service, record rollout.Record, request storage.Request) error {
 	old, err := r.Live.ServiceObject(ctx, seen.Name)
 	if err != nil {
 		return err
@@ -148,7 +149,7 @@ func kept(old *corev1.Service) *corev1.Service {
 // renewed is the Service as the storage system would create it today: what was
 // recorded and allocated is gone, and the same rule as in the webhook has
 // shaped it, so that a webhook that is away does not matter.
-func renewed(profile storage.Profile, old *corev1.Service, record settings.Record, request storage.Request) (*corev1.Service, error) {
+func renewed(profile storage.Profile, old *corev1.Service, record rollout.Record, request storage.Request) (*corev1.Service, error) {
 	fresh := kept(old)
 	headless := fresh.Spec.ClusterIP == corev1.ClusterIPNone
 	fresh.Spec.ClusterIP = ""
@@ -182,7 +183,7 @@ func selector(profile storage.Profile, labels map[string]string) map[string]stri
 	return own
 }
 
-func shaped(service *corev1.Service, record settings.Record, request storage.Request) (*corev1.Service, error) {
+func shaped(service *corev1.Service, record rollout.Record, request storage.Request) (*corev1.Service, error) {
 	data, err := json.Marshal(service)
 	if err != nil {
 		return nil, fmt.Errorf("encoding Service %s: %w", service.Name, err)

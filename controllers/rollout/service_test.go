@@ -31,7 +31,8 @@ import (
 	"github.com/fairlead-io/fairlead/controllers/restarts"
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
@@ -110,7 +111,7 @@ func atRest(on storage.Attachment) []client.Object {
 		}
 	}
 	value := on.Network.String()
-	objects := []client.Object{rollout, ds, pod, &v1alpha1.Setting{ObjectMeta: at(string(settings.EndpointNetworkForRWX)), Value: &value}}
+	objects := []client.Object{rollout, ds, pod, &v1alpha1.Setting{ObjectMeta: at(string(catalog.EndpointNetworkForRWX)), Value: &value}}
 	if !on.IsZero() {
 		objects = append(objects, networkObject(on))
 	}
@@ -156,7 +157,7 @@ func (f *fixture) restart() {
 		},
 	})
 	f.r = &Reconciler{
-		Profile: profile, Applies: true, Policy: settings.Policy{Settle: time.Second}, Client: api,
+		Profile: profile, Applies: true, Policy: rollout.Policy{Settle: time.Second}, Client: api,
 		Cached: cluster.NewReader(profile, cached, cached), Live: cluster.NewReader(profile, api, api),
 		Events: recorder{}, Clock: clocktesting.NewFakePassiveClock(noon), Log: slog.New(slog.DiscardHandler),
 	}

@@ -27,7 +27,8 @@ import (
 	"github.com/fairlead-io/fairlead/controllers/restarts"
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
@@ -55,7 +56,7 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 	reader := cluster.NewReader(storage.Longhorn(), c, c)
 	clock := clocktesting.NewFakePassiveClock(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC))
 	r := &Reconciler{
-		Profile: storage.Longhorn(), Applies: true, VolumeNetworks: true, Policy: settings.Policy{Settle: settings.DefaultSettle},
+		Profile: storage.Longhorn(), Applies: true, VolumeNetworks: true, Policy: rollout.Policy{Settle: rollout.DefaultSettle},
 		Client: c, Cached: reader, Live: reader, Events: events.NewFakeRecorder(100), Clock: clock, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}
 	if r.restarts, err = restarts.Counter(prometheus.NewRegistry(), r.Profile.Name); err != nil {
@@ -149,7 +150,7 @@ func (r *rig) ask(annotations map[string]string) {
 func oneVolume() []client.Object {
 	labels := map[string]string{"longhorn.io/share-manager": "pvc-a"}
 	return []client.Object{
-		&v1alpha1.Setting{ObjectMeta: metav1.ObjectMeta{Namespace: systemNamespace, Name: string(settings.EndpointNetworkForRWX)}, Value: ptr.To("kube-system/storage-net")},
+		&v1alpha1.Setting{ObjectMeta: metav1.ObjectMeta{Namespace: systemNamespace, Name: string(catalog.EndpointNetworkForRWX)}, Value: ptr.To("kube-system/storage-net")},
 		&appsv1.DaemonSet{
 			ObjectMeta: metav1.ObjectMeta{Namespace: systemNamespace, Name: "longhorn-csi-plugin", Annotations: map[string]string{appsv1.DeprecatedTemplateGeneration: "1"}},
 			Spec:       appsv1.DaemonSetSpec{UpdateStrategy: appsv1.DaemonSetUpdateStrategy{Type: appsv1.RollingUpdateDaemonSetStrategyType}},
@@ -218,7 +219,7 @@ func TestAVolumeGoesToItsNetworkAndBack(t *testing.T) {
 	if s := r.status(); s.Phase != "Waiting" || len(s.Servers.VolumeNetworks) != 0 || len(s.Clients.VolumeNetworks) != 1 {
 		t.Errorf("clients leave before Services have settled: %+v", s)
 	}
-	r.clock.SetTime(r.clock.Now().Add(settings.DefaultSettle))
+	r.clock.SetTime(r.clock.Now().Add(rollout.DefaultSettle))
 	r.run()
 	if s := r.status(); s.Phase != "Applied" || len(s.Clients.VolumeNetworks) != 0 {
 		t.Errorf("the roll-out is %+v", s)

@@ -12,7 +12,8 @@ import (
 
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
+
 	"github.com/fairlead-io/fairlead/internal/storage"
 	"github.com/fairlead-io/fairlead/mutators"
 )
@@ -75,7 +76,7 @@ func (r *Reconciler) repairServer(ctx context.Context, sm *longhorn.ShareManager
 }
 
 // asCreatedNow is what the webhook would do to the pod if it were created now.
-func (r *Reconciler) asCreatedNow(ctx context.Context, server *storage.Server, service *storage.Service, record settings.Record) (*corev1.Pod, mutators.Result, error) {
+func (r *Reconciler) asCreatedNow(ctx context.Context, server *storage.Server, service *storage.Service, record rollout.Record) (*corev1.Pod, mutators.Result, error) {
 	var pod corev1.Pod
 	err := r.Pods.Get(ctx, client.ObjectKey{Namespace: r.Profile.Namespace, Name: server.Pod}, &pod)
 	if err != nil || string(pod.UID) != server.UID {
@@ -91,7 +92,7 @@ func (r *Reconciler) asCreatedNow(ctx context.Context, server *storage.Server, s
 }
 
 // waitForWorkload is how long the repair must wait because a started workload uses the volume; 0 is not at all.
-func (r *Reconciler) waitForWorkload(ctx context.Context, sm *longhorn.ShareManager, record settings.Record, wrong, repair string) (time.Duration, error) {
+func (r *Reconciler) waitForWorkload(ctx context.Context, sm *longhorn.ShareManager, record rollout.Record, wrong, repair string) (time.Duration, error) {
 	user, err := r.startedWorkload(ctx, sm.Name, record.Clients)
 	if err != nil || user == "" {
 		return 0, err
@@ -172,7 +173,7 @@ func (r *Reconciler) restartServer(ctx context.Context, sm *longhorn.ShareManage
 }
 
 // tellFixed says that a volume stays off the network for its Service's sake.
-func (r *Reconciler) tellFixed(sm *longhorn.ShareManager, service *storage.Service, record settings.Record) {
+func (r *Reconciler) tellFixed(sm *longhorn.ShareManager, service *storage.Service, record rollout.Record) {
 	if service.Fixed && !record.Servers.IsZero() {
 		r.report(sm, "NotClusterIP", fmt.Sprintf("Service %s is not of type ClusterIP, so it can't be headless: it is left alone, and the volume stays off network %s", service.Name, record.Servers))
 	}

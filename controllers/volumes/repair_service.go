@@ -14,12 +14,13 @@ import (
 
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
+
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
 // unusable says why no new mount finds a server by its headless Service; empty if one does.
-func (r *Reconciler) unusable(ctx context.Context, service *storage.Service, record settings.Record) (string, error) {
+func (r *Reconciler) unusable(ctx context.Context, service *storage.Service, record rollout.Record) (string, error) {
 	network := service.Network(record.Clients)
 	switch {
 	case service.OptOut:
@@ -31,7 +32,7 @@ func (r *Reconciler) unusable(ctx context.Context, service *storage.Service, rec
 	}
 	// RWX volumes leave the network. By its values, applied or not, the storage system no longer mounts in CSI plugin pods.
 	_, system, err := r.Live.Values(ctx)
-	if err != nil || !settings.MountsMiss(service, record.Clients, settings.MountPlace(system, r.Profile)) {
+	if err != nil || !rollout.MountsMiss(service, record.Clients, rollout.MountPlace(system, r.Profile)) {
 		return "", err
 	}
 	return fmt.Sprintf("Service %s is for %s, and volumes are mounted from the node's network", service.Name, network), nil
@@ -41,7 +42,7 @@ func (r *Reconciler) unusable(ctx context.Context, service *storage.Service, rec
 // with its server pod. The storage system creates both, and the webhooks give the
 // Service a cluster IP. A workload that was started may have the volume mounted: the
 // Service stays. After a crash between the two deletions, repairMissingService goes on.
-func (r *Reconciler) repairService(ctx context.Context, sm *longhorn.ShareManager, service *storage.Service, server *storage.Server, record settings.Record, wrong string) (time.Duration, error) {
+func (r *Reconciler) repairService(ctx context.Context, sm *longhorn.ShareManager, service *storage.Service, server *storage.Server, record rollout.Record, wrong string) (time.Duration, error) {
 	if wait, err := r.waitForWorkload(ctx, sm, record, wrong, fmt.Sprintf("Service %s is replaced", service.Name)); wait > 0 || err != nil {
 		return wait, err
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
@@ -101,7 +101,7 @@ func TestServiceLeftOnNetworkIsReplaced(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, server(asksFor(netOne.String())), test.user)
-			for setting, value := range map[settings.Name]string{settings.StorageNetwork: "kube-system/one", settings.StorageNetworkForRWX: test.enabled} {
+			for setting, value := range map[catalog.Name]string{catalog.StorageNetwork: "kube-system/one", catalog.StorageNetworkForRWX: test.enabled} {
 				f.must(f.Create(t.Context(), &longhorn.Setting{ObjectMeta: metav1.ObjectMeta{Namespace: profile.Namespace, Name: string(setting)}, Value: value}))
 			}
 			var volume longhorn.Volume

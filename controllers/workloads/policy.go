@@ -11,17 +11,19 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/cluster"
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
+
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
 // policy gathers what does not depend on the node.
 func (r *Reconciler) policy(ctx context.Context) (storage.Restarts, error) {
-	rollout, err := r.Cached.RolloutObject(ctx)
+	object, err := r.Cached.RolloutObject(ctx)
 	if err != nil {
 		return storage.Restarts{}, err
 	}
-	record, err := cluster.RecordOf(rollout)
+	record, err := cluster.RecordOf(object)
 	if err != nil {
 		return storage.Restarts{}, err
 	}
@@ -29,18 +31,18 @@ func (r *Reconciler) policy(ctx context.Context) (storage.Restarts, error) {
 	if err != nil {
 		return storage.Restarts{}, err
 	}
-	mounting, err := r.mounting(ctx, rollout, settings.MountPlace(system, r.Profile))
+	mounting, err := r.mounting(ctx, object, rollout.MountPlace(system, r.Profile))
 	if err != nil {
 		return storage.Restarts{}, err
 	}
-	values := settings.Resolve(own, system, r.Profile.Name)
+	values := catalog.Resolve(own, system, r.Profile.Name)
 	return storage.Restarts{
 		Driver: r.Profile.Driver,
 		// A value that is neither true nor false is off: a typing error restarts no pod.
-		Enabled:   values[settings.AutoDeletePod].Text == "true",
-		Blacklist: settings.Kinds(values[settings.AutoDeletePodBlacklist].Text),
+		Enabled:   values[catalog.AutoDeletePod].Text == "true",
+		Blacklist: catalog.Kinds(values[catalog.AutoDeletePodBlacklist].Text),
 		Applied:   record.Clients, Mounting: mounting,
-		Paused:     rollout.Annotations[storage.RestartsAnnotation] == storage.RestartsPaused,
+		Paused:     object.Annotations[storage.RestartsAnnotation] == storage.RestartsPaused,
 		DeadMounts: r.DeadMounts, OnRequest: r.OnRequest, Now: r.Clock.Now(),
 	}, nil
 }
@@ -53,16 +55,16 @@ func (r *Reconciler) mounting(ctx context.Context, cached *v1alpha1.NetworkRollo
 		return known, nil
 	}
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		var rollout v1alpha1.NetworkRollout
-		if err := r.Live.Get(ctx, client.ObjectKeyFromObject(cached), &rollout); err != nil {
+		var object v1alpha1.NetworkRollout
+		if err := r.Live.Get(ctx, client.ObjectKeyFromObject(cached), &object); err != nil {
 			return err
 		}
-		before := cluster.MountingOf(&rollout)
+		before := cluster.MountingOf(&object)
 		if known = before.Next(place, r.Clock.Now().Truncate(time.Microsecond)); known == before {
 			return nil
 		}
-		cluster.SetMounting(&rollout, known)
-		return r.Client.Status().Update(ctx, &rollout)
+		cluster.SetMounting(&object, known)
+		return r.Client.Status().Update(ctx, &object)
 	})
 	if err != nil {
 		return known, fmt.Errorf("writing down where CSI plugin pods mount volumes: %w", err)

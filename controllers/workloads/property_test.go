@@ -10,7 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
@@ -131,10 +131,10 @@ func TestWorkloadsAreRestartedOnceAndOnlyForDeadMounts(t *testing.T) {
 			},
 
 			"a setting changes": func(*rapid.T) {
-				w.set(settings.AutoDeletePod, rapid.SampledFrom([]string{"true", "true", "false", "yes"}).Draw(t, "value"))
+				w.set(catalog.AutoDeletePod, rapid.SampledFrom([]string{"true", "true", "false", "yes"}).Draw(t, "value"))
 			},
 			"the blacklist changes": func(*rapid.T) {
-				w.set(settings.AutoDeletePodBlacklist, rapid.SampledFrom([]string{"", "apps/ReplicaSet;apps/DaemonSet", "apps/StatefulSet"}).Draw(t, "value"))
+				w.set(catalog.AutoDeletePodBlacklist, rapid.SampledFrom([]string{"", "apps/ReplicaSet;apps/DaemonSet", "apps/StatefulSet"}).Draw(t, "value"))
 			},
 			"a budget is used up, or not": func(*rapid.T) {
 				s := pod()
@@ -344,7 +344,7 @@ func (w *world) mustBeToldOf(p *workloadPod) {
 	}
 	mounted, told := upperBound(p), w.events[p.uid]
 	if mounted.Before(since) {
-		enabled := w.values[settings.AutoDeletePod] == "true" || w.values[settings.AutoDeletePod] == ""
+		enabled := w.values[catalog.AutoDeletePod] == "true" || w.values[catalog.AutoDeletePod] == ""
 		if enabled && !s.owner.IsZero() && !p.optOut && !slices.Contains(w.blacklist(w.values), s.owner.GroupKind()) {
 			w.Fatalf("invariant 8: the mount of pod %s is dead, made before %s, and it is not restarted; client since %s", s.name, mounted, since)
 		}

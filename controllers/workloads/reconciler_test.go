@@ -17,7 +17,7 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
@@ -97,21 +97,21 @@ func stateful(n int) func(*world) {
 }
 
 func TestASettingThatIsTurnedOnIsInForceAtOnce(t *testing.T) {
-	w := atRest(t, stateful(1), func(w *world) { w.set(settings.AutoDeletePod, "false") })
+	w := atRest(t, stateful(1), func(w *world) { w.set(catalog.AutoDeletePod, "false") })
 	w.newSandbox("node-1")
 	w.look()
 	w.mustLeave()
-	w.set(settings.AutoDeletePod, "true")
+	w.set(catalog.AutoDeletePod, "true")
 	w.look()
 	w.mustLeave("s0-0")
 }
 
 func TestABlacklistThatChangesIsInForceAtOnce(t *testing.T) {
-	w := atRest(t, stateful(1), func(w *world) { w.set(settings.AutoDeletePodBlacklist, "apps/StatefulSet") })
+	w := atRest(t, stateful(1), func(w *world) { w.set(catalog.AutoDeletePodBlacklist, "apps/StatefulSet") })
 	w.newSandbox("node-1")
 	w.look()
 	w.mustLeave()
-	w.set(settings.AutoDeletePodBlacklist, "")
+	w.set(catalog.AutoDeletePodBlacklist, "")
 	w.look()
 	w.mustLeave("s0-0")
 }
@@ -355,7 +355,7 @@ func TestReplicaSetPodsRestartByDefault(t *testing.T) {
 }
 
 func sparesReplicaSets(w *world) {
-	w.set(settings.AutoDeletePodBlacklist, "apps/ReplicaSet;apps/DaemonSet")
+	w.set(catalog.AutoDeletePodBlacklist, "apps/ReplicaSet;apps/DaemonSet")
 }
 
 func TestDeadMountsThatStayAreCounted(t *testing.T) {

@@ -32,7 +32,7 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
@@ -135,8 +135,8 @@ type world struct {
 	live, cached clienttesting.ObjectTracker
 	scheme       *runtime.Scheme
 	log          []client.Object // what the cache has yet to see; without a UID it is a deletion
-	values       map[settings.Name]string
-	seenValues   map[settings.Name]string // as the cache has them
+	values       map[catalog.Name]string
+	seenValues   map[catalog.Name]string // as the cache has them
 
 	reconciler *Reconciler
 	// dies: so many writes from now the controller crashes, before or after the write.
@@ -165,7 +165,7 @@ func newWorld(t tester, scheme *runtime.Scheme, oldKubelet bool) *world {
 	w := &world{
 		tester: t, scheme: scheme, oldKubelet: oldKubelet, now: time.Unix(1_800_000_000, 0).UTC(), nodes: []string{"node-1", "node-2"},
 		clients: map[string]*clientPod{}, live: clienttesting.NewObjectTracker(scheme, decoder), cached: clienttesting.NewObjectTracker(scheme, decoder),
-		values: map[settings.Name]string{}, seenValues: map[settings.Name]string{},
+		values: map[catalog.Name]string{}, seenValues: map[catalog.Name]string{},
 		host: &netns{client: &clientPod{listed: true}}, others: map[string]*corev1.Pod{}, forClient: map[string]int{},
 		queue: map[string]bool{}, timers: map[string]time.Time{}, evicted: map[string]bool{}, events: map[string][]string{}, dies: -1,
 	}
@@ -202,7 +202,7 @@ func storageObjects() []client.Object {
 	objects := []client.Object{
 		rollout,
 		mountSetting(true),
-		&longhorn.Setting{ObjectMeta: at(string(settings.StorageNetwork)), Value: network.Network.String()},
+		&longhorn.Setting{ObjectMeta: at(string(catalog.StorageNetwork)), Value: network.Network.String()},
 		&longhorn.Volume{ObjectMeta: at("v-shared"), Spec: longhorn.VolumeSpec{AccessMode: "rwx"}},
 		&longhorn.Volume{ObjectMeta: at("v-vm"), Spec: longhorn.VolumeSpec{AccessMode: "rwx", Migratable: true}},
 	}
@@ -233,7 +233,7 @@ func storageObjects() []client.Object {
 // mountSetting is Longhorn's setting that says where clients mount.
 func mountSetting(inClient bool) *longhorn.Setting {
 	return &longhorn.Setting{
-		ObjectMeta: metav1.ObjectMeta{Namespace: longhornProfile.Namespace, Name: string(settings.StorageNetworkForRWX)}, Value: strconv.FormatBool(inClient),
+		ObjectMeta: metav1.ObjectMeta{Namespace: longhornProfile.Namespace, Name: string(catalog.StorageNetworkForRWX)}, Value: strconv.FormatBool(inClient),
 	}
 }
 
@@ -302,7 +302,7 @@ func (w *world) deliver(n int) {
 		case *corev1.Pod:
 			w.queue[o.Spec.NodeName] = true
 		case *v1alpha1.Setting:
-			w.seenValues[settings.Name(o.Name)] = *o.Value
+			w.seenValues[catalog.Name(o.Name)] = *o.Value
 			w.everywhere()
 		case *v1alpha1.NetworkRollout, *longhorn.Setting:
 			w.everywhere()
@@ -532,8 +532,8 @@ func (w *world) mayBeEvicted(pod *workloadPod) {
 		w.Fatalf("pod %s is restarted, and nobody makes it anew", s.name)
 	case pod.optOut:
 		w.Fatalf("pod %s is restarted, and opts out", s.name)
-	case w.seenValues[settings.AutoDeletePod] != "true" && w.seenValues[settings.AutoDeletePod] != "":
-		w.Fatalf("pod %s is restarted, and the setting is %q", s.name, w.seenValues[settings.AutoDeletePod])
+	case w.seenValues[catalog.AutoDeletePod] != "true" && w.seenValues[catalog.AutoDeletePod] != "":
+		w.Fatalf("pod %s is restarted, and the setting is %q", s.name, w.seenValues[catalog.AutoDeletePod])
 	case slices.Contains(w.blacklist(w.seenValues), s.owner.GroupKind()):
 		w.Fatalf("pod %s is restarted, and its kind is blacklisted", s.name)
 	}
@@ -578,11 +578,11 @@ func (p *workloadPod) dead() bool {
 	return p.mount != nil && (p.mount.gone || !p.mount.client.listed)
 }
 
-func (w *world) blacklist(values map[settings.Name]string) []string {
-	return settings.Kinds(values[settings.AutoDeletePodBlacklist]) // none by default
+func (w *world) blacklist(values map[catalog.Name]string) []string {
+	return catalog.Kinds(values[catalog.AutoDeletePodBlacklist]) // none by default
 }
 
-func (w *world) set(name settings.Name, value string) {
+func (w *world) set(name catalog.Name, value string) {
 	w.values[name] = value
 	w.put(&v1alpha1.Setting{ObjectMeta: metav1.ObjectMeta{Namespace: longhornProfile.Namespace, Name: string(name)}, Value: &value})
 }

@@ -20,7 +20,8 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/fence"
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
+
 	"github.com/fairlead-io/fairlead/internal/storage"
 	"github.com/fairlead-io/fairlead/webhook"
 )
@@ -288,7 +289,7 @@ func (s *Sandbox) waitRecorded(ctx context.Context) error {
 				return false, nil
 			}
 		}
-		return len(list.Items) == len(settings.All()), nil
+		return len(list.Items) == len(catalog.All()), nil
 	})
 	if err != nil {
 		return fmt.Errorf("waiting for the controller's first report: %w", err)

@@ -4,7 +4,7 @@ import (
 	"regexp"
 	"testing"
 
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 )
 
 func TestFairleadKnowsEverySettingOfTheReleases(t *testing.T) {
@@ -12,19 +12,19 @@ func TestFairleadKnowsEverySettingOfTheReleases(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	system := map[settings.Name]string{}
+	system := map[catalog.Name]string{}
 	for _, name := range regexp.MustCompile(`metadata: \{name: ([^,]+),`).FindAllSubmatch(installed, -1) {
-		system[settings.Name(name[1])] = ""
+		system[catalog.Name(name[1])] = ""
 	}
 	if len(system) != 88 {
 		t.Errorf("the seed has %d settings", len(system))
 	}
 	for _, r := range releases() {
 		for name := range r.settings {
-			system[settings.Name(name)] = ""
+			system[catalog.Name(name)] = ""
 		}
 	}
-	if unknown := settings.Unknown(system); unknown != nil {
+	if unknown := catalog.Unknown(system); unknown != nil {
 		t.Errorf("unknown: %q", unknown)
 	}
 }

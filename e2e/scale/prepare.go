@@ -11,7 +11,9 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
 	"github.com/fairlead-io/fairlead/internal/cluster"
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
+
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
@@ -65,22 +67,22 @@ func (s *scenario) install(ctx context.Context) error {
 // applyNetwork turns on what makes a mount die with its CSI plugin pod, and
 // that its workloads are restarted then.
 func (s *scenario) applyNetwork(ctx context.Context) error {
-	for name, value := range map[settings.Name]string{
-		settings.AutoDeletePod:          "true",
-		settings.AutoDeletePodBlacklist: "",
-		settings.EndpointNetworkForRWX:  network,
+	for name, value := range map[catalog.Name]string{
+		catalog.AutoDeletePod:          "true",
+		catalog.AutoDeletePodBlacklist: "",
+		catalog.EndpointNetworkForRWX:  network,
 	} {
 		if err := s.patch(ctx, "settings.fairlead.io", string(name), fmt.Sprintf(`{"value":%q}`, value)); err != nil {
 			return err
 		}
 	}
 	return s.report.until(ctx, func() (string, bool, error) {
-		var rollout v1alpha1.NetworkRollout
-		if err := s.Client.Get(ctx, cluster.RolloutKey(storage.Longhorn()), &rollout); err != nil {
+		var object v1alpha1.NetworkRollout
+		if err := s.Client.Get(ctx, cluster.RolloutKey(storage.Longhorn()), &object); err != nil {
 			return "", false, err
 		}
-		status := rollout.Status
-		done := strings.HasPrefix(status.Desired, network) && status.Phase == string(settings.PhaseApplied)
+		status := object.Status
+		done := strings.HasPrefix(status.Desired, network) && status.Phase == string(rollout.PhaseApplied)
 		return fmt.Sprintf("%s: %s", status.Phase, status.Message), done, nil
 	})
 }

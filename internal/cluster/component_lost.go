@@ -6,7 +6,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 )
 
 // withoutLostNodes counts a DaemonSet anew that is not Ready, without its pods on
@@ -17,7 +17,7 @@ import (
 //
 // Only pods that are seen on such a node are left out: one that has no node yet
 // may be waited for in vain, but is.
-func (r *Reader) withoutLostNodes(ctx context.Context, ds *appsv1.DaemonSet, c *settings.Component) error {
+func (r *Reader) withoutLostNodes(ctx context.Context, ds *appsv1.DaemonSet, c *catalog.Component) error {
 	if ds.Status.ObservedGeneration < ds.Generation || ds.Status.NumberMisscheduled > 0 || ds.Spec.Selector == nil || len(ds.Spec.Selector.MatchLabels) == 0 {
 		return nil
 	}

@@ -9,7 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
+
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
@@ -18,7 +19,7 @@ import (
 const unreadable = "?"
 
 // instanceManagers are those with a pod, and those that are yet to have one.
-func (r *Reader) instanceManagers(ctx context.Context, classes podClasses) ([]settings.Component, error) {
+func (r *Reader) instanceManagers(ctx context.Context, classes podClasses) ([]catalog.Component, error) {
 	var list longhorn.InstanceManagerList
 	if err := r.listHere(ctx, &list, "instance managers"); err != nil {
 		return nil, err
@@ -35,7 +36,7 @@ func (r *Reader) instanceManagers(ctx context.Context, classes podClasses) ([]se
 	for i := range list.Items {
 		byName[list.Items[i].Name] = &list.Items[i]
 	}
-	var components []settings.Component
+	var components []catalog.Component
 	for i := range pods {
 		pod := &pods[i]
 		manager, found := byName[pod.Name]
@@ -43,7 +44,7 @@ func (r *Reader) instanceManagers(ctx context.Context, classes podClasses) ([]se
 			manager = &longhorn.InstanceManager{} // on its way out
 		}
 		delete(byName, pod.Name)
-		c := r.podComponent(settings.InstanceManager, pod, classes)
+		c := r.podComponent(catalog.InstanceManager, pod, classes)
 		c.Engine = pod.Labels[r.profile.EngineLabel]
 		if c.Engine == "" {
 			c.Engine = manager.Spec.Engine()
@@ -57,8 +58,8 @@ func (r *Reader) instanceManagers(ctx context.Context, classes podClasses) ([]se
 	}
 	for name, manager := range byName {
 		engine := manager.Spec.Engine()
-		components = append(components, settings.Component{
-			Kind: settings.InstanceManager, Name: name, Node: manager.Spec.NodeID, Engine: engine, Missing: true,
+		components = append(components, catalog.Component{
+			Kind: catalog.InstanceManager, Name: name, Node: manager.Spec.NodeID, Engine: engine, Missing: true,
 			ManagerUID: string(manager.UID), ManagerVersion: manager.ResourceVersion,
 			Uses: instances.in(manager, name, manager.Spec.NodeID, engine),
 		})
@@ -67,7 +68,7 @@ func (r *Reader) instanceManagers(ctx context.Context, classes podClasses) ([]se
 }
 
 // backingImageManagers likewise.
-func (r *Reader) backingImageManagers(ctx context.Context, classes podClasses) ([]settings.Component, error) {
+func (r *Reader) backingImageManagers(ctx context.Context, classes podClasses) ([]catalog.Component, error) {
 	var list longhorn.BackingImageManagerList
 	if err := r.listHere(ctx, &list, "backing image managers"); err != nil {
 		return nil, err
@@ -80,9 +81,9 @@ func (r *Reader) backingImageManagers(ctx context.Context, classes podClasses) (
 	for i := range list.Items {
 		byName[list.Items[i].Name] = &list.Items[i]
 	}
-	var components []settings.Component
+	var components []catalog.Component
 	for i := range pods {
-		c := r.podComponent(settings.BackingImageManager, &pods[i], classes)
+		c := r.podComponent(catalog.BackingImageManager, &pods[i], classes)
 		if manager, found := byName[c.Name]; found {
 			c.Uses = filesOnTheirWay(manager)
 			delete(byName, c.Name)
@@ -92,8 +93,8 @@ func (r *Reader) backingImageManagers(ctx context.Context, classes podClasses) (
 		components = append(components, c)
 	}
 	for name, manager := range byName {
-		components = append(components, settings.Component{
-			Kind: settings.BackingImageManager, Name: name, Node: manager.Spec.NodeID, Missing: true, Uses: filesOnTheirWay(manager),
+		components = append(components, catalog.Component{
+			Kind: catalog.BackingImageManager, Name: name, Node: manager.Spec.NodeID, Missing: true, Uses: filesOnTheirWay(manager),
 		})
 	}
 	return components, nil
@@ -101,17 +102,17 @@ func (r *Reader) backingImageManagers(ctx context.Context, classes podClasses) (
 
 // shareManagers have a pod while the volume is attached. Which network their
 // clients reach them on is no matter of how the pod is built: see settings.Next.
-func (r *Reader) shareManagers(volumes []storage.Volume) func(context.Context, podClasses) ([]settings.Component, error) {
-	return func(ctx context.Context, classes podClasses) ([]settings.Component, error) {
+func (r *Reader) shareManagers(volumes []storage.Volume) func(context.Context, podClasses) ([]catalog.Component, error) {
+	return func(ctx context.Context, classes podClasses) ([]catalog.Component, error) {
 		detached := make(map[string]bool, len(volumes))
 		for _, v := range volumes {
 			detached[v.Name] = !v.Attached
 		}
-		components := make([]settings.Component, 0, len(volumes))
-		var last map[settings.Trait]string
+		components := make([]catalog.Component, 0, len(volumes))
+		var last map[catalog.Trait]string
 		err := r.eachServerPod(ctx, r.profile.ServerLabels, func(pod *corev1.Pod) {
-			c := r.podComponent(settings.ShareManager, pod, classes)
-			delete(c.Built, settings.NodeSelector) // a StorageClass may add to it (shareManagerNodeSelector)
+			c := r.podComponent(catalog.ShareManager, pod, classes)
+			delete(c.Built, catalog.NodeSelector) // a StorageClass may add to it (shareManagerNodeSelector)
 			// Thousands are built alike: what they are built with is kept once.
 			if maps.Equal(c.Built, last) {
 				c.Built = last
@@ -128,85 +129,85 @@ func (r *Reader) shareManagers(volumes []storage.Volume) func(context.Context, p
 }
 
 // podComponent is what all pods of the storage system have.
-func (r *Reader) podComponent(kind settings.ComponentKind, pod *corev1.Pod, classes podClasses) settings.Component {
+func (r *Reader) podComponent(kind catalog.ComponentKind, pod *corev1.Pod, classes podClasses) catalog.Component {
 	tolerations := builtTolerations(pod.Annotations[r.profile.TolerationsAnnotation], pod.Spec.Tolerations)
-	return settings.Component{
+	return catalog.Component{
 		Kind: kind, Name: pod.Name, UID: string(pod.UID), Version: pod.ResourceVersion, Node: pod.Spec.NodeName,
 		OptOut:      pod.Annotations[storage.OptOutAnnotation] == "true",
 		Ready:       Ready(pod),
 		Stopped:     pod.Status.Phase == corev1.PodPending || pod.Status.Phase == corev1.PodFailed,
 		Terminating: pod.DeletionTimestamp != nil,
-		Built: map[settings.Trait]string{
-			settings.Tolerations:       tolerations,
-			settings.NodeSelector:      settings.NodeSelectorTrait(pod.Spec.NodeSelector),
-			settings.PriorityClassName: classes.built(pod.Spec.PriorityClassName),
+		Built: map[catalog.Trait]string{
+			catalog.Tolerations:       tolerations,
+			catalog.NodeSelector:      catalog.NodeSelectorTrait(pod.Spec.NodeSelector),
+			catalog.PriorityClassName: classes.built(pod.Spec.PriorityClassName),
 		},
 	}
 }
 
 // builtOnNetwork: Multus adds no interface on the host network, so there it is
 // no question of how the pod is built.
-func (r *Reader) builtOnNetwork(built map[settings.Trait]string, pod *corev1.Pod) {
+func (r *Reader) builtOnNetwork(built map[catalog.Trait]string, pod *corev1.Pod) {
 	if pod.Spec.HostNetwork {
 		return
 	}
 	network, err := storage.ManagedAttachment(pod.Annotations[storage.NetworksAnnotation], pod.Namespace, []string{r.profile.StorageInterface})
-	built[settings.StorageAttachment] = network.String()
+	built[catalog.StorageAttachment] = network.String()
 	if err != nil {
-		built[settings.StorageAttachment] = unreadable
+		built[catalog.StorageAttachment] = unreadable
 	}
 }
 
 // builtAsInstanceManager adds what only instance managers have. Source:
 // longhorn-manager controller/instance_manager_controller.go, createInstanceManagerPodSpec.
-func builtAsInstanceManager(c settings.Component, pod *corev1.Pod, manager *longhorn.InstanceManager) {
-	c.Built[settings.DataEngine] = "true" // it is there
+func builtAsInstanceManager(c catalog.Component, pod *corev1.Pod, manager *longhorn.InstanceManager) {
+	c.Built[catalog.DataEngine] = "true" // it is there
 	for _, v := range pod.Spec.Volumes {
 		if v.Name == logVolume && v.HostPath != nil {
-			c.Built[settings.LogPathTrait] = settings.LogDirectoryTrait(v.HostPath.Path)
+			c.Built[catalog.LogPathTrait] = catalog.LogDirectoryTrait(v.HostPath.Path)
 		}
 	}
 	if len(pod.Spec.Containers) == 0 {
 		return
 	}
 	container := &pod.Spec.Containers[0]
-	c.Built[settings.CPURequest] = settings.CPUTrait(*container.Resources.Requests.Cpu())
+	c.Built[catalog.CPURequest] = catalog.CPUTrait(*container.Resources.Requests.Cpu())
 	if probe := container.LivenessProbe; probe != nil {
-		c.Built[settings.LivenessTimeout] = strconv.Itoa(int(probe.TimeoutSeconds))
+		c.Built[catalog.LivenessTimeout] = strconv.Itoa(int(probe.TimeoutSeconds))
 	}
-	if c.Engine == settings.EngineV2 {
+	if c.Engine == catalog.EngineV2 {
 		builtWithSPDK(c.Built, container, manager.Spec.DataEngineSpec.V2)
 	}
 }
 
 // builtWithSPDK adds what the daemon of the v2 data engine is started with. What
 // the instance manager has of its own goes by no setting.
-func builtWithSPDK(built map[settings.Trait]string, container *corev1.Container, own longhorn.V2DataEngineSpec) {
+func builtWithSPDK(built map[catalog.Trait]string, container *corev1.Container, own longhorn.V2DataEngineSpec) {
 	args := container.Args
 	// The mask is empty where the number of cores wins over it.
 	if mask, _ := argument(args, "--spdk-cpumask"); mask != "" && own.CPUMask == "" {
-		built[settings.CPUMask] = settings.CPUMaskTrait(mask)
+		built[catalog.CPUMask] = catalog.CPUMaskTrait(mask)
 	}
 	memory, told := argument(args, "--spdk-memory-size")
 	if !told { // before Longhorn 1.10 it takes what huge pages there are
 		if limit, ok := container.Resources.Limits[hugepages]; ok {
-			built[settings.MemorySize] = settings.MemoryTrait(limit)
+			built[catalog.MemorySize] = catalog.MemoryTrait(limit)
 		}
 		return
 	}
-	built[settings.MemorySize] = memory
-	built[settings.Hugepages] = strconv.FormatBool(!slices.Contains(args, "--spdk-no-hugepage"))
-	built[settings.InterruptMode] = strconv.FormatBool(slices.Contains(args, "--spdk-interrupt-mode"))
+	built[catalog.MemorySize] = memory
+	built[catalog.Hugepages] = strconv.FormatBool(!slices.Contains(args, "--spdk-no-hugepage"))
+	built[catalog.InterruptMode] = strconv.FormatBool(slices.Contains(args, "--spdk-interrupt-mode"))
 	cores, told := argument(args, "--spdk-core-number")
 	if !told { // before Longhorn 1.12.1
 		return
 	}
-	built[settings.CPUCores] = cores
-	built[settings.LargePool] = poolSize(args, "--spdk-iobuf-large-pool-size", settings.DefaultLargePool)
-	built[settings.SmallPool] = poolSize(args, "--spdk-iobuf-small-pool-size", settings.DefaultSmallPool)
+	built[catalog.CPUCores] = cores
+	built[catalog.LargePool] = poolSize(args, "--spdk-iobuf-large-pool-size", catalog.DefaultLargePool)
+	built[catalog.SmallPool] = poolSize(args, "--spdk-iobuf-small-pool-size", catalog.DefaultSmallPool)
 	if own.CPUIsolation == "" {
 		isolated := slices.Contains(args, "--enable-irq-affinity") && slices.Contains(args, "--enable-workqueue-affinity")
-		built[settings.CPUIsolation] = strconv.FormatBool(isolated)
+		built[catalog.CPUIsolation] = strconv.FormatBool(isolated)
 	}
 }
 

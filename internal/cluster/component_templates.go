@@ -13,13 +13,13 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
 // templates are the Deployments and DaemonSets that the storage system makes by
 // itself. What it was installed with is the installer's, and is left alone.
-func (r *Reader) templates(ctx context.Context, _ podClasses) ([]settings.Component, error) {
+func (r *Reader) templates(ctx context.Context, _ podClasses) ([]catalog.Component, error) {
 	managed := []client.ListOption{client.InNamespace(r.profile.Namespace), client.MatchingLabels(r.profile.ManagedLabels)}
 	var deployments appsv1.DeploymentList
 	if err := r.objects.List(ctx, &deployments, managed...); err != nil {
@@ -38,7 +38,7 @@ func (r *Reader) templates(ctx context.Context, _ podClasses) ([]settings.Compon
 			return nil, err
 		}
 	}
-	components := make([]settings.Component, 0, len(deployments.Items)+len(daemonSets.Items))
+	components := make([]catalog.Component, 0, len(deployments.Items)+len(daemonSets.Items))
 	for i := range deployments.Items {
 		components = append(components, r.deployment(&deployments.Items[i]))
 	}
@@ -55,8 +55,8 @@ func (r *Reader) templates(ctx context.Context, _ podClasses) ([]settings.Compon
 	return components, nil
 }
 
-func (r *Reader) deployment(d *appsv1.Deployment) settings.Component {
-	c := r.templateComponent(settings.Deployment, &d.ObjectMeta, &d.Spec.Template)
+func (r *Reader) deployment(d *appsv1.Deployment) catalog.Component {
+	c := r.templateComponent(catalog.Deployment, &d.ObjectMeta, &d.Spec.Template)
 	s := d.Status
 	c.Total = int(ptr.Deref(d.Spec.Replicas, 1))
 	c.Stopped = s.ObservedGeneration >= d.Generation && c.Total > 0 && s.AvailableReplicas == 0 && s.ReadyReplicas == 0
@@ -68,8 +68,8 @@ func (r *Reader) deployment(d *appsv1.Deployment) settings.Component {
 	return c
 }
 
-func (r *Reader) daemonSet(ds *appsv1.DaemonSet) settings.Component {
-	c := r.templateComponent(settings.DaemonSetComponent, &ds.ObjectMeta, &ds.Spec.Template)
+func (r *Reader) daemonSet(ds *appsv1.DaemonSet) catalog.Component {
+	c := r.templateComponent(catalog.DaemonSetComponent, &ds.ObjectMeta, &ds.Spec.Template)
 	c.Client = ds.Name == r.profile.ClientDaemonSet
 	s := ds.Status
 	c.Total = int(s.DesiredNumberScheduled)
@@ -81,32 +81,32 @@ func (r *Reader) daemonSet(ds *appsv1.DaemonSet) settings.Component {
 	}
 	if containers := ds.Spec.Template.Spec.Containers; len(containers) > 0 && containers[0].LivenessProbe != nil {
 		probe := containers[0].LivenessProbe
-		c.Built[settings.ProbePeriod] = strconv.Itoa(int(probe.PeriodSeconds))
-		c.Built[settings.ProbeTimeout] = strconv.Itoa(int(probe.TimeoutSeconds))
-		c.Built[settings.ProbeFailures] = strconv.Itoa(int(probe.FailureThreshold))
+		c.Built[catalog.ProbePeriod] = strconv.Itoa(int(probe.PeriodSeconds))
+		c.Built[catalog.ProbeTimeout] = strconv.Itoa(int(probe.TimeoutSeconds))
+		c.Built[catalog.ProbeFailures] = strconv.Itoa(int(probe.FailureThreshold))
 	}
 	return c
 }
 
 // templateComponent is what all templates have. No class is given to a template
 // that names none, so its class is what it says.
-func (r *Reader) templateComponent(kind settings.ComponentKind, meta *metav1.ObjectMeta, template *corev1.PodTemplateSpec) settings.Component {
+func (r *Reader) templateComponent(kind catalog.ComponentKind, meta *metav1.ObjectMeta, template *corev1.PodTemplateSpec) catalog.Component {
 	resources := make(map[string]corev1.ResourceRequirements, len(template.Spec.Containers))
 	for _, c := range template.Spec.Containers {
 		resources[c.Name] = c.Resources
 	}
 	applied := meta.Annotations[r.profile.TolerationsAnnotation]
-	return settings.Component{
+	return catalog.Component{
 		Kind: kind, Name: meta.Name, UID: string(meta.UID), Version: meta.ResourceVersion,
 		OptOut:      template.Annotations[storage.OptOutAnnotation] == "true",
 		Terminating: meta.DeletionTimestamp != nil,
 
 		OtherTolerations: otherTolerations(applied, template.Spec.Tolerations),
-		Built: map[settings.Trait]string{
-			settings.Tolerations:       builtTolerations(applied, template.Spec.Tolerations),
-			settings.NodeSelector:      settings.NodeSelectorTrait(template.Spec.NodeSelector),
-			settings.PriorityClassName: template.Spec.PriorityClassName,
-			settings.Resources:         settings.ResourcesTrait(resources),
+		Built: map[catalog.Trait]string{
+			catalog.Tolerations:       builtTolerations(applied, template.Spec.Tolerations),
+			catalog.NodeSelector:      catalog.NodeSelectorTrait(template.Spec.NodeSelector),
+			catalog.PriorityClassName: template.Spec.PriorityClassName,
+			catalog.Resources:         catalog.ResourcesTrait(resources),
 		},
 	}
 }

@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 )
 
 // builtTolerations are those of the storage system's own list, kept in an
@@ -17,7 +17,7 @@ func builtTolerations(applied string, spec []corev1.Toleration) string {
 	if err != nil {
 		return unreadable
 	}
-	return settings.TolerationsTrait(slices.DeleteFunc(list, func(t corev1.Toleration) bool { return !hasToleration(spec, t) }))
+	return catalog.TolerationsTrait(slices.DeleteFunc(list, func(t corev1.Toleration) bool { return !hasToleration(spec, t) }))
 }
 
 // otherTolerations come from elsewhere: an installer, Kubernetes, a user.

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 )
 
 // instances says what runs in instance managers, or is about to. Longhorn says
@@ -43,7 +43,7 @@ func (r *Reader) instances(ctx context.Context, managers []longhorn.InstanceMana
 }
 
 // InstanceManagerUses reads once more what an instance manager is used by.
-func (r *Reader) InstanceManagerUses(ctx context.Context, c settings.Component) ([]string, error) {
+func (r *Reader) InstanceManagerUses(ctx context.Context, c catalog.Component) ([]string, error) {
 	var managers longhorn.InstanceManagerList
 	if err := r.listHere(ctx, &managers, "instance managers"); err != nil {
 		return nil, err

@@ -9,14 +9,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
 // Components gathers what settings decide how it is built: the pods that the
 // storage system makes and the templates of the others, by kind, node and name.
 // It is one pass over each list.
-func (r *Reader) Components(ctx context.Context) ([]settings.Component, error) {
+func (r *Reader) Components(ctx context.Context) ([]catalog.Component, error) {
 	volumes, err := r.Volumes(ctx)
 	if err != nil {
 		return nil, err
@@ -25,13 +25,13 @@ func (r *Reader) Components(ctx context.Context) ([]settings.Component, error) {
 }
 
 // componentsWith is for who has read all volumes of the profile already.
-func (r *Reader) componentsWith(ctx context.Context, volumes []storage.Volume) ([]settings.Component, error) {
+func (r *Reader) componentsWith(ctx context.Context, volumes []storage.Volume) ([]catalog.Component, error) {
 	classes, err := r.podClasses(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var components []settings.Component
-	for _, gather := range []func(context.Context, podClasses) ([]settings.Component, error){
+	var components []catalog.Component
+	for _, gather := range []func(context.Context, podClasses) ([]catalog.Component, error){
 		r.templates, r.instanceManagers, r.backingImageManagers, r.shareManagers(volumes),
 	} {
 		more, err := gather(ctx, classes)
@@ -40,7 +40,7 @@ func (r *Reader) componentsWith(ctx context.Context, volumes []storage.Volume) (
 		}
 		components = append(components, more...)
 	}
-	slices.SortFunc(components, func(a, b settings.Component) int {
+	slices.SortFunc(components, func(a, b catalog.Component) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Node, b.Node), cmp.Compare(a.Name, b.Name))
 	})
 	return components, nil

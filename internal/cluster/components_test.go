@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
@@ -60,7 +60,7 @@ func manager(name, node, engine string, change ...func(*longhorn.InstanceManager
 	return m
 }
 
-func oneComponent(t *testing.T, objects ...client.Object) settings.Component {
+func oneComponent(t *testing.T, objects ...client.Object) catalog.Component {
 	t.Helper()
 	got, err := readerOver(t, objects...).Components(t.Context())
 	if err != nil || len(got) != 1 {
@@ -69,10 +69,10 @@ func oneComponent(t *testing.T, objects ...client.Object) settings.Component {
 	return got[0]
 }
 
-func componentNamed(t *testing.T, name string, objects ...client.Object) settings.Component {
+func componentNamed(t *testing.T, name string, objects ...client.Object) catalog.Component {
 	t.Helper()
 	all, err := readerOver(t, objects...).Components(t.Context())
-	i := slices.IndexFunc(all, func(c settings.Component) bool { return c.Name == name })
+	i := slices.IndexFunc(all, func(c catalog.Component) bool { return c.Name == name })
 	if err != nil || i < 0 {
 		t.Fatalf("got %+v, %v", all, err)
 	}
@@ -80,11 +80,11 @@ func componentNamed(t *testing.T, name string, objects ...client.Object) setting
 }
 
 func TestAnInstanceManagerIsSeenWhole(t *testing.T) {
-	want := settings.Component{
-		Kind: settings.InstanceManager, Name: "im-1", UID: "uid-x", Version: "999", ManagerUID: "uid-x", ManagerVersion: "999", Node: "node-1", Engine: "v1", Ready: true,
-		Built: map[settings.Trait]string{
-			settings.Tolerations: "", settings.NodeSelector: "", settings.PriorityClassName: "", settings.StorageAttachment: "",
-			settings.CPURequest: "0m", settings.LivenessTimeout: "10", settings.LogPathTrait: "/var/lib/longhorn/logs", settings.DataEngine: "true",
+	want := catalog.Component{
+		Kind: catalog.InstanceManager, Name: "im-1", UID: "uid-x", Version: "999", ManagerUID: "uid-x", ManagerVersion: "999", Node: "node-1", Engine: "v1", Ready: true,
+		Built: map[catalog.Trait]string{
+			catalog.Tolerations: "", catalog.NodeSelector: "", catalog.PriorityClassName: "", catalog.StorageAttachment: "",
+			catalog.CPURequest: "0m", catalog.LivenessTimeout: "10", catalog.LogPathTrait: "/var/lib/longhorn/logs", catalog.DataEngine: "true",
 		},
 	}
 	if got := oneComponent(t, managerPod("v1"), manager("im-1", "node-1", "v1")); !reflect.DeepEqual(got, want) {
@@ -118,56 +118,56 @@ func TestWhatAPodIsBuiltWith(t *testing.T) {
 		engine  string
 		pod     func(*corev1.Pod)
 		objects []client.Object
-		trait   settings.Trait
+		trait   catalog.Trait
 		want    string
 		missing bool
 	}{
-		"tolerations of the list that are there":   {"v1", annotated(list, equal, noSchedule), nil, settings.Tolerations, "a:NoSchedule;b=c:", false},
-		"a toleration that was taken away":         {"v1", annotated(list, noSchedule), nil, settings.Tolerations, "a:NoSchedule", false},
-		"tolerations of somebody else":             {"v1", annotated("[]", noSchedule), nil, settings.Tolerations, "", false},
-		"a list of none, as null":                  {"v1", annotated("null", noSchedule), nil, settings.Tolerations, "", false},
-		"no list":                                  {"v1", annotated("", noSchedule), nil, settings.Tolerations, "", false},
-		"a list that can't be read is like no one": {"v1", annotated("[{", noSchedule), nil, settings.Tolerations, "?", false},
-		"node selector":                            {"v1", func(pod *corev1.Pod) { pod.Spec.NodeSelector = map[string]string{"b": "", "a": "x"} }, nil, settings.NodeSelector, "a:x;b:", false},
-		"priority class":                           {"v1", class("high"), []client.Object{standard}, settings.PriorityClassName, "high", false},
-		"the default class is none":                {"v1", class("standard"), []client.Object{standard}, settings.PriorityClassName, "", false},
+		"tolerations of the list that are there":   {"v1", annotated(list, equal, noSchedule), nil, catalog.Tolerations, "a:NoSchedule;b=c:", false},
+		"a toleration that was taken away":         {"v1", annotated(list, noSchedule), nil, catalog.Tolerations, "a:NoSchedule", false},
+		"tolerations of somebody else":             {"v1", annotated("[]", noSchedule), nil, catalog.Tolerations, "", false},
+		"a list of none, as null":                  {"v1", annotated("null", noSchedule), nil, catalog.Tolerations, "", false},
+		"no list":                                  {"v1", annotated("", noSchedule), nil, catalog.Tolerations, "", false},
+		"a list that can't be read is like no one": {"v1", annotated("[{", noSchedule), nil, catalog.Tolerations, "?", false},
+		"node selector":                            {"v1", func(pod *corev1.Pod) { pod.Spec.NodeSelector = map[string]string{"b": "", "a": "x"} }, nil, catalog.NodeSelector, "a:x;b:", false},
+		"priority class":                           {"v1", class("high"), []client.Object{standard}, catalog.PriorityClassName, "high", false},
+		"the default class is none":                {"v1", class("standard"), []client.Object{standard}, catalog.PriorityClassName, "", false},
 		"the default class, named by the setting": {
 			"v1", class("standard"), []client.Object{standard, &longhorn.Setting{ObjectMeta: here("priority-class"), Value: "standard"}},
-			settings.PriorityClassName, "standard", false,
+			catalog.PriorityClassName, "standard", false,
 		},
 		"CPU": {"v1", func(pod *corev1.Pod) {
 			pod.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1.25")}
-		}, nil, settings.CPURequest, "1250m", false},
-		"on the storage network, among others": {"v1", networks("default/x@net1,kube-system/one@lhnet1"), nil, settings.StorageAttachment, "kube-system/one@lhnet1", false},
-		"on another network only":              {"v1", networks("kube-system/one@lhnet2"), nil, settings.StorageAttachment, "", false},
-		"networks that can't be read":          {"v1", networks("[{"), nil, settings.StorageAttachment, "?", false},
-		"on the host network there is none":    {"v1", func(pod *corev1.Pod) { pod.Spec.HostNetwork = true }, nil, settings.StorageAttachment, "", true},
-		"CPU mask":                             {"v2", args(ofNow...), nil, settings.CPUMask, "0x3", false},
+		}, nil, catalog.CPURequest, "1250m", false},
+		"on the storage network, among others": {"v1", networks("default/x@net1,kube-system/one@lhnet1"), nil, catalog.StorageAttachment, "kube-system/one@lhnet1", false},
+		"on another network only":              {"v1", networks("kube-system/one@lhnet2"), nil, catalog.StorageAttachment, "", false},
+		"networks that can't be read":          {"v1", networks("[{"), nil, catalog.StorageAttachment, "?", false},
+		"on the host network there is none":    {"v1", func(pod *corev1.Pod) { pod.Spec.HostNetwork = true }, nil, catalog.StorageAttachment, "", true},
+		"CPU mask":                             {"v2", args(ofNow...), nil, catalog.CPUMask, "0x3", false},
 		"a CPU mask of its own": {"v2", args(ofNow...), []client.Object{manager("im-1", "node-1", "v2", func(m *longhorn.InstanceManager) {
 			m.Spec.DataEngineSpec.V2.CPUMask = "0x3"
-		})}, settings.CPUMask, "", true},
-		"no CPU mask where the number of cores decides": {"v2", args(of1121...), nil, settings.CPUMask, "", true},
-		"number of cores":                         {"v2", args(of1121...), nil, settings.CPUCores, "2", false},
-		"no number of cores before 1.12.1":        {"v2", args(ofNow...), nil, settings.CPUCores, "", true},
-		"a large pool":                            {"v2", args(of1121...), nil, settings.LargePool, "4096", false},
-		"the default of a small pool is left out": {"v2", args(of1121...), nil, settings.SmallPool, "8192", false},
-		"no pool before 1.12.1":                   {"v2", args(ofNow...), nil, settings.SmallPool, "", true},
-		"no CPU isolation":                        {"v2", args(of1121...), nil, settings.CPUIsolation, "false", false},
-		"CPU isolation":                           {"v2", args(isolated...), nil, settings.CPUIsolation, "true", false},
-		"half a CPU isolation is none":            {"v2", args(isolated[:len(isolated)-1]...), nil, settings.CPUIsolation, "false", false},
+		})}, catalog.CPUMask, "", true},
+		"no CPU mask where the number of cores decides": {"v2", args(of1121...), nil, catalog.CPUMask, "", true},
+		"number of cores":                         {"v2", args(of1121...), nil, catalog.CPUCores, "2", false},
+		"no number of cores before 1.12.1":        {"v2", args(ofNow...), nil, catalog.CPUCores, "", true},
+		"a large pool":                            {"v2", args(of1121...), nil, catalog.LargePool, "4096", false},
+		"the default of a small pool is left out": {"v2", args(of1121...), nil, catalog.SmallPool, "8192", false},
+		"no pool before 1.12.1":                   {"v2", args(ofNow...), nil, catalog.SmallPool, "", true},
+		"no CPU isolation":                        {"v2", args(of1121...), nil, catalog.CPUIsolation, "false", false},
+		"CPU isolation":                           {"v2", args(isolated...), nil, catalog.CPUIsolation, "true", false},
+		"half a CPU isolation is none":            {"v2", args(isolated[:len(isolated)-1]...), nil, catalog.CPUIsolation, "false", false},
 		"a CPU isolation of its own": {"v2", args(isolated...), []client.Object{manager("im-1", "node-1", "v2", func(m *longhorn.InstanceManager) {
 			m.Spec.DataEngineSpec.V2.CPUIsolation = "true"
-		})}, settings.CPUIsolation, "", true},
-		"memory":        {"v2", args(ofNow...), nil, settings.MemorySize, "1024", false},
-		"no huge pages": {"v2", args(ofNow...), nil, settings.Hugepages, "false", false},
-		"huge pages":    {"v2", args("--spdk-memory-size", "1024"), nil, settings.Hugepages, "true", false},
-		"no interrupts": {"v2", args(ofNow...), nil, settings.InterruptMode, "false", false},
-		"interrupts":    {"v2", args("--spdk-memory-size", "1024", "--spdk-interrupt-mode"), nil, settings.InterruptMode, "true", false},
+		})}, catalog.CPUIsolation, "", true},
+		"memory":        {"v2", args(ofNow...), nil, catalog.MemorySize, "1024", false},
+		"no huge pages": {"v2", args(ofNow...), nil, catalog.Hugepages, "false", false},
+		"huge pages":    {"v2", args("--spdk-memory-size", "1024"), nil, catalog.Hugepages, "true", false},
+		"no interrupts": {"v2", args(ofNow...), nil, catalog.InterruptMode, "false", false},
+		"interrupts":    {"v2", args("--spdk-memory-size", "1024", "--spdk-interrupt-mode"), nil, catalog.InterruptMode, "true", false},
 		"memory before 1.10": {"v2", func(pod *corev1.Pod) {
 			pod.Spec.Containers[0].Resources.Limits = corev1.ResourceList{"hugepages-2Mi": resource.MustParse("2Gi")}
-		}, nil, settings.MemorySize, "2048", false},
-		"no choice of huge pages before 1.10":   {"v2", func(*corev1.Pod) {}, nil, settings.Hugepages, "", true},
-		"a v1 engine is started without all it": {"v1", args(ofNow...), nil, settings.MemorySize, "", true},
+		}, nil, catalog.MemorySize, "2048", false},
+		"no choice of huge pages before 1.10":   {"v2", func(*corev1.Pod) {}, nil, catalog.Hugepages, "", true},
+		"a v1 engine is started without all it": {"v1", args(ofNow...), nil, catalog.MemorySize, "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := managerPod(test.engine, test.pod)
@@ -255,10 +255,10 @@ func TestAManagerWithoutAPodIsMissing(t *testing.T) {
 	ended := managerPod("v1", func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodFailed })
 	images := &longhorn.BackingImageManager{ObjectMeta: here("bim-1"), Spec: longhorn.BackingImageManagerSpec{NodeID: "node-2"}}
 	got, err := readerOver(t, ended, manager("im-1", "node-1", ""), manager("im-2", "node-1", "v2"), images).Components(t.Context())
-	want := []settings.Component{
-		{Kind: settings.BackingImageManager, Name: "bim-1", Node: "node-2", Missing: true},
-		{Kind: settings.InstanceManager, Name: "im-1", ManagerUID: "uid-x", ManagerVersion: "999", Node: "node-1", Engine: "v1", Missing: true},
-		{Kind: settings.InstanceManager, Name: "im-2", ManagerUID: "uid-x", ManagerVersion: "999", Node: "node-1", Engine: "v2", Missing: true},
+	want := []catalog.Component{
+		{Kind: catalog.BackingImageManager, Name: "bim-1", Node: "node-2", Missing: true},
+		{Kind: catalog.InstanceManager, Name: "im-1", ManagerUID: "uid-x", ManagerVersion: "999", Node: "node-1", Engine: "v1", Missing: true},
+		{Kind: catalog.InstanceManager, Name: "im-2", ManagerUID: "uid-x", ManagerVersion: "999", Node: "node-1", Engine: "v2", Missing: true},
 	}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Fatalf("got  %+v, %v\nwant %+v", got, err, want)
@@ -286,10 +286,10 @@ func TestFilesOnTheirWayKeepABackingImageManager(t *testing.T) {
 		"sent": {State: "ready", SendingReference: 1}, "ready": {State: "ready"}, "failed": {State: "failed"},
 	}
 	got := oneComponent(t, pod, images)
-	if got.Kind != settings.BackingImageManager || !slices.Equal(got.Uses, []string{"pending", "sent", "starting", "written"}) {
+	if got.Kind != catalog.BackingImageManager || !slices.Equal(got.Uses, []string{"pending", "sent", "starting", "written"}) {
 		t.Fatalf("got %+v", got)
 	}
-	if _, found := got.Built[settings.CPURequest]; found {
+	if _, found := got.Built[catalog.CPURequest]; found {
 		t.Error("only instance managers have their CPU from a setting")
 	}
 }
@@ -309,7 +309,7 @@ func TestAShareManagerIsUsedWhileItsVolumeIsAttached(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := oneComponent(t, pod, test.volume)
-			if _, onNetwork := got.Built[settings.StorageAttachment]; got.Kind != settings.ShareManager || !slices.Equal(got.Uses, test.want) || onNetwork {
+			if _, onNetwork := got.Built[catalog.StorageAttachment]; got.Kind != catalog.ShareManager || !slices.Equal(got.Uses, test.want) || onNetwork {
 				t.Fatalf("got %+v", got)
 			}
 		})
@@ -328,7 +328,7 @@ func TestEachShareManagerHasItsOwnBuild(t *testing.T) {
 		pods = append(pods, pod)
 	}
 	for volume, class := range classes {
-		if got := componentNamed(t, "share-manager-"+volume, pods...); got.Built[settings.PriorityClassName] != class {
+		if got := componentNamed(t, "share-manager-"+volume, pods...); got.Built[catalog.PriorityClassName] != class {
 			t.Errorf("%s: got %v, want %q", volume, got.Built, class)
 		}
 	}
@@ -389,19 +389,19 @@ func TestWhatATemplateIsBuiltWith(t *testing.T) {
 	}
 	standard := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "standard"}, Value: 5, GlobalDefault: true}
 	got := oneComponent(t, ds, standard)
-	if got.Kind != settings.DaemonSetComponent || !got.Client || !got.OptOut {
+	if got.Kind != catalog.DaemonSetComponent || !got.Client || !got.OptOut {
 		t.Fatalf("got %+v", got)
 	}
-	for trait, want := range map[settings.Trait]string{
-		settings.Tolerations: "a:", settings.NodeSelector: "a:b", settings.PriorityClassName: "standard",
-		settings.ProbePeriod: "5", settings.ProbeTimeout: "4", settings.ProbeFailures: "3",
-		settings.Resources: `{"node-driver-registrar":{"requests":{"cpu":"100m"}}}`,
+	for trait, want := range map[catalog.Trait]string{
+		catalog.Tolerations: "a:", catalog.NodeSelector: "a:b", catalog.PriorityClassName: "standard",
+		catalog.ProbePeriod: "5", catalog.ProbeTimeout: "4", catalog.ProbeFailures: "3",
+		catalog.Resources: `{"node-driver-registrar":{"requests":{"cpu":"100m"}}}`,
 	} {
 		if got.Built[trait] != want {
 			t.Errorf("%s is %q", trait, got.Built[trait])
 		}
 	}
-	if _, found := got.Built[settings.StorageAttachment]; found {
+	if _, found := got.Built[catalog.StorageAttachment]; found {
 		t.Error("a template's network is not a setting's trait")
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
@@ -23,8 +23,8 @@ func DaemonSetKey(p storage.Profile) client.ObjectKey {
 }
 
 // DaemonSet gathers the facts on the DaemonSet of the client pods.
-func (r *Reader) DaemonSet(ctx context.Context) (settings.DaemonSet, error) {
-	facts := settings.DaemonSet{Name: r.profile.ClientDaemonSet}
+func (r *Reader) DaemonSet(ctx context.Context) (rollout.DaemonSet, error) {
+	facts := rollout.DaemonSet{Name: r.profile.ClientDaemonSet}
 	ds, err := r.DaemonSetObject(ctx)
 	if apierrors.IsNotFound(err) {
 		return facts, nil

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
@@ -31,8 +31,8 @@ func clientDaemonSet(change func(*appsv1.DaemonSet)) *appsv1.DaemonSet {
 }
 
 func TestDaemonSetFacts(t *testing.T) {
-	base := settings.DaemonSet{Name: "longhorn-csi-plugin", Found: true, Observed: true, Revision: "3", Wanted: 11, MaxUnavailable: 3}
-	with := func(change func(*settings.DaemonSet)) settings.DaemonSet {
+	base := rollout.DaemonSet{Name: "longhorn-csi-plugin", Found: true, Observed: true, Revision: "3", Wanted: 11, MaxUnavailable: 3}
+	with := func(change func(*rollout.DaemonSet)) rollout.DaemonSet {
 		facts := base
 		change(&facts)
 		return facts
@@ -42,12 +42,12 @@ func TestDaemonSetFacts(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		change func(*appsv1.DaemonSet)
-		want   settings.DaemonSet
+		want   rollout.DaemonSet
 	}{
 		"at rest": {func(*appsv1.DaemonSet) {}, base},
 		"on a network": {
 			func(ds *appsv1.DaemonSet) { annotate(ds, storage.NetworksAnnotation, "x@net1,kube-system/a@lhnet1") },
-			with(func(f *settings.DaemonSet) {
+			with(func(f *rollout.DaemonSet) {
 				f.Network = storage.Attachment{Network: storage.Network{Namespace: "kube-system", Name: "a"}, Interface: "lhnet1"}
 				f.Networks = []storage.Attachment{f.Network}
 			}),
@@ -56,33 +56,33 @@ func TestDaemonSetFacts(t *testing.T) {
 			func(ds *appsv1.DaemonSet) {
 				annotate(ds, storage.NetworksAnnotation, "kube-system/b@lhnet2,kube-system/a@lhnet1")
 			},
-			with(func(f *settings.DaemonSet) {
+			with(func(f *rollout.DaemonSet) {
 				f.Network = storage.Attachment{Network: storage.Network{Namespace: "kube-system", Name: "b"}, Interface: "lhnet2"}
 				f.Networks = []storage.Attachment{f.Network, {Network: storage.Network{Namespace: "kube-system", Name: "a"}, Interface: "lhnet1"}}
 			}),
 		},
 		"unreadable": {
 			func(ds *appsv1.DaemonSet) { annotate(ds, storage.NetworksAnnotation, "[{") },
-			with(func(f *settings.DaemonSet) { f.Unreadable = true }),
+			with(func(f *rollout.DaemonSet) { f.Unreadable = true }),
 		},
 		"opted out": {
 			func(ds *appsv1.DaemonSet) { annotate(ds, storage.OptOutAnnotation, "true") },
-			with(func(f *settings.DaemonSet) { f.OptOut = true }),
+			with(func(f *rollout.DaemonSet) { f.OptOut = true }),
 		},
 		"on the host network": {
 			func(ds *appsv1.DaemonSet) { ds.Spec.Template.Spec = corev1.PodSpec{HostNetwork: true} },
-			with(func(f *settings.DaemonSet) { f.HostNetwork = true }),
+			with(func(f *rollout.DaemonSet) { f.HostNetwork = true }),
 		},
 		"not observed": {
 			func(ds *appsv1.DaemonSet) { ds.Status.ObservedGeneration = 3 },
-			with(func(f *settings.DaemonSet) { f.Observed = false }),
+			with(func(f *rollout.DaemonSet) { f.Observed = false }),
 		},
 		"paused, with the budget of its own strategy": {
 			func(ds *appsv1.DaemonSet) {
 				ds.Annotations[StrategyAnnotation] = `{"type":"RollingUpdate","rollingUpdate":{"maxUnavailable":2}}`
 				ds.Spec.UpdateStrategy = appsv1.DaemonSetUpdateStrategy{Type: appsv1.OnDeleteDaemonSetStrategyType}
 			},
-			with(func(f *settings.DaemonSet) { f.Paused, f.MaxUnavailable = true, 2 }),
+			with(func(f *rollout.DaemonSet) { f.Paused, f.MaxUnavailable = true, 2 }),
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -96,7 +96,7 @@ func TestDaemonSetFacts(t *testing.T) {
 
 func TestNoDaemonSet(t *testing.T) {
 	got, err := readerOver(t).DaemonSet(t.Context())
-	if want := (settings.DaemonSet{Name: "longhorn-csi-plugin"}); err != nil || !reflect.DeepEqual(got, want) {
+	if want := (rollout.DaemonSet{Name: "longhorn-csi-plugin"}); err != nil || !reflect.DeepEqual(got, want) {
 		t.Fatalf("got %+v, %v", got, err)
 	}
 }

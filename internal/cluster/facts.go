@@ -11,22 +11,24 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
+	"github.com/fairlead-io/fairlead/internal/settings/plan"
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 )
 
 // FactsOptions say how facts are gathered.
 type FactsOptions struct {
 	Now time.Time
 	// Policy, as in settings.Rollout.
-	Policy settings.Policy
+	Policy rollout.Policy
 	// VolumeNetworks: volumes may have networks of their own.
 	VolumeNetworks bool
 }
 
 // Facts gathers all that a plan follows from. A cluster whose network is not
 // recorded yet is taken to be on the cluster network.
-func (r *Reader) Facts(ctx context.Context, o FactsOptions) (settings.Facts, error) {
-	f := settings.Facts{Profile: r.profile, Now: o.Now}
+func (r *Reader) Facts(ctx context.Context, o FactsOptions) (plan.Facts, error) {
+	f := plan.Facts{Profile: r.profile, Now: o.Now}
 	if err := r.addSettings(ctx, &f); err != nil {
 		return f, err
 	}
@@ -35,7 +37,7 @@ func (r *Reader) Facts(ctx context.Context, o FactsOptions) (settings.Facts, err
 		return f, err
 	}
 	f.Rollout, err = r.Rollout(ctx, f.Values, record, o.Now)
-	if err != nil && !errors.Is(err, settings.ErrInvalidValue) {
+	if err != nil && !errors.Is(err, catalog.ErrInvalidValue) {
 		return f, err
 	}
 	f.Rollout.Policy = o.Policy
@@ -72,19 +74,19 @@ func (r *Reader) Facts(ctx context.Context, o FactsOptions) (settings.Facts, err
 
 // AddNetworks adds which networks there are. The reader is a live one: the kind may not be
 // installed. controllers/rollout watches networks, for wake-ups only, once the kind exists.
-func (r *Reader) AddNetworks(ctx context.Context, f *settings.Facts) error {
+func (r *Reader) AddNetworks(ctx context.Context, f *plan.Facts) error {
 	networks, err := r.Networks(ctx)
 	if err != nil && !NotInstalled(err) {
 		return err
 	}
-	f.Existing.Networks = settings.NetworksThere(networks) // without Multus there is none
+	f.Existing.Networks = rollout.NetworksThere(networks) // without Multus there is none
 	return nil
 }
 
 // addSettings reads the values in force, and what was last reported of them.
-func (r *Reader) addSettings(ctx context.Context, f *settings.Facts) error {
-	own, system := map[settings.Name]string{}, map[settings.Name]string{}
-	f.Told = map[settings.Name]settings.Told{}
+func (r *Reader) addSettings(ctx context.Context, f *plan.Facts) error {
+	own, system := map[catalog.Name]string{}, map[catalog.Name]string{}
+	f.Told = map[catalog.Name]plan.Told{}
 	var ours v1alpha1.SettingList
 	if err := r.objects.List(ctx, &ours, client.InNamespace(r.profile.Namespace), client.UnsafeDisableDeepCopy); err != nil && !meta.IsNoMatchError(err) {
 		return fmt.Errorf("listing settings.fairlead.io: %w", err)
@@ -94,22 +96,22 @@ func (r *Reader) addSettings(ctx context.Context, f *settings.Facts) error {
 		return fmt.Errorf("listing settings.longhorn.io: %w", err)
 	}
 	for i := range theirs.Items {
-		system[settings.Name(theirs.Items[i].Name)] = theirs.Items[i].Value
+		system[catalog.Name(theirs.Items[i].Name)] = theirs.Items[i].Value
 	}
 	for i := range ours.Items {
 		s := &ours.Items[i]
-		name := settings.Name(s.Name)
+		name := catalog.Name(s.Name)
 		f.Told[name] = Told(s)
 		if s.Value != nil {
 			own[name] = *s.Value
 		}
 	}
 	f.OwnValues, f.SystemValues = own, system
-	f.Values = settings.Resolve(own, system, r.profile.Name)
+	f.Values = catalog.Resolve(own, system, r.profile.Name)
 	return nil
 }
 
 // Told is what is reported in a setting of Fairlead's own.
-func Told(s *v1alpha1.Setting) settings.Told {
-	return settings.Told{Rolled: s.Status.AppliedValue, Applied: s.Status.Applied, Underway: s.Status.Underway}
+func Told(s *v1alpha1.Setting) plan.Told {
+	return plan.Told{Rolled: s.Status.AppliedValue, Applied: s.Status.Applied, Underway: s.Status.Underway}
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/fairlead-io/fairlead/bench/apiserver"
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/config"
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
@@ -77,7 +78,7 @@ func BenchmarkGather(b *testing.B) {
 	now := time.Unix(0, 0)
 	for name, gather := range map[string]func() error{
 		"rollout": func() error {
-			_, err := reader.Rollout(b.Context(), settings.Resolve(nil, nil, "longhorn"), settings.Record{}, now)
+			_, err := reader.Rollout(b.Context(), catalog.Resolve(nil, nil, "longhorn"), rollout.Record{}, now)
 			return err
 		},
 		"requests": func() error {

@@ -16,7 +16,7 @@ import (
 	"github.com/fairlead-io/fairlead/bench/apiserver"
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
@@ -69,7 +69,7 @@ func TestPagedListsSayWhatWholeListsSay(t *testing.T) {
 		"volumes.longhorn.io": func(r *cluster.Reader) (any, error) { return r.Volumes(t.Context()) },
 		"components":          func(r *cluster.Reader) (any, error) { return r.Components(t.Context()) },
 		"uses": func(r *cluster.Reader) (any, error) {
-			return r.InstanceManagerUses(t.Context(), settings.Component{Name: "instance-manager-001", Node: "node-001", Engine: "v1"})
+			return r.InstanceManagerUses(t.Context(), catalog.Component{Name: "instance-manager-001", Node: "node-001", Engine: "v1"})
 		},
 		"a volume": func(r *cluster.Reader) (any, error) { return r.Request(t.Context(), apiserver.VolumeName(1001)) },
 	} {
@@ -107,7 +107,7 @@ func TestAnnouncementsReadNoEngines(t *testing.T) {
 			t.Errorf("%s are read", list.Resource)
 		}
 	}
-	if !slices.ContainsFunc(announced, func(c settings.Component) bool { return len(c.Uses) > 0 }) {
+	if !slices.ContainsFunc(announced, func(c catalog.Component) bool { return len(c.Uses) > 0 }) {
 		t.Error("nothing is in use, so nothing is compared")
 	}
 }

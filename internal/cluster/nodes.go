@@ -8,11 +8,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 )
 
 // Nodes gathers the nodes of the cluster, and which of them the storage system works on.
-func (r *Reader) Nodes(ctx context.Context) (settings.Nodes, error) {
+func (r *Reader) Nodes(ctx context.Context) (catalog.Nodes, error) {
 	var theirs longhorn.NodeList
 	if err := r.listHere(ctx, &theirs, "nodes of the storage system"); err != nil {
 		return nil, err
@@ -21,7 +21,7 @@ func (r *Reader) Nodes(ctx context.Context) (settings.Nodes, error) {
 	for i := range theirs.Items {
 		byName[theirs.Items[i].Name] = &theirs.Items[i]
 	}
-	nodes := settings.Nodes{}
+	nodes := catalog.Nodes{}
 	err := forEach(ctx, r.objects, &corev1.NodeList{}, func(node *corev1.Node) {
 		nodes[node.Name] = r.nodeOf(node, byName[node.Name])
 	})
@@ -38,8 +38,8 @@ func hugepagesOf(node *corev1.Node) *resource.Quantity {
 }
 
 // nodeOf joins the two; theirs is nil where the storage system does not work.
-func (r *Reader) nodeOf(node *corev1.Node, theirs *longhorn.Node) settings.Node {
-	n := settings.Node{
+func (r *Reader) nodeOf(node *corev1.Node, theirs *longhorn.Node) catalog.Node {
+	n := catalog.Node{
 		AllocatableMilliCPU: node.Status.Allocatable.Cpu().MilliValue(), AllocatableHugepagesMiB: hugepagesOf(node).Value() >> 20,
 		DisabledV2: node.Labels[r.profile.DisableV2Label] == "true",
 		Cordoned:   node.Spec.Unschedulable,

@@ -16,7 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
+	"github.com/fairlead-io/fairlead/internal/settings/plan"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
@@ -35,7 +36,7 @@ func TestNodesAreThoseOfTheClusterAndOfTheStorageSystem(t *testing.T) {
 	theirs := &longhorn.Node{ObjectMeta: here("node-1"), Spec: longhorn.NodeSpec{InstanceManagerCPURequest: 500},
 		Status: longhorn.NodeStatus{Conditions: []longhorn.NodeCondition{{Type: "Ready", Status: "True"}}}}
 	gone := &longhorn.Node{ObjectMeta: here("node-3")}
-	want := settings.Nodes{
+	want := catalog.Nodes{
 		"node-1": {
 			Ready: true, Storage: true, AllocatableMilliCPU: 3800, AllocatableHugepagesMiB: 4096, InstanceManagerMilliCPU: 500, DisabledV2: true,
 			Labels: one.Labels, Taints: []corev1.Taint{{Key: "k", Value: "v", Effect: "NoSchedule"}},
@@ -95,7 +96,7 @@ func TestClassesAndNetworksThatThereAreAreFacts(t *testing.T) {
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(class, network).Build()
 	r := NewReader(storage.Longhorn(), c, c)
 	f, err := r.Facts(t.Context(), FactsOptions{})
-	if want := (settings.Existing{Classes: map[string]bool{"high": true}}); err != nil || !reflect.DeepEqual(f.Existing, want) {
+	if want := (plan.Existing{Classes: map[string]bool{"high": true}}); err != nil || !reflect.DeepEqual(f.Existing, want) {
 		t.Fatalf("got %+v, %v", f.Existing, err)
 	}
 	if err := r.AddNetworks(t.Context(), &f); err != nil || !f.Existing.Networks[storage.Network{Namespace: "kube-system", Name: "one"}] {

@@ -9,7 +9,7 @@ import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 )
 
 // PriorityClasses returns the names of the priority classes, in order, and the
@@ -48,7 +48,7 @@ func (r *Reader) podClasses(ctx context.Context) (podClasses, error) {
 	if err != nil {
 		return podClasses{}, err
 	}
-	inForce := settings.Resolve(own, system, r.profile.Name)[settings.PriorityClass].Text
+	inForce := catalog.Resolve(own, system, r.profile.Name)[catalog.PriorityClass].Text
 	return podClasses{byDefault: byDefault, named: strings.TrimSpace(inForce) == byDefault}, nil
 }
 

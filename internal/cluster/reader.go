@@ -13,7 +13,9 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
+
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
@@ -71,48 +73,48 @@ func RolloutKey(p storage.Profile) client.ObjectKey {
 var ErrNotRecorded = errors.New("the network of this profile is not recorded yet")
 
 // Record reads the record of the two halves.
-func (r *Reader) Record(ctx context.Context) (settings.Record, error) {
-	rollout, err := r.RolloutObject(ctx)
+func (r *Reader) Record(ctx context.Context) (rollout.Record, error) {
+	object, err := r.RolloutObject(ctx)
 	if apierrors.IsNotFound(err) {
-		return settings.Record{Unknown: true}, ErrNotRecorded
+		return rollout.Record{Unknown: true}, ErrNotRecorded
 	}
 	if err != nil {
-		return settings.Record{}, err
+		return rollout.Record{}, err
 	}
-	return RecordOf(rollout)
+	return RecordOf(object)
 }
 
 // RolloutObject reads the object of the record, for changing it.
 func (r *Reader) RolloutObject(ctx context.Context) (*v1alpha1.NetworkRollout, error) {
-	var rollout v1alpha1.NetworkRollout
-	if err := r.objects.Get(ctx, RolloutKey(r.profile), &rollout); err != nil {
+	var object v1alpha1.NetworkRollout
+	if err := r.objects.Get(ctx, RolloutKey(r.profile), &object); err != nil {
 		return nil, fmt.Errorf("reading the network record: %w", err)
 	}
-	return &rollout, nil
+	return &object, nil
 }
 
 // RecordOf reads the record out of its object.
-func RecordOf(rollout *v1alpha1.NetworkRollout) (settings.Record, error) {
-	if !rollout.Status.Recorded {
-		return settings.Record{Unknown: true}, ErrNotRecorded
+func RecordOf(object *v1alpha1.NetworkRollout) (rollout.Record, error) {
+	if !object.Status.Recorded {
+		return rollout.Record{Unknown: true}, ErrNotRecorded
 	}
-	clients, err := storage.ParseAttachment(rollout.Status.Clients.Network)
+	clients, err := storage.ParseAttachment(object.Status.Clients.Network)
 	if err != nil {
-		return settings.Record{}, fmt.Errorf("status.clients.network of NetworkRollout %s: %w", rollout.Name, err)
+		return rollout.Record{}, fmt.Errorf("status.clients.network of NetworkRollout %s: %w", object.Name, err)
 	}
-	servers, err := storage.ParseAttachment(rollout.Status.Servers.Network)
+	servers, err := storage.ParseAttachment(object.Status.Servers.Network)
 	if err != nil {
-		return settings.Record{}, fmt.Errorf("status.servers.network of NetworkRollout %s: %w", rollout.Name, err)
+		return rollout.Record{}, fmt.Errorf("status.servers.network of NetworkRollout %s: %w", object.Name, err)
 	}
-	mounts := MountingOf(rollout).Place
-	record := settings.Record{Clients: clients, Servers: servers, MountsInClients: mounts != "" && mounts != storage.InHost}
-	if record.VolumeClients, err = attachmentsOf(rollout.Status.Clients.VolumeNetworks); err != nil {
-		return settings.Record{}, fmt.Errorf("status.clients.volumeNetworks of NetworkRollout %s: %w", rollout.Name, err)
+	mounts := MountingOf(object).Place
+	record := rollout.Record{Clients: clients, Servers: servers, MountsInClients: mounts != "" && mounts != storage.InHost}
+	if record.VolumeClients, err = attachmentsOf(object.Status.Clients.VolumeNetworks); err != nil {
+		return rollout.Record{}, fmt.Errorf("status.clients.volumeNetworks of NetworkRollout %s: %w", object.Name, err)
 	}
-	if record.VolumeServers, err = attachmentsOf(rollout.Status.Servers.VolumeNetworks); err != nil {
-		return settings.Record{}, fmt.Errorf("status.servers.volumeNetworks of NetworkRollout %s: %w", rollout.Name, err)
+	if record.VolumeServers, err = attachmentsOf(object.Status.Servers.VolumeNetworks); err != nil {
+		return rollout.Record{}, fmt.Errorf("status.servers.volumeNetworks of NetworkRollout %s: %w", object.Name, err)
 	}
-	if since := rollout.Status.Servers.Since; since != nil {
+	if since := object.Status.Servers.Since; since != nil {
 		record.ServersSince = since.Time
 	}
 	return record, nil
@@ -132,15 +134,15 @@ func attachmentsOf(texts []string) ([]storage.Attachment, error) {
 
 // Values reads the settings, Fairlead's own and the storage system's apart.
 // A storage system without settings, or not installed, has none.
-func (r *Reader) Values(ctx context.Context) (own, system map[settings.Name]string, err error) {
-	own, system = map[settings.Name]string{}, map[settings.Name]string{}
+func (r *Reader) Values(ctx context.Context) (own, system map[catalog.Name]string, err error) {
+	own, system = map[catalog.Name]string{}, map[catalog.Name]string{}
 	var ours v1alpha1.SettingList
 	if err := r.objects.List(ctx, &ours, client.InNamespace(r.profile.Namespace), client.UnsafeDisableDeepCopy); err != nil && !meta.IsNoMatchError(err) {
 		return nil, nil, fmt.Errorf("listing settings.fairlead.io: %w", err)
 	}
 	for i := range ours.Items {
 		if value := ours.Items[i].Value; value != nil {
-			own[settings.Name(ours.Items[i].Name)] = *value
+			own[catalog.Name(ours.Items[i].Name)] = *value
 		}
 	}
 	var theirs longhorn.SettingList
@@ -148,7 +150,7 @@ func (r *Reader) Values(ctx context.Context) (own, system map[settings.Name]stri
 		return nil, nil, fmt.Errorf("listing settings.longhorn.io: %w", err)
 	}
 	for i := range theirs.Items {
-		system[settings.Name(theirs.Items[i].Name)] = theirs.Items[i].Value
+		system[catalog.Name(theirs.Items[i].Name)] = theirs.Items[i].Value
 	}
 	return own, system, nil
 }

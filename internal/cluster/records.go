@@ -9,14 +9,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
+
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
 // Records keeps the network records of profiles at hand, parsed, for rules that
 // run at every creation of a pod and may be a moment behind.
 type Records struct {
-	byProfile map[string]*atomic.Pointer[settings.Record]
+	byProfile map[string]*atomic.Pointer[rollout.Record]
 	synced    func() bool
 }
 
@@ -29,9 +30,9 @@ func WatchRecords(ctx context.Context, objects cache.Cache, profiles []storage.P
 	if err != nil {
 		return nil, fmt.Errorf("watching network records: %w", err)
 	}
-	records := &Records{byProfile: map[string]*atomic.Pointer[settings.Record]{}}
+	records := &Records{byProfile: map[string]*atomic.Pointer[rollout.Record]{}}
 	for _, p := range profiles {
-		records.byProfile[RolloutKey(p).String()] = &atomic.Pointer[settings.Record]{}
+		records.byProfile[RolloutKey(p).String()] = &atomic.Pointer[rollout.Record]{}
 	}
 	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    records.store,
@@ -64,11 +65,11 @@ func (r *Records) store(object any) {
 func (r *Records) Synced() bool { return r.synced() }
 
 // Of returns the record of a profile, which is unknown until the controller has begun one.
-func (r *Records) Of(p storage.Profile) settings.Record {
+func (r *Records) Of(p storage.Profile) rollout.Record {
 	if pointer := r.byProfile[RolloutKey(p).String()]; pointer != nil {
 		if record := pointer.Load(); record != nil {
 			return *record
 		}
 	}
-	return settings.Record{Unknown: true}
+	return rollout.Record{Unknown: true}
 }

@@ -9,7 +9,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
@@ -74,7 +74,7 @@ func (r *Reader) Requests(ctx context.Context) (Requests, error) {
 }
 
 // AddRequests adds to the facts what annotations ask for.
-func (r *Reader) AddRequests(ctx context.Context, facts *settings.Rollout) error {
+func (r *Reader) AddRequests(ctx context.Context, facts *rollout.Rollout) error {
 	requests, err := r.Requests(ctx)
 	if err != nil {
 		return err

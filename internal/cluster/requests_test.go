@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
@@ -142,9 +142,9 @@ func TestSlimCopiesKeepWhatIsAsked(t *testing.T) {
 }
 
 func TestAddRequests(t *testing.T) {
-	facts := settings.Rollout{Volumes: []storage.Volume{{Name: "by-class", Shared: true}, {Name: "unknown"}}}
+	facts := rollout.Rollout{Volumes: []storage.Volume{{Name: "by-class", Shared: true}, {Name: "unknown"}}}
 	err := readerOver(t, requesting()...).AddRequests(t.Context(), &facts)
-	want := settings.Rollout{
+	want := rollout.Rollout{
 		Volumes:       []storage.Volume{{Name: "by-class", Shared: true, Request: wantedRequests()["by-class"]}, {Name: "unknown"}},
 		ClassNetworks: []storage.Network{teamY},
 	}
@@ -186,17 +186,17 @@ func TestPodsOnVolumeNetworks(t *testing.T) {
 
 func TestRecordHasVolumeNetworks(t *testing.T) {
 	onX, onY := storage.VolumeAttachment(teamX), storage.VolumeAttachment(teamY)
-	rollout := &v1alpha1.NetworkRollout{Status: v1alpha1.NetworkRolloutStatus{
+	object := &v1alpha1.NetworkRollout{Status: v1alpha1.NetworkRolloutStatus{
 		Recorded: true,
 		Clients:  v1alpha1.ClientsRollout{VolumeNetworks: []string{onY.String(), onX.String()}},
 		Servers:  v1alpha1.ServersRollout{VolumeNetworks: []string{onX.String()}},
 	}}
-	want := settings.Record{VolumeClients: []storage.Attachment{onX, onY}, VolumeServers: []storage.Attachment{onX}}
-	if got, err := RecordOf(rollout); err != nil || !reflect.DeepEqual(got, want) {
+	want := rollout.Record{VolumeClients: []storage.Attachment{onX, onY}, VolumeServers: []storage.Attachment{onX}}
+	if got, err := RecordOf(object); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, %v", got, err)
 	}
-	rollout.Status.Servers.VolumeNetworks = []string{"x"}
-	if _, err := RecordOf(rollout); err == nil {
+	object.Status.Servers.VolumeNetworks = []string{"x"}
+	if _, err := RecordOf(object); err == nil {
 		t.Error("a network that can't be read is taken for none")
 	}
 }

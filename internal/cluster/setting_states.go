@@ -10,15 +10,15 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 )
 
 // SettingState is where one setting is, as far as its objects tell: what a
 // person reads who may not, or need not, look at the rest of the cluster.
 type SettingState struct {
-	settings.Definition
+	catalog.Definition
 	// Value in force.
-	Value   settings.Value
+	Value   catalog.Value
 	Applied bool
 	// Reason says why it is applied, or what it waits for.
 	Reason   string
@@ -40,7 +40,7 @@ const (
 
 // SettingStates reads where the settings of the catalog are, in its order, and
 // which others the storage system has that Fairlead does not know.
-func (r *Reader) SettingStates(ctx context.Context) ([]SettingState, []settings.Name, error) {
+func (r *Reader) SettingStates(ctx context.Context) ([]SettingState, []catalog.Name, error) {
 	var ours v1alpha1.SettingList
 	if err := r.objects.List(ctx, &ours, client.InNamespace(r.profile.Namespace)); err != nil && !meta.IsNoMatchError(err) {
 		return nil, nil, fmt.Errorf("listing settings.fairlead.io: %w", err)
@@ -53,28 +53,28 @@ func (r *Reader) SettingStates(ctx context.Context) ([]SettingState, []settings.
 	return states, unknown, nil
 }
 
-func settingStates(profile string, ours []v1alpha1.Setting, theirs []longhorn.Setting) ([]SettingState, []settings.Name) {
-	own, system := map[settings.Name]*v1alpha1.Setting{}, map[settings.Name]*longhorn.Setting{}
-	ownValues, systemValues := map[settings.Name]string{}, map[settings.Name]string{}
+func settingStates(profile string, ours []v1alpha1.Setting, theirs []longhorn.Setting) ([]SettingState, []catalog.Name) {
+	own, system := map[catalog.Name]*v1alpha1.Setting{}, map[catalog.Name]*longhorn.Setting{}
+	ownValues, systemValues := map[catalog.Name]string{}, map[catalog.Name]string{}
 	for i := range ours {
-		name := settings.Name(ours[i].Name)
+		name := catalog.Name(ours[i].Name)
 		own[name] = &ours[i]
 		if ours[i].Value != nil {
 			ownValues[name] = *ours[i].Value
 		}
 	}
 	for i := range theirs {
-		name := settings.Name(theirs[i].Name)
+		name := catalog.Name(theirs[i].Name)
 		system[name], systemValues[name] = &theirs[i], theirs[i].Value
 	}
-	values := settings.Resolve(ownValues, systemValues, profile)
+	values := catalog.Resolve(ownValues, systemValues, profile)
 	var states []SettingState
-	for _, d := range settings.All() {
+	for _, d := range catalog.All() {
 		s := SettingState{Definition: d, Value: values[d.Name], Own: own[d.Name], System: system[d.Name]}
 		s.tell()
 		states = append(states, s)
 	}
-	return states, settings.Unknown(systemValues)
+	return states, catalog.Unknown(systemValues)
 }
 
 // tell fills in what the objects say of the value in force.
@@ -86,11 +86,11 @@ func (s *SettingState) tell() {
 		s.Since = condition.LastTransitionTime.Time
 	case s.Value.Problem != "":
 		s.Reason = s.Value.Problem
-	case !s.DangerZone, s.Gate == settings.AtOnce && s.Value.Source == settings.SourceDefault:
+	case !s.DangerZone, s.Gate == catalog.AtOnce && s.Value.Source == catalog.SourceDefault:
 		s.Applied, s.Reason = true, reasonInForce
 	case s.Own != nil && s.Own.Status.AppliedValue != nil && *s.Own.Status.AppliedValue != s.Value.Text:
 		s.Reason = reasonNotReported // another value was rolled out, so this one is not
-	case s.Value.Source == settings.SourceDefault:
+	case s.Value.Source == catalog.SourceDefault:
 		s.Applied, s.Reason = true, reasonNotSet
 	default:
 		s.Reason = reasonNotReported

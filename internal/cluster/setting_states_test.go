@@ -8,7 +8,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 )
 
 func ownSetting(value *string, effective, source string, applied bool) v1alpha1.Setting {
@@ -17,7 +17,7 @@ func ownSetting(value *string, effective, source string, applied bool) v1alpha1.
 		status = metav1.ConditionTrue
 	}
 	s := v1alpha1.Setting{Value: value}
-	s.Name, s.Generation = string(settings.StorageNetworkForRWX), 3
+	s.Name, s.Generation = string(catalog.StorageNetworkForRWX), 3
 	s.Status = v1alpha1.SettingStatus{
 		Applied: applied, EffectiveValue: effective, Source: source, ObservedGeneration: 3,
 		Conditions: []metav1.Condition{{
@@ -32,7 +32,7 @@ func TestStateOfASetting(t *testing.T) {
 	yes, no := "true", "false"
 	system := func(value string) []longhorn.Setting {
 		s := longhorn.Setting{Value: value}
-		s.Name = string(settings.StorageNetworkForRWX)
+		s.Name = string(catalog.StorageNetworkForRWX)
 		return []longhorn.Setting{s}
 	}
 	unseen := ownSetting(&yes, "true", "fairlead", true)
@@ -65,7 +65,7 @@ func TestStateOfASetting(t *testing.T) {
 				t.Errorf("unknown: %q", unknown)
 			}
 			for _, s := range states {
-				if s.Name != settings.StorageNetworkForRWX {
+				if s.Name != catalog.StorageNetworkForRWX {
 					continue
 				}
 				if s.Value.Text != test.value || string(s.Value.Source) != test.source || s.Applied != test.applied || s.Reason != test.reason {
@@ -81,8 +81,8 @@ func TestStateOfASetting(t *testing.T) {
 
 func TestEverySettingHasAState(t *testing.T) {
 	states, _ := settingStates("longhorn", nil, nil)
-	if len(states) != len(settings.All()) {
-		t.Fatalf("got %d states of %d settings", len(states), len(settings.All()))
+	if len(states) != len(catalog.All()) {
+		t.Fatalf("got %d states of %d settings", len(states), len(catalog.All()))
 	}
 	for _, s := range states {
 		if !s.Applied || s.Reason == "" || s.Value.Text != s.Default {

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
 
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
@@ -50,9 +50,9 @@ func (c *Configuration) setDefaults() {
 	or(&c.ClusterDomain, "cluster.local")
 	or(&c.Networks.Missing, Warn)
 	or(&c.Networks.InUse, Warn)
-	or(&c.Networks.Gate, settings.GateCluster)
+	or(&c.Networks.Gate, rollout.GateCluster)
 	if c.Networks.Settle.Duration == 0 {
-		c.Networks.Settle.Duration = settings.DefaultSettle
+		c.Networks.Settle.Duration = rollout.DefaultSettle
 	}
 	if c.Workloads.MaxPercent == 0 {
 		c.Workloads.MaxPercent = DefaultMaxPercent
@@ -120,7 +120,7 @@ func (c *Configuration) validate() field.ErrorList {
 	if percent := c.Workloads.MaxPercent; percent < 1 || percent > 100 {
 		problems = append(problems, field.Invalid(field.NewPath("workloads", "maxPercent"), percent, "must be from 1 to 100"))
 	}
-	problems = append(problems, oneOf(field.NewPath("networks", "gate"), c.Networks.Gate, settings.GateCluster, settings.GateNode)...)
+	problems = append(problems, oneOf(field.NewPath("networks", "gate"), c.Networks.Gate, rollout.GateCluster, rollout.GateNode)...)
 	for i, w := range c.MaintenanceWindows {
 		_, found := w.window(field.NewPath("maintenanceWindows").Index(i))
 		problems = append(problems, found...)

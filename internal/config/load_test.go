@@ -13,7 +13,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
@@ -26,7 +26,7 @@ func defaults() *Configuration {
 	return &Configuration{
 		APIVersion: "config.fairlead.io/v1alpha1", Kind: "Configuration",
 		ClusterDomain: "cluster.local",
-		Networks:      Networks{Missing: Warn, InUse: Warn, Settle: settle, Gate: settings.GateCluster},
+		Networks:      Networks{Missing: Warn, InUse: Warn, Settle: settle, Gate: rollout.GateCluster},
 		Workloads:     Workloads{MaxPercent: 100},
 		Fencing:       noFencing(),
 		NFS:           NFS{Mode: On, Endpoints: On, Drivers: []NFSDriver{{Name: "nfs.fairlead.io", NodeAnnotations: NodeAnnotationsOff, Attacher: AttacherFairlead}}},
@@ -98,7 +98,7 @@ func TestParse(t *testing.T) {
 		"strict about networks": {
 			file: head + "networks: {missing: Refuse, inUse: Refuse}\n",
 			want: with(func(c *Configuration) {
-				c.Networks = Networks{Missing: Refuse, InUse: Refuse, Settle: settle, Gate: settings.GateCluster}
+				c.Networks = Networks{Missing: Refuse, InUse: Refuse, Settle: settle, Gate: rollout.GateCluster}
 			}),
 		},
 		"some duties": {
@@ -127,7 +127,7 @@ func TestParse(t *testing.T) {
 		},
 		"the gate of nodes": {
 			file: head + "networks: {gate: node}\n",
-			want: with(func(c *Configuration) { c.Networks.Gate = settings.GateNode }),
+			want: with(func(c *Configuration) { c.Networks.Gate = rollout.GateNode }),
 		},
 		"no other gate": {
 			file:    head + "networks: {gate: none}\n",

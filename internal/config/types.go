@@ -9,7 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 )
 
 // APIVersion and Kind that a configuration file must name.
@@ -63,7 +63,7 @@ type Networks struct {
 	// Gate that opens the way of CSI plugin pods to another network for RWX volumes:
 	// cluster (when no RWX volume is attached anywhere) or node (each pod when none
 	// is attached on its node; servers follow volume by volume). Default cluster.
-	Gate settings.NetworkGate `json:"gate,omitempty"`
+	Gate rollout.NetworkGate `json:"gate,omitempty"`
 }
 
 // DefaultMaxPercent lets each workload be restarted once when all mounts die

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 )
 
 // MaintenanceWindow is a time of the week in which restarts may begin.
@@ -24,8 +24,8 @@ type MaintenanceWindow struct {
 }
 
 // Policy is what the configuration says about roll-outs. The configuration has been validated.
-func (c *Configuration) Policy() settings.Policy {
-	p := settings.Policy{Settle: c.Networks.Settle.Duration, Gate: c.Networks.Gate}
+func (c *Configuration) Policy() rollout.Policy {
+	p := rollout.Policy{Settle: c.Networks.Settle.Duration, Gate: c.Networks.Gate}
 	for _, w := range c.MaintenanceWindows {
 		if window, problems := w.window(nil); len(problems) == 0 {
 			p.Windows = append(p.Windows, window)
@@ -38,9 +38,9 @@ var weekdays = []string{"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"}
 
 const week = 7 * 24 * time.Hour
 
-func (w MaintenanceWindow) window(path *field.Path) (settings.Window, field.ErrorList) {
+func (w MaintenanceWindow) window(path *field.Path) (rollout.Window, field.ErrorList) {
 	var problems field.ErrorList
-	window := settings.Window{Length: w.Length.Duration}
+	window := rollout.Window{Length: w.Length.Duration}
 	for i, day := range w.Days {
 		n := -1
 		for weekday, name := range weekdays {

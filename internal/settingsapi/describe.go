@@ -3,12 +3,13 @@ package settingsapi
 import (
 	v1 "github.com/fairlead-io/fairlead/api/rest/v1"
 	"github.com/fairlead-io/fairlead/internal/cluster"
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
+
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
 // DescribeAll puts states, and the names of settings without one, in the form of Describe.
-func DescribeAll(states []cluster.SettingState, unknown []settings.Name, p storage.Profile) v1.SettingList {
+func DescribeAll(states []cluster.SettingState, unknown []catalog.Name, p storage.Profile) v1.SettingList {
 	shown := v1.SettingList{Data: []v1.Setting{}, Unknown: []string{}}
 	for _, s := range states {
 		shown.Data = append(shown.Data, Describe(s, p))

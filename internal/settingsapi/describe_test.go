@@ -6,12 +6,12 @@ import (
 	"testing"
 
 	"github.com/fairlead-io/fairlead/internal/cluster"
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
 func TestEverySettingSaysWhatItAllows(t *testing.T) {
-	for _, d := range settings.All() {
+	for _, d := range catalog.All() {
 		phrase := d.Allowed()
 		if phrase == "" || strings.ContainsAny(phrase, "\x00\n") || strings.Contains(phrase, `\x00`) {
 			t.Errorf("%s: %q", d.Name, phrase)
@@ -20,7 +20,7 @@ func TestEverySettingSaysWhatItAllows(t *testing.T) {
 }
 
 func TestListsAreNeverNull(t *testing.T) {
-	d, _ := settings.Lookup(string(settings.StorageNetwork))
+	d, _ := catalog.Lookup(string(catalog.StorageNetwork))
 	text, err := json.Marshal(Describe(cluster.SettingState{Definition: d}, storage.Longhorn()))
 	if err != nil {
 		t.Fatal(err)

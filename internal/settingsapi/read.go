@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fairlead-io/fairlead/internal/cluster"
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 )
 
 // list answers GET /v1/settings.
@@ -65,7 +65,7 @@ func (a *api) named(w http.ResponseWriter, r *http.Request) (Profile, string, bo
 		return p, "", false
 	}
 	name := chi.URLParam(r, "name")
-	if _, known := settings.Lookup(name); !known {
+	if _, known := catalog.Lookup(name); !known {
 		refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, fmt.Sprintf("Fairlead knows no setting %q: GET /v1/settings lists those it knows", name))
 		return p, "", false
 	}
@@ -73,7 +73,7 @@ func (a *api) named(w http.ResponseWriter, r *http.Request) (Profile, string, bo
 }
 
 // states reads with Fairlead's own rights, for whom they may be shown.
-func (a *api) states(w http.ResponseWriter, ctx context.Context, p Profile) ([]cluster.SettingState, []settings.Name, bool) {
+func (a *api) states(w http.ResponseWriter, ctx context.Context, p Profile) ([]cluster.SettingState, []catalog.Name, bool) {
 	states, unknown, err := p.Live.SettingStates(ctx)
 	if err != nil {
 		a.Log.Error("reading settings", "profile", p.Name, "error", err)

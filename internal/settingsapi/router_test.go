@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "github.com/fairlead-io/fairlead/api/rest/v1"
-	"github.com/fairlead-io/fairlead/internal/settings"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 )
 
 const (
@@ -117,7 +117,7 @@ func TestEverySettingIsListed(t *testing.T) {
 	if err := json.Unmarshal(f.do("GET", "/v1/settings", "").Body.Bytes(), &list); err != nil {
 		t.Fatal(err)
 	}
-	if len(list.Data) != len(settings.All()) {
+	if len(list.Data) != len(catalog.All()) {
 		t.Fatalf("got %d settings", len(list.Data))
 	}
 	if !slices.Equal(list.Unknown, []string{"of-a-later-longhorn"}) {

@@ -1,0 +1,25 @@
+package catalog
+
+import (
+	"strconv"
+	"strings"
+)
+
+const boolForm = `must be "true" or "false"`
+
+// normalizeBool takes the spellings that Longhorn takes (strconv.ParseBool).
+func normalizeBool(value string) (string, error) {
+	on, err := BoolValue(value)
+	if err != nil {
+		return "", err
+	}
+	return strconv.FormatBool(on), nil
+}
+
+func BoolValue(value string) (bool, error) {
+	on, err := strconv.ParseBool(strings.TrimSpace(value))
+	if err != nil {
+		return false, malformed{form: boolForm}
+	}
+	return on, nil
+}

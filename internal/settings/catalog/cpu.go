@@ -1,0 +1,84 @@
+package catalog
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// The settings that reserve CPU for instance managers. Source: longhorn-manager
+// controller/controller_manager.go, GetInstanceManagerCPURequirement.
+const (
+	// V2GuaranteedCPU is in thousandths of a CPU, for the v2 data engine alone.
+	V2GuaranteedCPU Name = "v2-data-engine-guaranteed-instance-manager-cpu"
+	// GuaranteedCPU is a percentage of what the node can allocate. Where the one
+	// above is there too, before 1.10, it is about the v1 data engine alone.
+	GuaranteedCPU Name = "guaranteed-instance-manager-cpu"
+)
+
+// cpuFamily has the older setting first: where both are there, it decides.
+func cpuFamily() []Definition {
+	const affects = "instance-manager pods"
+	v2 := wholeNumber(1000, unbounded) // to 8000 before 1.9, which Longhorn's own webhook sees to
+	return []Definition{
+		{
+			Name: V2GuaranteedCPU, Default: "1250", Normalize: v2, Since: "1.6", Until: "1.10", ReplacedBy: GuaranteedCPU, DangerZone: true, Gate: InstanceManagerIdle,
+			Trait: CPURequest, Wants: wants(instanceManagerOf(EngineV2), func(value string) (string, error) {
+				milliCPU, err := v2(value)
+				return milliCPU + "m", err
+			}),
+			Affects: affects + " of the v2 data engine",
+		},
+		{
+			// One number is what every version takes, 1.10 and later for both engines.
+			Name: GuaranteedCPU, Default: "12", OtherDefaults: []string{`{"v1":"12","v2":"12"}`}, Normalize: guaranteedCPU.normalize,
+			Since: "1.5", DangerZone: true, Gate: InstanceManagerIdle,
+			Trait: CPURequest, Wants: wantsCPU,
+			Affects: affects,
+		},
+	}
+}
+
+var guaranteedCPU = perEngine{
+	engines: []string{EngineV1, EngineV2}, one: number(40),
+	form: "must be a number from 0 to 40", each: `{"v1":"12","v2":"12"}`,
+}
+
+// wantsCPU computes as Longhorn does, to the rounding: a pod that differs by a
+// thousandth would be restarted for ever. The number of cores is that of the pod:
+// where data-engine-number-of-cpu-cores asks for another, that setting restarts it.
+func wantsCPU(value string, c Component, nodes Nodes) (string, bool) {
+	percent, ok := guaranteedCPU.of(value, c.Engine)
+	if !ok || !instanceManager(c) {
+		return "", false
+	}
+	node := nodes[c.Node]
+	request := node.InstanceManagerMilliCPU
+	if request <= 0 {
+		share, err := strconv.ParseFloat(percent, 64)
+		if err != nil || node.AllocatableMilliCPU <= 0 {
+			return "", false
+		}
+		request = int64(math.Round(float64(node.AllocatableMilliCPU) * share / 100))
+	}
+	return MilliCPU(CoresMilliCPU(request, c.Built[CPUCores])), true
+}
+
+// CoresMilliCPU is the request of an instance manager with a number of cores, a
+// CPUCores trait: at least that many, and whole ones, for the kubelet to pin them.
+func CoresMilliCPU(request int64, trait string) int64 {
+	cores, err := strconv.ParseInt(trait, 10, 32)
+	if err != nil || cores <= 0 {
+		return request
+	}
+	whole := (request + 999) / 1000
+	return 1000 * max(cores, whole)
+}
+
+// CPUTrait writes the CPU that a container requests as settings ask for it, in
+// thousandths: 1250m. No request is 0m.
+func CPUTrait(q resource.Quantity) string { return MilliCPU(q.MilliValue()) }
+
+func MilliCPU(n int64) string { return fmt.Sprintf("%dm", n) }

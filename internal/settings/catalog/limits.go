@@ -1,0 +1,22 @@
+package catalog
+
+// The settings that limit what runs at a time on a node; 0 turns it off.
+// Nothing is built with them. Source: longhorn-manager types/setting.go.
+const (
+	ReplicaRebuildLimit Name = "concurrent-replica-rebuild-per-node-limit"
+	BackingImageLimit   Name = "concurrent-backing-image-replenish-per-node-limit"
+)
+
+func limitFamily() []Definition {
+	normalize := wholeNumber(0, unbounded)
+	return []Definition{
+		{
+			Name: ReplicaRebuildLimit, Default: "5", Normalize: normalize, Since: "1.2", DangerZone: true, Gate: AtOnce,
+			Affects: "no pod: rebuilds of replicas, from the next one on",
+		},
+		{
+			Name: BackingImageLimit, Default: "5", Normalize: normalize, Since: "1.7", DangerZone: true, Gate: AtOnce,
+			Affects: "no pod: copies of backing images, from the next one on",
+		},
+	}
+}

@@ -1,0 +1,50 @@
+package catalog
+
+import (
+	"errors"
+	"regexp"
+	"strings"
+)
+
+// The settings that say which workloads may be restarted when their mount has
+// died. They are not in the danger zone: a change restarts nothing and takes
+// effect at once. Source: longhorn-manager types/setting.go; the blacklist is
+// there from v1.10.1, and empty by default.
+const (
+	AutoDeletePod          Name = "auto-delete-pod-when-volume-detached-unexpectedly"
+	AutoDeletePodBlacklist Name = "blacklist-for-auto-delete-pod-when-volume-detached-unexpectedly"
+)
+
+func workloadFamily() []Definition {
+	const affects = "workload pods whose mount has died, from the next one on"
+	return []Definition{
+		{Name: AutoDeletePod, Default: "true", Normalize: normalizeBool, Since: "1.1", ByFairlead: true, Affects: affects, Gate: AtOnce},
+		{Name: AutoDeletePodBlacklist, Normalize: normalizeKinds, Since: "1.10", ByFairlead: true, Affects: affects, Gate: AtOnce},
+	}
+}
+
+var errNotKinds = errors.New(`must be <group>/<Kind> of controllers, separated by ";", like apps/StatefulSet;apps/DaemonSet, or "" for none`)
+
+// kindForm is <group>/<Kind>; the core group has no name.
+var kindForm = regexp.MustCompile(`^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?/[A-Z][A-Za-z0-9]*$`)
+
+func normalizeKinds(value string) (string, error) {
+	kinds := Kinds(value)
+	for _, kind := range kinds {
+		if !kindForm.MatchString(kind) {
+			return "", errNotKinds
+		}
+	}
+	return strings.Join(kinds, ";"), nil
+}
+
+// Kinds reads a list of <group>/<Kind>, separated by semicolons.
+func Kinds(value string) []string {
+	var kinds []string
+	for kind := range strings.SplitSeq(value, ";") {
+		if kind = strings.TrimSpace(kind); kind != "" {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds
+}

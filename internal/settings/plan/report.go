@@ -1,0 +1,189 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
+)
+
+// PhaseRestarting: components are being restarted or rolled.
+const PhaseRestarting rollout.Phase = "Restarting"
+
+func (t *track) count(kind catalog.ComponentKind, updated, total int) {
+	i := slices.IndexFunc(t.progress, func(p KindProgress) bool { return p.Kind == kind })
+	if i < 0 {
+		i = len(t.progress)
+		t.progress = append(t.progress, KindProgress{Kind: kind})
+	}
+	t.progress[i].Updated += updated
+	t.progress[i].Total += total
+}
+
+// block adds what the setting waits for; what many lack is one thing.
+func (t *track) block(blockers []catalog.Blocker) {
+	if t.listed == nil {
+		t.listed = map[*catalog.Blocker]bool{}
+	}
+	if !t.listed[&blockers[0]] {
+		t.listed[&blockers[0]] = true
+		t.blockers = append(t.blockers, blockers...)
+	}
+}
+
+// settled says where the setting is, as far as components go.
+func (t *track) settled(m *maker) SettingPlan {
+	s := SettingPlan{Name: t.Name, Value: t.value, Built: !t.pending, Progress: t.progress, Blockers: volumesFirst(t.blockers)}
+	switch {
+	case t.invalid != nil:
+		s.Phase, s.Message = rollout.PhaseInvalid, fmt.Sprintf("nothing is applied until this is corrected: %v", t.invalid)
+	case t.Wants == nil:
+		s.Applied, s.Phase, s.Message = true, rollout.PhaseApplied, "in effect"
+	case !t.asks:
+		s.Applied, s.Phase, s.Message = true, rollout.PhaseApplied, "default; not set anywhere"
+	case !t.pending:
+		s.Applied, s.Phase, s.Message = true, rollout.PhaseApplied, "every component is built with it"
+		if len(t.progress) == 0 && t.leftOut {
+			s.Message = "in effect"
+		} else if len(t.progress) == 0 {
+			s.Message = "in effect; no component of this kind exists"
+		}
+	default:
+		s.Phase = rollout.PhaseWaiting
+		if t.now || !t.closed {
+			s.Phase = PhaseRestarting
+		}
+		starting := s.Phase == PhaseRestarting && len(s.Blockers) == 0
+		if starting {
+			s.Blockers = m.plan.Starting
+		}
+		if s.Works = m.plan.describe(t.Name); s.Works == "" {
+			s.Message = rollingMessage(s)
+			break
+		}
+		s.Message = s.Works
+		if slices.ContainsFunc(t.progress, func(p KindProgress) bool { return p.Updated > 0 }) {
+			s.Message += "; so far " + summary(t.progress)
+		}
+		if starting && len(s.Blockers) > 0 {
+			s.Message += "; " + catalog.Short(s.Blockers)
+		}
+	}
+	if t.leftOut {
+		s.Message += "; left out by the node selector: " + catalog.FirstOf(slices.Sorted(maps.Keys(m.leftOut)))
+	}
+	return s
+}
+
+func rollingMessage(s SettingPlan) string {
+	message := summary(s.Progress)
+	if message == "" {
+		message = "nothing of it is rolled out yet"
+	}
+	if len(s.Blockers) > 0 {
+		message += "; " + catalog.Short(s.Blockers)
+	}
+	return message
+}
+
+// summary: `2 of 3 instance managers, 1 of 4 Deployment pods`.
+func summary(progress []KindProgress) string {
+	var parts []string
+	for _, p := range progress {
+		if p.Total == 0 {
+			continue
+		}
+		noun := p.Kind.Noun()
+		if p.Kind == catalog.Deployment || p.Kind == catalog.DaemonSetComponent {
+			noun += " pod"
+		}
+		parts = append(parts, fmt.Sprintf("%d of %s", p.Updated, catalog.Count(p.Total, noun)))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// addNetwork joins what the roll-out of the network of shared volumes says to
+// the settings that choose it.
+func (m *maker) addNetwork(s *SettingPlan) {
+	if s.Phase == rollout.PhaseInvalid {
+		return
+	}
+	if !m.choosesNetwork(s.Name) {
+		if s.Name == catalog.StorageNetworkForRWX {
+			s.Message = fmt.Sprintf("of no effect: %s decides", catalog.EndpointNetworkForRWX)
+		}
+		return
+	}
+	s.ChoosesNetwork = true
+	if m.networkErr != nil {
+		s.Applied, s.Phase, s.Message = false, rollout.PhaseInvalid, fmt.Sprintf("nothing is applied until this is corrected: %v", m.networkErr)
+		return
+	}
+	step := m.plan.Network
+	switch {
+	case s.Applied && step.Applied:
+		if s.Name != catalog.StorageNetwork || len(s.Progress) == 0 {
+			s.Message = step.Message
+		} else {
+			s.Message += "; " + step.Message
+		}
+	case s.Applied:
+		s.Applied, s.Phase, s.Message = false, step.Phase, step.Message
+	case !step.Applied && waitsForVolumes(s.Blockers) && waitsForVolumes(step.Blockers):
+		return // all volumes, and the RWX ones are among them
+	case !step.Applied:
+		s.Message = catalog.Joined(step.Message, s.Message)
+	}
+	s.Blockers = slices.Concat(step.Blockers, s.Blockers)
+}
+
+// volumesFirst orders blockers: volumes come before what else is waited for, by name
+// and each once: one may be waited for by its own share manager and among all.
+func volumesFirst(blockers []catalog.Blocker) []catalog.Blocker {
+	slices.SortStableFunc(blockers, func(a, b catalog.Blocker) int {
+		if a.Kind == catalog.BlockedByVolume && b.Kind == catalog.BlockedByVolume {
+			return strings.Compare(a.Name, b.Name)
+		}
+		return cmp.Compare(rank(a), rank(b))
+	})
+	return slices.CompactFunc(blockers, func(a, b catalog.Blocker) bool {
+		return a.Kind == catalog.BlockedByVolume && b.Kind == catalog.BlockedByVolume && a.Name == b.Name
+	})
+}
+
+func rank(b catalog.Blocker) int {
+	if b.Kind == catalog.BlockedByVolume {
+		return 0
+	}
+	return 1
+}
+
+func waitsForVolumes(blockers []catalog.Blocker) bool {
+	return len(blockers) > 0 && blockers[0].Kind == catalog.BlockedByVolume
+}
+
+// choosesNetwork tells whether the roll-out is about the setting: whether it
+// chooses the network, or has chosen the one that clients have yet to leave. The
+// newer RWX setting wins where it is set, and storage-network chooses only while
+// the older one has it follow.
+func (m *maker) choosesNetwork(name catalog.Name) bool {
+	endpoint := strings.TrimSpace(m.Values[catalog.EndpointNetworkForRWX].Text) != ""
+	chose := func(networkInterface string) bool {
+		clients := m.Rollout.Record.Clients
+		return !clients.IsZero() && clients.Interface == networkInterface
+	}
+	switch name {
+	case catalog.EndpointNetworkForRWX:
+		return endpoint || chose(m.Profile.EndpointInterface) || m.tracks[m.index[name]].rolling
+	case catalog.StorageNetworkForRWX:
+		return !endpoint
+	case catalog.StorageNetwork:
+		follows, err := catalog.BoolValue(m.Values[catalog.StorageNetworkForRWX].Text)
+		return err == nil && follows && !endpoint || chose(m.Profile.StorageInterface)
+	}
+	return false
+}

@@ -1,0 +1,237 @@
+package rollout
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
+	"github.com/fairlead-io/fairlead/internal/storage"
+)
+
+// rollClients brings the template and every client pod to the recorded network.
+func (r Rollout) rollClients(s Step, outdated []storage.Client) (done bool, _ Step) {
+	if blockers := r.daemonSetBlockers(); len(blockers) > 0 {
+		return false, s.wait(PhaseWaiting, blockers)
+	}
+	if r.untouched() {
+		return true, s
+	}
+	s.Phase = PhaseRolling
+	s.Message = r.clientsDone(s)
+	if !r.DaemonSet.Network.IsZero() && r.Record.Clients.IsZero() {
+		// Somebody else put the clients on a network: they may be needed there.
+		if blockers := r.stranded(); len(blockers) > 0 {
+			return false, s.wait(PhaseWaiting, blockers)
+		}
+	}
+	if !r.DaemonSet.IsOn(r.Record.Clients) || !slices.Equal(r.DaemonSet.VolumeNetworks, r.Record.VolumeClients) || len(outdated) > 0 && !r.DaemonSet.Paused {
+		s.Action = UpdateTemplate
+		return false, s
+	}
+	if !r.DaemonSet.Observed {
+		return false, s
+	}
+	if missing := r.missingForClients(); len(outdated) > 0 && len(missing) > 0 {
+		s.Blockers, s.After = missing, MissingNetworkRetry
+		s.Message += "; " + s.Blockers[0].Message
+		return false, s
+	}
+	free, blocked := r.restartable(outdated)
+	// The window is for Ready clients: only their restart disturbs mounts.
+	if closed := r.Windows.Closed(r.Now); len(free) > 0 && free[0].Ready && closed > 0 {
+		s.Blockers, s.After = []catalog.Blocker{WindowBlocker(r.Now, closed)}, closed
+		s.Message += "; " + s.Blockers[0].Message
+		return false, s
+	}
+	if len(free) > 0 {
+		s.Action, s.Clients = RestartClients, free
+		return false, s
+	}
+	if len(outdated) > 0 {
+		if len(blocked) == 0 {
+			blocked = r.unready(storage.Attachment{}) // they use up what may be down at a time
+		}
+		if s.Blockers = blocked; len(blocked) > 0 {
+			s.Message += "; " + catalog.Short(blocked)
+		}
+		return false, s
+	}
+	// Servers that are there already stay when a client is down for a while; they
+	// come only when every client is known to reach them.
+	rolling := r.DaemonSet.Paused || r.Record.Servers != r.Record.Clients
+	if waiting := r.unready(r.Record.Clients); len(waiting) > 0 && rolling {
+		s.Blockers, s.Message = waiting, s.Message+"; "+catalog.Short(waiting)
+		return false, s
+	}
+	if r.DaemonSet.Paused {
+		s.Action = ResumeTemplate
+		return false, s
+	}
+	return true, s
+}
+
+// missingForClients are the networks without which no client pod starts.
+func (r Rollout) missingForClients() []catalog.Blocker {
+	var missing []catalog.Blocker
+	if !r.exists(r.Record.Clients.Network) {
+		missing = append(missing, noNetwork(r.Record.Clients))
+	}
+	for _, a := range r.deletedNetworks() {
+		missing = append(missing, r.missingNetwork(a.Network))
+	}
+	return missing
+}
+
+// clientsDone counts the client pods that have what some still lack: the common
+// network, then per-volume networks, then the rest of the template.
+func (r Rollout) clientsDone(s Step) string {
+	common, volumes := 0, 0
+	for _, c := range r.Clients {
+		if !c.IsOn(r.Record.Clients) {
+			continue
+		}
+		common++
+		if len(difference(r.Record.VolumeClients, c.VolumeNetworks)) == 0 {
+			volumes++
+		}
+	}
+	network, own := "on the network", "on volume networks "+named(r.Record.VolumeClients)
+	if r.Record.Clients.IsZero() {
+		network = "back on the cluster network"
+	}
+	done, where := s.Updated, "of the newest template"
+	switch {
+	case common < len(r.Clients):
+		done, where = common, network
+	case volumes < len(r.Clients):
+		done, where = volumes, own
+	case len(r.outdated()) > 0:
+	case !r.settled():
+		where = network
+	case len(r.Record.VolumeClients) > 0:
+		where = own
+	}
+	return fmt.Sprintf("%d of %s %s", done, catalog.Count(s.Total, "CSI plugin pod"), where)
+}
+
+// outdated are the client pods that the recorded networks did not reach. While
+// Fairlead holds the DaemonSet's own rolling update, pods of an older template
+// count too, whatever their network: given its strategy back, the DaemonSet
+// would restart them without asking for attached volumes. A network of single
+// volumes too many harms nobody: it goes with the older template.
+func (r Rollout) outdated() []storage.Client {
+	var pods []storage.Client
+	for _, c := range r.Clients {
+		lacks := len(difference(r.Record.VolumeClients, c.VolumeNetworks)) > 0
+		if !c.IsOn(r.Record.Clients) || lacks || r.DaemonSet.Paused && c.Revision != r.DaemonSet.Revision {
+			pods = append(pods, c)
+		}
+	}
+	slices.SortFunc(pods, func(a, b storage.Client) int { return strings.Compare(a.Node+a.Pod, b.Node+b.Pod) })
+	return pods
+}
+
+func (r Rollout) missing() int { return max(0, r.DaemonSet.Wanted-len(r.Clients)) }
+
+// restartable splits outdated pods: the one that may be restarted now (one at a
+// time, each after a fresh look at what is attached), and what blocks the
+// others. A pod on a node with an attached shared volume is never
+// restarted, whatever the setting says.
+func (r Rollout) restartable(outdated []storage.Client) (free []storage.Client, blocked []catalog.Blocker) {
+	busy, everywhere := catalog.BusyNodes(r.Volumes)
+	budget := max(1, r.DaemonSet.MaxUnavailable) - r.missing()
+	for _, c := range r.Clients {
+		if !c.Ready || c.Terminating {
+			budget--
+		}
+	}
+	for _, c := range outdated {
+		if c.Terminating {
+			continue
+		}
+		if volumes := append(slices.Clone(everywhere), busy[c.Node]...); len(volumes) > 0 {
+			for _, v := range volumes {
+				blocked = append(blocked, catalog.Blocker{
+					Kind: catalog.BlockedByVolume, Name: v, Nodes: []string{c.Node},
+					Message: fmt.Sprintf("RWX volume is attached where CSI plugin pod %s must restart", c.Pod),
+				})
+			}
+			continue
+		}
+		if c.Revision != "" && c.Revision == r.DaemonSet.Revision {
+			blocked = append(blocked, catalog.Blocker{
+				Kind: catalog.BlockedByClient, Name: c.Pod, Nodes: []string{c.Node},
+				Message: fmt.Sprintf("CSI plugin pod %s on %s came up without the network of its template: does another webhook take it away?", c.Pod, c.Node),
+			})
+			continue
+		}
+		// A pod that is not Ready mounts nothing: it comes first, and costs no budget.
+		switch {
+		case len(free) == 0 && (!c.Ready || budget > 0):
+			free = append(free, c)
+		case len(free) > 0 && free[0].Ready && !c.Ready:
+			free[0] = c
+		}
+	}
+	return free, compactByName(blocked)
+}
+
+// untouched: nothing is asked of the clients, and there are none or they opt out.
+func (r Rollout) untouched() bool {
+	return r.nothingAsked() && (!r.DaemonSet.Found || r.DaemonSet.OptOut)
+}
+
+func (r Rollout) nothingAsked() bool {
+	return r.Desired.IsZero() && r.Record.Clients.IsZero() && r.Record.Servers.IsZero()
+}
+
+// clientsAstray: a client, or the template that new ones are made from, is not
+// on the network that servers are on. Another writer changed the template, or a
+// pod came up while the webhooks were away.
+func (r Rollout) clientsAstray() bool {
+	return r.DaemonSet.Found && !r.DaemonSet.IsOn(r.Record.Servers) ||
+		slices.ContainsFunc(r.Clients, func(c storage.Client) bool { return !c.Terminating && !c.IsOn(r.Record.Servers) })
+}
+
+// compactByName merges the blockers of one name into one, nodes joined.
+func compactByName(blockers []catalog.Blocker) []catalog.Blocker {
+	var merged []catalog.Blocker
+	index := map[string]int{}
+	for _, b := range blockers {
+		i, there := index[b.Name]
+		if !there {
+			index[b.Name] = len(merged)
+			merged = append(merged, b)
+			continue
+		}
+		merged[i].Nodes = append(merged[i].Nodes, b.Nodes...)
+	}
+	return merged
+}
+
+// unready are the clients that are down, those that are missing and those that
+// are not known to reach the network, if there is one to reach.
+func (r Rollout) unready(network storage.Attachment) []catalog.Blocker {
+	var blockers []catalog.Blocker
+	wait := func(c storage.Client, why string) {
+		blockers = append(blockers, catalog.Blocker{
+			Kind: catalog.BlockedByClient, Name: c.Pod, Nodes: []string{c.Node},
+			Message: fmt.Sprintf("CSI plugin pod %s %s", strings.TrimSuffix(c.Pod+" on "+c.Node, " on "), why),
+		})
+	}
+	for _, c := range r.Clients {
+		switch {
+		case c.Terminating:
+			wait(c, "is still terminating")
+		case !c.Ready:
+			wait(c, "is not Ready")
+		case !network.IsZero() && !c.Reaches(network):
+			wait(c, fmt.Sprintf("has no address yet on %s: Multus reports none", network))
+		}
+	}
+	if n := r.missing(); n > 0 {
+		blockers = append(blockers, catalog.Blocker{Kind: catalog.BlockedByClient, Name: r.DaemonSet.Name, Message: catalog.Count(n, "CSI plugin pod") + " to come"})
+	}
+	return blockers
+}

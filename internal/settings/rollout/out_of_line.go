@@ -1,0 +1,86 @@
+package rollout
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
+	"github.com/fairlead-io/fairlead/internal/storage"
+)
+
+// OutOfLine is an object that is not as the record says, and what it waits for.
+type OutOfLine struct {
+	Kind    catalog.BlockerKind
+	Name    string
+	Message string
+}
+
+// FindOutOfLine lists what came up while the webhooks were away, was changed by
+// somebody else, or belongs to a volume that has been attached since before.
+// What waits for a detached volume is brought in line by the roll-out; a server
+// pod that its clients can't find, by package controllers/volumes.
+func FindOutOfLine(r Rollout) []OutOfLine {
+	r = r.indexed()
+	var found []OutOfLine
+	for _, c := range r.Clients {
+		if c.Terminating || r.DaemonSet.OptOut {
+			continue
+		}
+		if !c.IsOn(r.Record.Clients) {
+			found = append(found, OutOfLine{catalog.BlockedByClient, c.Pod, fmt.Sprintf(
+				"asks for %s instead of %s; restarted when no RWX volume is attached on %s", describe(c.Network), describe(r.Record.Clients), c.Node)})
+		} else if lacks := difference(r.Record.VolumeClients, c.VolumeNetworks); len(lacks) > 0 {
+			found = append(found, OutOfLine{catalog.BlockedByClient, c.Pod, fmt.Sprintf(
+				"does not ask for %s; restarted when no RWX volume is attached on %s", named(lacks), c.Node)})
+		}
+	}
+	services := map[string]storage.Service{}
+	for _, s := range r.Services {
+		services[s.Volume] = s
+		is, due := s.Placement(r.Record.Clients), r.Due(s.Volume)
+		switch {
+		case s.Unpublished(r.Record.Clients):
+			found = append(found, OutOfLine{catalog.BlockedByService, s.Name, "is headless, and no network is applied: nothing is published for it; " + r.waitsFor(s)})
+		case is.Network != due.Network:
+			found = append(found, OutOfLine{catalog.BlockedByService, s.Name, fmt.Sprintf(
+				"is for %s, its server would be on %s now; %s", describe(is.Network), describe(due.Network), r.waitsFor(s))})
+		case is != due:
+			found = append(found, OutOfLine{catalog.BlockedByService, s.Name, "is for other addresses than its volume asks for now; " + r.waitsFor(s)})
+		}
+	}
+	for _, server := range r.Servers {
+		service, known := services[server.Volume]
+		if want := service.Network(r.Record.Clients); known && !server.IsOn(want) && !server.Terminating {
+			waits := "restarted when no started workload uses volume " + server.Volume
+			if want.IsZero() { // clients reach it by the cluster IP as well
+				waits = "left as it is until the volume is detached"
+			}
+			found = append(found, OutOfLine{catalog.BlockedByServer, server.Pod, fmt.Sprintf(
+				"asks for %s, its Service is for %s; %s", describe(server.Network), describe(want), waits)})
+		}
+	}
+	slices.SortFunc(found, func(a, b OutOfLine) int { return strings.Compare(string(a.Kind)+a.Name, string(b.Kind)+b.Name) })
+	return found
+}
+
+// waitsFor says what keeps a Service that is to be made anew.
+func (r Rollout) waitsFor(s storage.Service) string {
+	switch {
+	case s.Fixed:
+		return "left alone, since it is not of type ClusterIP"
+	case s.OptOut:
+		return "left alone, since it opts out by " + storage.OptOutAnnotation
+	}
+	if v, attached := r.lookup().attached[s.Volume]; attached {
+		return "replaced when the volume is detached: " + catalog.Detail(catalog.SharedVolumeGate([]storage.Volume{*v}))
+	}
+	return "replaced when its server pod is gone"
+}
+
+func describe(a storage.Attachment) string {
+	if a.IsZero() {
+		return "the cluster network"
+	}
+	return a.String()
+}

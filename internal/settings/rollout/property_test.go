@@ -1,0 +1,492 @@
+package rollout
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/fairlead-io/fairlead/internal/storage"
+)
+
+// The model below is a small cluster whose every part may act at any moment:
+// users change settings, volumes attach and detach, pods come, go and report
+// late, admissions linger, the DaemonSet controller lags, Fairlead's controller
+// crashes between any two writes and decides on stale views. The invariants of
+// the design are checked after every step:
+//
+//	1  a server is on a network only while every client that may mount it is
+//	2  headless ⇔ the server pod asks for the network
+//	4  a setting change never restarts a pod that serves or uses an attached volume
+//	6  applied only after the roll-out is complete
+//	7  any crash at any step resumes, to the end
+//
+// Volumes ask for networks of their own too, which come and go meanwhile.
+
+var (
+	networkA = storage.Attachment{Network: storage.Network{Namespace: "kube-system", Name: "a"}, Interface: "lhnet1"}
+	networkB = storage.Attachment{Network: storage.Network{Namespace: "kube-system", Name: "b"}, Interface: "lhnet2"}
+)
+
+// settle is short, so that chance gets to what comes after it.
+const settle = 10 * time.Second
+
+type clientPod struct {
+	storage.Client
+	// stripped: made from a template that the installer had taken networks off.
+	stripped bool
+}
+
+type modelVolume struct {
+	attachedTo string // "" is detached
+	request    storage.Request
+	service    *storage.Service
+	server     *storage.Server
+	// stray: the storage system has made its objects by the setting's value while
+	// the webhooks were away.
+	stray bool
+	// admitting is a Service on its way through admission: where the webhook
+	// placed it, and when it read that.
+	admitting *admission
+}
+
+type admission struct {
+	placement storage.Placement
+	read      time.Time
+}
+
+type model struct {
+	now     time.Time
+	desired storage.Attachment
+	record  Record
+
+	template     template
+	revision     int
+	seen         template // that the DaemonSet controller has seen
+	seenRevision int
+	paused       bool
+	nodes        []string
+	clients      map[string]*clientPod
+	volumes      map[string]*modelVolume
+	uids         int
+	views        []Rollout // views that a stale cache may still show
+
+	gate     NetworkGate
+	windows  Windows
+	networks []storage.Network // that exist
+	class    storage.Network   // that a StorageClass names
+
+	mountsFromHost bool
+}
+
+type template struct {
+	network  storage.Attachment
+	volumes  []storage.Attachment
+	stripped bool
+}
+
+// newModel is a cluster at rest, everything on the network.
+func newModel(network storage.Attachment) *model {
+	m := &model{
+		desired: network, record: Record{Clients: network, Servers: network}, template: template{network: network}, seen: template{network: network},
+		now: time.Unix(1_000_000, 0), nodes: []string{"node-1", "node-2", "node-3"},
+		clients: map[string]*clientPod{}, volumes: map[string]*modelVolume{}, networks: existing,
+	}
+	for _, n := range m.nodes {
+		m.newClient(n)
+		m.clients[n].Ready, m.clients[n].Reported = true, !network.IsZero()
+	}
+	for i := range 3 {
+		m.volumes[fmt.Sprintf("pvc-%d", i)] = &modelVolume{}
+	}
+	return m
+}
+
+// newClient is the DaemonSet controller making a pod from the template that it has seen.
+func (m *model) newClient(node string) {
+	m.uids++
+	m.clients[node] = &clientPod{stripped: m.seen.stripped, Client: storage.Client{
+		Pod: "csi-" + node, UID: fmt.Sprint(m.uids), Node: node,
+		Network: m.seen.network, VolumeNetworks: m.seen.volumes, Revision: fmt.Sprint(m.seenRevision),
+	}}
+}
+
+func (m *model) view() Rollout {
+	r := Rollout{
+		Desired: m.desired, Record: m.record, Now: m.now, Policy: Policy{Settle: settle, Gate: m.gate, Windows: m.windows},
+		DaemonSet: DaemonSet{
+			Name: "csi", Found: true, Network: m.template.network, VolumeNetworks: m.template.volumes, Paused: m.paused,
+			Observed: m.seenRevision == m.revision, Revision: fmt.Sprint(m.revision),
+			Wanted: len(m.nodes), MaxUnavailable: 1,
+		},
+		MountsFromHost: m.mountsFromHost, Networks: NetworksThere(m.networks), ClassNetworks: []storage.Network{m.class},
+	}
+	for _, n := range m.nodes {
+		if c := m.clients[n]; c != nil {
+			r.Clients = append(r.Clients, c.Client)
+		}
+	}
+	for _, name := range m.volumeNames() {
+		v := m.volumes[name]
+		vol := storage.Volume{Name: name, Shared: true, Attached: v.attachedTo != "", Request: v.request}
+		if vol.Attached {
+			vol.Nodes = []string{v.attachedTo}
+		}
+		r.Volumes = append(r.Volumes, vol)
+		if v.service != nil {
+			r.Services = append(r.Services, *v.service)
+		}
+		if v.server != nil {
+			r.Servers = append(r.Servers, *v.server)
+		}
+	}
+	return r
+}
+
+func (m *model) volumeNames() []string {
+	var names []string
+	for name := range m.volumes {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// restart deletes a client pod for a setting's sake: the heart of invariant 4.
+func (m *model) restart(t *rapid.T, node, who string) {
+	for name, v := range m.volumes {
+		if v.attachedTo == node {
+			t.Fatalf("invariant 4: %s restarts the client on %s, where %s is attached", who, node, name)
+		}
+	}
+	delete(m.clients, node)
+}
+
+// act is Fairlead's controller: it decides on a view that may be stale, decides
+// again on a live one, and does what that says. crash stops it half-way.
+func (m *model) act(t *rapid.T, stale Rollout, crash bool) Step {
+	if Next(stale).Action == Nothing {
+		return Next(stale)
+	}
+	live := m.view()
+	step := Next(live)
+	if step.Phase == "" || step.Message == "" || step.Applied != (step.Phase == PhaseApplied) {
+		t.Fatalf("invariant 6: nobody can tell where it is: %+v", step)
+	}
+	switch step.Action {
+	case RecordServers:
+		if !step.Network.IsZero() {
+			m.mustReachAll(t, step.Network)
+		} else {
+			m.mustHaveReasonToLeave(t, live)
+		}
+		m.record.Servers, m.record.ServersSince = step.Network, m.now
+	case RecordClients:
+		m.mustBeFreeToMove(t, step.Network)
+		m.record.Clients = step.Network
+	case RecordVolumeServers, RecordVolumeClients:
+		m.recordVolumes(t, step)
+	case UpdateTemplate:
+		wanted := template{network: m.record.Clients, volumes: m.record.VolumeClients}
+		if !reflect.DeepEqual(m.template, wanted) {
+			m.revision++
+		}
+		m.template, m.paused = wanted, true
+	case ResumeTemplate:
+		m.paused = false
+	case RestartClients:
+		for i, c := range step.Clients {
+			if crash && i > 0 {
+				break
+			}
+			if have := m.clients[c.Node]; have == nil || have.UID != c.UID {
+				continue // the delete has the UID as a precondition
+			}
+			if m.seenRevision != m.revision {
+				t.Fatalf("invariant 7: the client on %s is restarted in vain, it comes back from the old template", c.Node)
+			}
+			if c.Ready && m.windows.Closed(m.now) > 0 {
+				t.Fatalf("the client on %s is restarted while no window is open", c.Node)
+			}
+			m.restart(t, c.Node, "Fairlead")
+		}
+	case ReplaceServices:
+		for _, s := range step.Services {
+			v := m.volumes[s.Volume]
+			if v.attachedTo != "" || v.server != nil {
+				t.Fatalf("invariant 4: Service of %s is replaced while in use", s.Volume)
+			}
+			v.service, v.stray = nil, false
+			if crash {
+				break
+			}
+			v.service = m.placed(t, s.Volume, live.Due(s.Volume))
+		}
+	}
+	if step.Applied {
+		m.mustBeComplete(t)
+	}
+	return step
+}
+
+// mustHaveReasonToLeave: new servers leave the network only when that is asked
+// for, when the clients can go on, or when a client is not there.
+func (m *model) mustHaveReasonToLeave(t *rapid.T, live Rollout) {
+	if m.desired.IsZero() || m.gate == GateNode || live.clientsAstray() || m.record.Servers != m.record.Clients {
+		return
+	}
+	for name, v := range m.volumes {
+		if v.attachedTo != "" {
+			t.Fatalf("new servers leave %s for the cluster network while the change to %s waits for %s", m.record.Servers, m.desired, name)
+		}
+	}
+}
+
+// mustBeFreeToMove: clients leave a network only when nothing is, or is about to
+// be, on it. With the gate of the cluster no volume is attached, unless clients
+// only go back from a network that they have not all reached.
+func (m *model) mustBeFreeToMove(t *rapid.T, to storage.Attachment) {
+	from := m.record.Clients
+	for name, v := range m.volumes {
+		if v.attachedTo != "" && m.gate == GateCluster && !to.IsZero() {
+			t.Fatalf("invariant 4: the clients' roll-out begins while %s is attached", name)
+		}
+		if from.IsZero() || v.stray {
+			continue
+		}
+		if v.server != nil && v.server.Network == from || v.service != nil && v.service.Network(from) == from || v.admitting != nil && v.admitting.placement.Network == from {
+			t.Fatalf("invariant 1: clients leave %s, where %s is", from, name)
+		}
+	}
+	if !to.IsZero() && !slices.Contains(m.networks, to.Network) {
+		t.Fatalf("clients would ask for %s, which does not exist", to)
+	}
+}
+
+func serviceAt(volume string, p storage.Placement) *storage.Service {
+	s := &storage.Service{Name: volume, Volume: volume, ClusterIP: "10.0.0.1", Recorded: p.Network, Identity: p.Identity}
+	if !p.Network.IsZero() {
+		s.ClusterIP = storage.ClusterIPNone
+	}
+	return s
+}
+
+func (m *model) mustReachAll(t *rapid.T, network storage.Attachment) {
+	for _, n := range m.nodes {
+		if c := m.clients[n]; c == nil || c.Network != network || !c.Reported {
+			t.Fatalf("invariant 1: servers go to %s before the client on %s is there", network, n)
+		}
+	}
+}
+
+func (m *model) mustBeComplete(t *rapid.T) {
+	if m.record.Clients != m.desired || m.record.Servers != m.desired || m.template.network != m.desired {
+		t.Fatalf("invariant 6: applied, but record %+v, template %v, desired %s", m.record, m.template, m.desired)
+	}
+	for _, c := range m.clients {
+		if c.Network != m.desired {
+			t.Fatalf("invariant 6: applied, but client on %s is on %q", c.Node, c.Network)
+		}
+	}
+}
+
+// check holds invariants 1 and 2 against the cluster as it is.
+func (m *model) check(t *rapid.T) {
+	for name, v := range m.volumes {
+		if v.server == nil || v.stray {
+			continue
+		}
+		if v.service == nil {
+			t.Fatalf("%s has a server and no Service", name)
+		}
+		if v.service.Headless() != !v.server.Network.IsZero() {
+			t.Fatalf("invariant 2: %s: headless %v, server on %q", name, v.service.Headless(), v.server.Network)
+		}
+		if v.server.Network.IsZero() {
+			continue
+		}
+		for _, c := range m.clients {
+			if c.Network != v.server.Network && !v.server.Network.ForVolumes() || !c.asks(v.server.Network) {
+				t.Fatalf("invariant 1: server of %s is on %s, client on %s on %q", name, v.server.Network, c.Node, c.Network)
+			}
+		}
+	}
+}
+
+func (m *model) createService(name string) {
+	v := m.volumes[name]
+	if v.admitting == nil || v.service != nil {
+		v.admitting = nil
+		return
+	}
+	v.service = serviceAt(name, v.admitting.placement)
+	v.admitting = nil
+}
+
+// daemonSetController is Kubernetes' own, which restarts outdated pods itself
+// unless the strategy is OnDelete.
+func (m *model) daemonSetController(t *rapid.T) {
+	m.seen, m.seenRevision = m.template, m.revision
+	for _, n := range m.nodes {
+		c := m.clients[n]
+		switch {
+		case c == nil:
+			m.newClient(n)
+		case !m.paused && c.Revision != fmt.Sprint(m.revision):
+			m.restart(t, n, "Kubernetes")
+			return
+		}
+	}
+}
+
+func TestRolloutInvariants(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := newModel(rapid.SampledFrom([]storage.Attachment{{}, networkA}).Draw(t, "applied before"))
+		m.gate = rapid.SampledFrom([]NetworkGate{GateCluster, GateNode}).Draw(t, "gate")
+		if rapid.Bool().Draw(t, "windows") { // one opens half a minute after the model begins
+			m.windows = Windows{{Start: m.now.Sub(m.now.Truncate(24*time.Hour)) + 30*time.Second, Length: 20 * time.Second, Location: time.UTC}}
+		}
+		m.mountsFromHost = rapid.IntRange(0, 3).Draw(t, "mounts from the host") == 3
+		volume := func() *modelVolume { return m.volumes[rapid.SampledFrom(m.volumeNames()).Draw(t, "volume")] }
+		node := func() string { return rapid.SampledFrom(m.nodes).Draw(t, "node") }
+		t.Repeat(map[string]func(*rapid.T){
+			"": func(t *rapid.T) {
+				m.check(t)
+				m.views = append(m.views, m.view())
+				if len(m.views) > 8 {
+					m.views = m.views[1:]
+				}
+			},
+			"set": func(t *rapid.T) {
+				m.desired = rapid.SampledFrom([]storage.Attachment{{}, networkA, networkB}).Draw(t, "desired")
+			},
+			"attach": func(t *rapid.T) {
+				if v := volume(); v.attachedTo == "" {
+					v.attachedTo = node()
+				}
+			},
+			"detach": func(t *rapid.T) {
+				if v := volume(); v.attachedTo != "" {
+					v.attachedTo = "" // its server pod may linger
+				}
+			},
+			"admit service": func(t *rapid.T) {
+				if v := volume(); v.attachedTo != "" && v.service == nil && v.admitting == nil {
+					placement, _ := m.record.Place(v.request)
+					v.admitting = &admission{placement: placement, read: m.now}
+				}
+			},
+			"store service": func(t *rapid.T) {
+				m.createService(rapid.SampledFrom(m.volumeNames()).Draw(t, "volume"))
+			},
+			"start server": func(t *rapid.T) {
+				for _, name := range m.volumeNames() {
+					if v := m.volumes[name]; v.attachedTo != "" && v.service != nil && v.server == nil {
+						v.server = &storage.Server{Pod: "share-manager-" + name, Volume: name, Network: v.service.Network(m.record.Clients)}
+						return
+					}
+				}
+			},
+			"storage system builds by value while the webhooks are away": func(*rapid.T) {
+				for name, v := range m.volumes {
+					if v.attachedTo != "" && v.service == nil && v.server == nil && v.admitting == nil {
+						v.service, v.stray = serviceAt(name, storage.Placement{Network: m.desired}), true
+						v.service.Recorded = storage.Attachment{}
+						v.server = &storage.Server{Pod: "share-manager-" + name, Volume: name, Network: m.desired}
+						return
+					}
+				}
+			},
+			"stop server": func(t *rapid.T) { volume().server = nil },
+			"pass time": func(t *rapid.T) {
+				m.now = m.now.Add(time.Duration(rapid.IntRange(1, 6).Draw(t, "seconds")) * time.Second)
+				for name, v := range m.volumes {
+					// The API server waits for a webhook and for its store no longer than this.
+					if v.admitting != nil && m.now.Sub(v.admitting.read) >= settle {
+						v.admitting.placement = storage.Placement{}
+						m.createService(name)
+					}
+				}
+			},
+			"client ready": func(t *rapid.T) {
+				if c := m.clients[node()]; c != nil && m.starts(c) {
+					c.Ready = true
+				}
+			},
+			"multus reports": func(t *rapid.T) {
+				if c := m.clients[node()]; c != nil && !c.Network.IsZero() {
+					c.Reported = true
+				}
+			},
+			"multus reports networks of volumes": func(t *rapid.T) {
+				if c := m.clients[node()]; c != nil {
+					c.VolumeNetworksReported = c.VolumeNetworks
+				}
+			},
+			"ask":                      func(t *rapid.T) { volume().request = genRequest(t) },
+			"class":                    func(t *rapid.T) { m.class = rapid.SampledFrom(requestable).Draw(t, "of the class") },
+			"network comes":            func(t *rapid.T) { m.networks = existing },
+			"network goes":             func(t *rapid.T) { m.networks = existing[:rapid.IntRange(1, 3).Draw(t, "left")] },
+			"template is written anew": func(*rapid.T) { m.install() },
+			"client comes up without":  func(t *rapid.T) { m.comeUpWithout(node()) },
+			"client unready": func(t *rapid.T) {
+				if c := m.clients[node()]; c != nil {
+					c.Ready = false
+				}
+			},
+			"client crashes": func(*rapid.T) { delete(m.clients, node()) },
+			"kubernetes":     func(t *rapid.T) { m.daemonSetController(t) },
+			"fairlead":       func(t *rapid.T) { m.act(t, m.view(), false) },
+			"fairlead on a stale cache": func(t *rapid.T) {
+				if len(m.views) > 0 {
+					m.act(t, rapid.SampledFrom(m.views).Draw(t, "view"), false)
+				}
+			},
+			"fairlead crashes": func(t *rapid.T) { m.act(t, m.view(), true) },
+			// Without this, chance alone seldom gets to the far end of a roll-out.
+			"all goes well for a while": func(t *rapid.T) {
+				for range rapid.IntRange(1, 12).Draw(t, "rounds") {
+					m.goWell(t)
+				}
+			},
+		})
+		m.mustFinish(t)
+	})
+}
+
+// goWell is one round in which everybody does his part.
+func (m *model) goWell(t *rapid.T) Step {
+	step := m.act(t, m.view(), false)
+	m.daemonSetController(t)
+	for _, c := range m.clients {
+		c.Ready, c.Reported, c.VolumeNetworksReported = m.starts(c), !c.Network.IsZero(), c.VolumeNetworks
+	}
+	m.check(t)
+	return step
+}
+
+// mustFinish stops the world's mischief and wants the roll-out done: nothing
+// that happened before may have left it stuck.
+func (m *model) mustFinish(t *rapid.T) {
+	for name, v := range m.volumes {
+		m.createService(name)
+		v.server, v.attachedTo = nil, ""
+	}
+	m.networks, m.windows = existing, nil
+	for n, c := range m.clients {
+		if c.stripped {
+			delete(m.clients, n) // Fairlead says so and leaves it: a restart need not help
+		}
+	}
+	for range 200 {
+		m.now = m.now.Add(time.Second)
+		if step := m.goWell(t); step.Applied && step.Action == Nothing && (step.Volumes.Phase == "" || m.unreachable() && step.Volumes.Phase == PhaseWaiting && step.After == 0) {
+			m.mustBeWhereVolumesAsk(t)
+			return
+		}
+	}
+	t.Fatalf("invariant 7: stuck at %+v", Next(m.view()))
+}
