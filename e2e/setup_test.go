@@ -33,6 +33,10 @@ func TestMain(m *testing.M) {
 			os.Exit(2)
 		}
 	}
+	// Asked for here, or go test would show the result of another Kubernetes.
+	if version := os.Getenv("K8S"); version != "" {
+		fmt.Println("on Kubernetes", version)
+	}
 	os.Exit(m.Run())
 }
 

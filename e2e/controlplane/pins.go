@@ -10,6 +10,8 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io/fs"
+	"os"
+	"regexp"
 	"strings"
 )
 
@@ -43,6 +45,35 @@ func PinnedVersions() (Versions, error) {
 	return versionsIn(string(content))
 }
 
+// KubernetesVariable names the environment variable that asks for another version of Kubernetes.
+const KubernetesVariable = "K8S"
+
+// WantedVersions are the pinned versions, with the Kubernetes that the environment asks for.
+func WantedVersions() (Versions, error) {
+	versions, err := PinnedVersions()
+	if err != nil {
+		return Versions{}, err
+	}
+	return versions.with(os.Getenv(KubernetesVariable))
+}
+
+var release = regexp.MustCompile(`^v1\.\d+\.\d+$`)
+
+func (v Versions) with(kubernetes string) (Versions, error) {
+	if kubernetes == "" {
+		return v, nil
+	}
+	if !release.MatchString(kubernetes) {
+		return Versions{}, fmt.Errorf("%s=%s is not a released version of Kubernetes, such as %s", KubernetesVariable, kubernetes, v.Kubernetes)
+	}
+	v.Kubernetes = kubernetes
+	return v, nil
+}
+
+// StagingVersion is the version of the k8s.io modules that are released with a version of Kubernetes:
+// v0.x.y with v1.x.y.
+func StagingVersion(kubernetes string) string { return "v0" + strings.TrimPrefix(kubernetes, "v1") }
+
 // versionsIn reads the require lines of a go.mod. Only lines of the form
 // "path version" count, which leaves replace lines out.
 func versionsIn(goMod string) (Versions, error) {
@@ -56,7 +87,7 @@ func versionsIn(goMod string) (Versions, error) {
 
 	var versions Versions
 	for path, version := range map[string]*string{
-		"k8s.io/kubernetes":            &versions.Kubernetes,
+		KubernetesModule:               &versions.Kubernetes,
 		"go.etcd.io/etcd/server/v3":    &versions.Etcd,
 		"sigs.k8s.io/kwok":             &versions.Kwok,
 		CertManagerModule:              &versions.CertManager,
@@ -72,6 +103,7 @@ func versionsIn(goMod string) (Versions, error) {
 // Modules that more than their code is used of.
 const (
 	CertManagerModule              = "github.com/cert-manager/cert-manager"
+	KubernetesModule               = "k8s.io/kubernetes"
 	KwokModule                     = "sigs.k8s.io/kwok"
 	NetworkAttachmentDefinitionMod = "github.com/k8snetworkplumbingwg/network-attachment-definition-client"
 )

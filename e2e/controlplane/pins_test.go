@@ -47,13 +47,42 @@ func TestEveryStagingModuleIsReplacedByItsRelease(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Staging modules are released as v0.x.y with Kubernetes v1.x.y.
-	want := "v0" + strings.TrimPrefix(versions.Kubernetes, "v1")
+	want := StagingVersion(versions.Kubernetes)
 	for line := range strings.Lines(string(content)) {
 		fields := strings.Fields(line)
 		if len(fields) == 4 && fields[1] == "=>" && strings.HasPrefix(fields[0], "k8s.io/") && fields[3] != want {
 			t.Errorf("%s is replaced by %s, want %s", fields[0], fields[3], want)
 		}
+	}
+}
+
+func TestEnvironmentChoosesKubernetes(t *testing.T) {
+	pinned, err := PinnedVersions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct{ asked, want string }{
+		{"", pinned.Kubernetes},
+		{"v1.31.1", "v1.31.1"},
+		{"1.31.1", ""},
+		{"v1.31", ""},
+		{"v1.31.x", ""},
+		{"v1.32.0-rc.1", ""},
+		{"v2.0.0", ""},
+	} {
+		t.Run(test.asked, func(t *testing.T) {
+			t.Setenv(KubernetesVariable, test.asked)
+			got, err := WantedVersions()
+			if (err != nil) != (test.want == "") {
+				t.Fatalf("error is %v, want Kubernetes %q", err, test.want)
+			}
+			if got.Kubernetes != test.want {
+				t.Errorf("Kubernetes is %q, want %q", got.Kubernetes, test.want)
+			}
+			if got.Kubernetes = pinned.Kubernetes; err == nil && got != pinned {
+				t.Errorf("other versions are %+v, want %+v", got, pinned)
+			}
+		})
 	}
 }
 

@@ -22,7 +22,11 @@ func build(ctx context.Context, source string, component Component, target strin
 	temporary := temporaryName(target)
 	defer os.Remove(temporary)
 
-	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", linkerFlags(component), "-o", temporary, component.Package)
+	args := []string{"build", "-trimpath", "-ldflags", linkerFlags(component), "-o", temporary}
+	if component.OwnModule {
+		args = append(args, "-mod=mod") // The module has no go.sum yet.
+	}
+	command := exec.CommandContext(ctx, "go", append(args, component.Package)...)
 	command.Dir = source
 	// A workspace around this module would change the versions it is pinned to.
 	command.Env = append(os.Environ(), "GOWORK=off")

@@ -22,8 +22,10 @@ const (
 type Component struct {
 	Name    string
 	Version string
-	// Package is what `go build` is given, inside this module.
+	// Package is what `go build` is given, inside this module or OwnModule.
 	Package string
+	// OwnModule: built from Kubernetes' own module, since Kubernetes is not of the version in go.mod.
+	OwnModule bool
 	// Variables are set in the program by the linker.
 	Variables map[string]string
 	// VersionArgs make the program print its version. Without them the program
@@ -44,6 +46,14 @@ func Components(versions controlplane.Versions) ([]Component, error) {
 	if err != nil {
 		return nil, err
 	}
+	pinned, err := controlplane.PinnedVersions()
+	if err != nil {
+		return nil, err
+	}
+	ownModule, folder := versions.Kubernetes != pinned.Kubernetes, "./cmd/"
+	if ownModule {
+		folder = controlplane.KubernetesModule + "/cmd/"
+	}
 	kubernetesVariables := map[string]string{
 		"k8s.io/component-base/version.gitVersion": versions.Kubernetes,
 		"k8s.io/component-base/version.gitMajor":   kubernetes.majorText(),
@@ -51,7 +61,7 @@ func Components(versions controlplane.Versions) ([]Component, error) {
 	}
 	ofKubernetes := func(name string, versionArgs ...string) Component {
 		return Component{
-			Name: name, Version: versions.Kubernetes, Package: "./cmd/" + name,
+			Name: name, Version: versions.Kubernetes, Package: folder + name, OwnModule: ownModule,
 			Variables: kubernetesVariables, VersionArgs: versionArgs, Minors: []Minor{kubernetes},
 		}
 	}

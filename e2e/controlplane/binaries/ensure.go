@@ -17,7 +17,7 @@ import (
 // Ensure makes the cache complete: programs and manifests. When they are all
 // there, nothing is said and nothing is run.
 func Ensure(ctx context.Context, cache cachedir.Cache, report *progress.Reporter) error {
-	versions, err := controlplane.PinnedVersions()
+	versions, err := controlplane.WantedVersions()
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,16 @@ func complete(ctx context.Context, cache cachedir.Cache, components []Component,
 	}
 	for i, component := range missing {
 		what := fmt.Sprintf("building %s %s", component.Name, component.Version)
-		err := report.Do(i+1, total, what, func() error { return build(ctx, source, component, cache.Binary(component.Name)) })
+		err := report.Do(i+1, total, what, func() error {
+			folder := source
+			if component.OwnModule {
+				folder = cache.KubernetesModule()
+				if err := writeKubernetesModule(ctx, folder, component.Version); err != nil {
+					return err
+				}
+			}
+			return build(ctx, folder, component, cache.Binary(component.Name))
+		})
 		if err != nil {
 			return fmt.Errorf("building %s: %w", component.Name, err)
 		}

@@ -17,7 +17,7 @@ type Cache struct {
 	Root string
 }
 
-// Open names the cache of the pinned versions; it makes no folder yet.
+// Open names the cache of the wanted versions; it makes no folder yet.
 func Open(goVersion string) (Cache, error) {
 	base, err := base()
 	if err != nil {
@@ -33,7 +33,7 @@ func Open(goVersion string) (Cache, error) {
 // Key names a set of versions. The readable part is for people who clean up;
 // the fingerprint is what makes it exact.
 func Key(goVersion string) (string, error) {
-	versions, err := controlplane.PinnedVersions()
+	versions, err := controlplane.WantedVersions()
 	if err != nil {
 		return "", err
 	}
@@ -70,3 +70,6 @@ func (c Cache) Binary(name string) string { return filepath.Join(c.Bin(), name) 
 
 // Manifests is where the CRDs and the stages of simulated nodes are.
 func (c Cache) Manifests() string { return filepath.Join(c.Root, "manifests") }
+
+// KubernetesModule is the module that another Kubernetes than the pinned one is built in.
+func (c Cache) KubernetesModule() string { return filepath.Join(c.Root, "kubernetes") }

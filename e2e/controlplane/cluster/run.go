@@ -37,7 +37,7 @@ func Run(ctx context.Context, hurry <-chan struct{}, options Options, report *pr
 	if err != nil {
 		return err
 	}
-	versions, err := controlplane.PinnedVersions()
+	versions, err := controlplane.WantedVersions()
 	if err != nil {
 		return err
 	}

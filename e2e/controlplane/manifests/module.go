@@ -35,23 +35,40 @@ func (m module) download(ctx context.Context, moduleSource string) (string, erro
 		// Outside any module, so that no go.sum is touched.
 		argument, folder = m.path+"@"+m.version, os.TempDir()
 	}
+	answer, err := ask(ctx, argument, folder)
+	if err != nil {
+		return "", err
+	}
+	if m.sum != "" && answer.Sum != m.sum {
+		return "", fmt.Errorf("downloading %s: its hash is %s, expected %s", argument, answer.Sum, m.sum)
+	}
+	return answer.Dir, nil
+}
+
+// DownloadedGoMod returns the go.mod file of a version of a module, in Go's module cache.
+func DownloadedGoMod(ctx context.Context, path, version string) (string, error) {
+	answer, err := ask(ctx, path+"@"+version, os.TempDir())
+	return answer.GoMod, err
+}
+
+type downloaded struct{ Dir, GoMod, Sum, Error string }
+
+func ask(ctx context.Context, argument, folder string) (downloaded, error) {
 	command := exec.CommandContext(ctx, "go", "mod", "download", "-json", argument)
 	command.Dir = folder
 	command.Env = append(os.Environ(), "GOWORK=off")
 	output, err := command.Output()
 
 	// The answer is JSON on failure too, and says more than the exit status.
-	var answer struct{ Dir, Sum, Error string }
+	var answer downloaded
 	if decodeErr := json.Unmarshal(output, &answer); decodeErr != nil && err == nil {
 		err = decodeErr
 	}
 	switch {
 	case answer.Error != "":
-		return "", fmt.Errorf("downloading %s: %s", argument, answer.Error)
+		return downloaded{}, fmt.Errorf("downloading %s: %s", argument, answer.Error)
 	case err != nil:
-		return "", fmt.Errorf("downloading %s: %w", argument, err)
-	case m.sum != "" && answer.Sum != m.sum:
-		return "", fmt.Errorf("downloading %s: its hash is %s, expected %s", argument, answer.Sum, m.sum)
+		return downloaded{}, fmt.Errorf("downloading %s: %w", argument, err)
 	}
-	return answer.Dir, nil
+	return answer, nil
 }
