@@ -60,7 +60,7 @@ down: $(BIN)/dev ## End what up has started
 	$(BIN)/dev down
 
 .PHONY: control-plane
-control-plane: ## Build the control plane into the cache (minutes, once)
+control-plane: ## Build the control plane into the cache (minutes, once). Another Kubernetes, here and in all tests: K8S=v1.31.1
 	@echo "looking for the control plane (building what is missing takes minutes, once)"
 	cd e2e/controlplane && go run -trimpath ./cmd/controlplane build
 
@@ -85,6 +85,7 @@ test-unit: ## Tests that need no cluster
 	$(WITH_RACE) go test $(RACE) -timeout 20m $$(go list ./... | grep -v -e /e2e$$ -e /e2e/beside$$ -e /e2e/nfs$$ -e /e2e/csinode$$)
 	cd e2e/csiaddons && go test -trimpath ./endpoint
 	cd e2e/ondat/goapi && go test -trimpath ./...
+	cd tools/release && go test -trimpath ./...
 
 .PHONY: test-csi-sanity
 test-csi-sanity: ## csi-sanity, the conformance tests of the CSI spec, against the CSI driver
@@ -209,6 +210,7 @@ lint: ## gofmt, vet, staticcheck, tidy modules, generated code up to date
 	cd e2e/kubeproxy && go vet -trimpath ./...
 	cd e2e/nfsserver && go vet -trimpath ./...
 	cd e2e/nfsmount && go vet -trimpath ./...
+	cd tools/release && go vet -trimpath ./...
 	$(TOOL) staticcheck ./...
 	go mod tidy -diff
 	cd e2e/controlplane && go mod tidy -diff
@@ -221,9 +223,25 @@ lint: ## gofmt, vet, staticcheck, tidy modules, generated code up to date
 	cd e2e/nfsserver && go mod tidy -diff
 	cd e2e/nfsmount && go mod tidy -diff
 	cd e2e/longhorn/attacher && go mod tidy -diff
+	cd tools/release && go mod tidy -diff
 	@before=$$(git status --porcelain; git diff | sha1sum); $(MAKE) --no-print-directory -s generate; \
 	  after=$$(git status --porcelain; git diff | sha1sum); \
 	  if [ "$$before" != "$$after" ]; then echo "generated files are not up to date: run make generate and commit"; git status --short; exit 1; fi
+
+# Tools of the release are a module of their own: they would raise the versions of the other tools.
+.PHONY: release
+release: ## Write dist/: static binaries, image, manifests, SBOMs, SHA256SUMS; needs no docker. IMAGE=, NODE_IMAGE=NAME@sha256:...
+	cd tools/release && go run -trimpath . -version $(VERSION) -dist $(CURDIR)/dist -root $(CURDIR) \
+	  $(if $(IMAGE),-image $(IMAGE)) $(if $(NODE_IMAGE),-node-image $(NODE_IMAGE))
+
+$(BIN)/govulncheck: tools/release/go.mod
+	cd tools/release && go build -trimpath -o $@ golang.org/x/vuln/cmd/govulncheck
+
+.PHONY: vuln
+vuln: $(BIN)/govulncheck ## Look for known vulnerabilities in the code that is called; says so where the database can't be had. GOVULNDB=URL
+	@if ! $(BIN)/govulncheck $(if $(GOVULNDB),-db $(GOVULNDB)) ./... 2>$(BIN)/govulncheck.log; then \
+	  cat $(BIN)/govulncheck.log >&2; grep -q '^govulncheck: fetching vulnerabilities: ' $(BIN)/govulncheck.log || exit 1; \
+	  echo "NOTHING WAS CHECKED: Go's vulnerability database can't be had here (GOVULNDB names another)"; fi
 
 .PHONY: image
 image: ## Build the container image with docker
@@ -231,4 +249,4 @@ image: ## Build the container image with docker
 
 .PHONY: clean
 clean: ## Remove what was built here; the control plane's cache stays
-	rm -rf $(BIN)
+	rm -rf $(BIN) $(CURDIR)/dist

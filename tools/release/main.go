@@ -1,0 +1,99 @@
+// release writes what a release consists of: binaries, the container image, manifests, SBOMs and checksums.
+// The same commit and the same Go give the same bytes.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"time"
+)
+
+// architectures of Linux that are released.
+var architectures = []string{"amd64", "arm64"}
+
+type release struct {
+	// root is the repository, dist where the release is written.
+	root, dist string
+	version    string
+	// commit and its time go into the image's labels.
+	commit string
+	time   time.Time
+	// image and nodeImage are named in the manifests; nodeImage with its digest, if that is known.
+	image, nodeImage string
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "release:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context) error {
+	var r release
+	flag.StringVar(&r.root, "root", "../..", "the repository")
+	flag.StringVar(&r.dist, "dist", "../../dist", "where the release is written; what is there is removed")
+	flag.StringVar(&r.version, "version", "", "the release's version")
+	flag.StringVar(&r.image, "image", "ghcr.io/fairlead-io/fairlead", "the image in the manifests, without its tag")
+	flag.StringVar(&r.nodeImage, "node-image", "", "the CSI node plugin's image in the manifests, as NAME@sha256:DIGEST")
+	flag.Parse()
+	if err := r.complete(ctx); err != nil {
+		return err
+	}
+	return r.write(ctx)
+}
+
+var pinned = regexp.MustCompile(`^[^@]+@sha256:[0-9a-f]{64}$`)
+
+func (r *release) complete(ctx context.Context) error {
+	if r.version == "" {
+		return errors.New("-version is missing")
+	}
+	if r.nodeImage != "" && !pinned.MatchString(r.nodeImage) {
+		return fmt.Errorf("-node-image=%s has no digest: give NAME@sha256:DIGEST", r.nodeImage)
+	}
+	var err error
+	if r.root, err = filepath.Abs(r.root); err != nil {
+		return err
+	}
+	if r.dist, err = filepath.Abs(r.dist); err != nil {
+		return err
+	}
+	r.commit, r.time, err = lastCommit(ctx, r.root)
+	return err
+}
+
+func (r *release) write(ctx context.Context) error {
+	if err := os.RemoveAll(r.dist); err != nil {
+		return fmt.Errorf("removing an earlier release: %w", err)
+	}
+	if err := os.MkdirAll(r.dist, 0o755); err != nil {
+		return fmt.Errorf("making the release's folder: %w", err)
+	}
+	for _, architecture := range architectures {
+		fmt.Println("building fairlead for linux/" + architecture)
+		if err := r.build(ctx, architecture); err != nil {
+			return err
+		}
+	}
+	digest, err := r.writeImage()
+	if err != nil {
+		return fmt.Errorf("writing the image: %w", err)
+	}
+	fmt.Printf("image %s@%s\n", r.image, digest)
+	if err := r.writeManifests(digest); err != nil {
+		return fmt.Errorf("writing the manifests: %w", err)
+	}
+	if err := r.writeBills(ctx); err != nil {
+		return err
+	}
+	return writeSums(r.dist)
+}

@@ -1,0 +1,206 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/validate"
+)
+
+// newRelease has files in place of binaries.
+func newRelease(t *testing.T) *release {
+	t.Helper()
+	r := &release{
+		root: repository(t), dist: t.TempDir(), version: "v1.2.3", commit: "c0ffee",
+		time: time.Unix(1700000000, 0).UTC(), image: "registry.example/fairlead",
+	}
+	for _, architecture := range architectures {
+		if err := os.WriteFile(r.binary(architecture), []byte("program for "+architecture), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return r
+}
+
+func TestImageIsValidAndHasOnlyTheBinary(t *testing.T) {
+	r := newRelease(t)
+	digest, err := r.writeImage()
+	if err != nil {
+		t.Fatal(err)
+	}
+	index := unpack(t, filepath.Join(r.dist, archiveName))
+	manifest, err := index.IndexManifest()
+	if err != nil || len(manifest.Manifests) != 1 || manifest.Manifests[0].Digest != digest {
+		t.Fatalf("the archive has %+v (%v), want %s alone", manifest, err, digest)
+	}
+	if index, err = index.ImageIndex(digest); err != nil {
+		t.Fatal(err)
+	}
+	if err := validate.Index(index); err != nil {
+		t.Error(err)
+	}
+	if manifest, err = index.IndexManifest(); err != nil || len(manifest.Manifests) != len(architectures) {
+		t.Fatalf("the index has %+v (%v)", manifest, err)
+	}
+	for i, architecture := range architectures {
+		if got := manifest.Manifests[i].Platform.Architecture; got != architecture {
+			t.Errorf("image %d is for %s, want %s", i, got, architecture)
+		}
+		image, err := index.Image(manifest.Manifests[i].Digest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkImage(t, image, architecture)
+	}
+}
+
+func checkImage(t *testing.T, image v1.Image, architecture string) {
+	t.Helper()
+	config, err := image.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if config.OS != "linux" || config.Architecture != architecture || config.Config.User != "65532:65532" ||
+		len(config.Config.Entrypoint) != 1 || config.Config.Entrypoint[0] != "/fairlead" {
+		t.Errorf("the configuration for %s is %+v", architecture, config)
+	}
+	layers, err := image.Layers()
+	if err != nil || len(layers) != 1 {
+		t.Fatalf("there are %d layers (%v), want one", len(layers), err)
+	}
+	content, err := layers[0].Uncompressed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer content.Close()
+	files := tar.NewReader(content)
+	header, err := files.Next()
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := io.ReadAll(files)
+	if err != nil || header.Name != "fairlead" || header.Mode != 0o755 || string(program) != "program for "+architecture {
+		t.Errorf("the layer has %s with mode %o and %q (%v)", header.Name, header.Mode, program, err)
+	}
+	if _, err := files.Next(); err != io.EOF {
+		t.Errorf("the layer has more than one file (%v)", err)
+	}
+}
+
+func TestSameInputGivesTheSameBytes(t *testing.T) {
+	first, second := newRelease(t), newRelease(t)
+	for _, r := range []*release{first, second} {
+		digest, err := r.writeImage()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.writeManifests(digest); err != nil {
+			t.Fatal(err)
+		}
+		if err := writeSums(r.dist); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a, b := read(t, first, sumsName), read(t, second, sumsName)
+	if !bytes.Equal(a, b) {
+		t.Errorf("the checksums are\n%s\nand\n%s", a, b)
+	}
+	if lines := strings.Count(string(a), "\n"); lines < 5 || strings.Contains(string(a), "  .") {
+		t.Errorf("checksums of %d files:\n%s", lines, a)
+	}
+}
+
+func TestManifestsNameImagesByDigest(t *testing.T) {
+	const digits = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+	r := newRelease(t)
+	r.nodeImage = "registry.example/node@sha256:" + digits
+	if err := r.writeManifests(v1.Hash{Algorithm: "sha256", Hex: digits}); err != nil {
+		t.Fatal(err)
+	}
+	for overlay, want := range map[string]string{"cert-manager": "registry.example/fairlead", "nfs": "registry.example/node"} {
+		rendered := read(t, r, "install-"+overlay+".yaml")
+		if !bytes.Contains(rendered, []byte("image: "+want+"@sha256:"+digits+"\n")) {
+			t.Errorf("%s does not name %s by its digest", overlay, want)
+		}
+		if images := unpinned(rendered); len(images) > 0 {
+			t.Errorf("%s names %v without a digest", overlay, images)
+		}
+	}
+}
+
+func TestOnlyTheNodeImageMayLackADigest(t *testing.T) {
+	r := newRelease(t)
+	if err := r.writeManifests(v1.Hash{Algorithm: "sha256", Hex: "too-short"}); err == nil {
+		t.Error("manifests with an invalid digest were written")
+	}
+	for text, want := range map[string]int{
+		"  image: fairlead:dev\n":                     1,
+		"  - image: fairlead\n  - image: b@sha256:12": 2,
+		"  image: a@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\n": 0,
+	} {
+		if got := unpinned([]byte(text)); len(got) != want {
+			t.Errorf("%q names %v without a digest, want %d", text, got, want)
+		}
+	}
+}
+
+func repository(t *testing.T) string {
+	t.Helper()
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return root
+}
+
+func read(t *testing.T, r *release, name string) []byte {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(r.dist, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content
+}
+
+func unpack(t *testing.T, archive string) v1.ImageIndex {
+	t.Helper()
+	file, err := os.Open(archive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	folder := t.TempDir()
+	for files := tar.NewReader(file); ; {
+		header, err := files.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		content, err := io.ReadAll(files)
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(folder, filepath.FromSlash(header.Name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, content, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	index, err := layout.ImageIndexFromPath(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return index
+}
