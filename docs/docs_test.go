@@ -21,6 +21,7 @@ var (
 	anchorPattern  = regexp.MustCompile(`<a id="([^"]+)"`)
 	fencePattern   = regexp.MustCompile("(?ms)^ *```.*?^ *```")
 	symbolPattern  = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+	testPattern    = regexp.MustCompile(`\b(Test[A-Z][A-Za-z0-9]+)\b`)
 	decisionName   = regexp.MustCompile(`^\d{4}-[a-z0-9-]+\.md$`)
 )
 
@@ -129,6 +130,34 @@ func TestEveryPageIsReachableFromTheIndex(t *testing.T) {
 		if strings.HasPrefix(path, "docs/") && !reached[path] {
 			t.Errorf("docs/README.md does not lead to %s", path)
 		}
+	}
+}
+
+// A test that a page names can be found and run.
+func TestNamedTestsExist(t *testing.T) {
+	var code strings.Builder
+	err := filepath.WalkDir("..", func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		code.Write(data)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := 0
+	for _, p := range readPages(t) {
+		for _, name := range testPattern.FindAllStringSubmatch(p.text, -1) {
+			named++
+			if !strings.Contains(code.String(), "\nfunc "+name[1]) {
+				t.Errorf("%s: there is no test %s", p.path, name[1])
+			}
+		}
+	}
+	if named < 20 {
+		t.Errorf("only %d tests are named", named)
 	}
 }
 
