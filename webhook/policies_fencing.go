@@ -9,6 +9,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/fence"
+	"github.com/fairlead-io/fairlead/internal/fence/profiles"
 )
 
 // Policies that the API server judges attachments by while Fairlead does not.
@@ -39,7 +40,7 @@ type Policy struct {
 // seconds after that is defined, and would refuse every attachment of the cluster
 // until then, those of other drivers too, since it looks up parameters before
 // match conditions.
-func FencingPolicies(storages []fence.Storage) []Policy {
+func FencingPolicies(storages []profiles.Profile) []Policy {
 	return []Policy{
 		unwatched(UnwatchedAttachments, storages, admissionregistrationv1.Fail,
 			admissionregistrationv1.ParamKind{APIVersion: "v1", Kind: "Node"}, &metav1.LabelSelector{},
@@ -93,7 +94,7 @@ const (
 const advice = "Bring Fairlead back (kubectl -n " + Namespace + " get pods) or the node; if Fairlead can not come back and you know that the node is off: " +
 	"kubectl delete validatingadmissionpolicybinding " + UnwatchedAttachments + " " + UnwatchedVolumes + ". Kubernetes tries again by itself"
 
-func unwatched(name string, storages []fence.Storage, failure admissionregistrationv1.FailurePolicyType, params admissionregistrationv1.ParamKind, selector *metav1.LabelSelector, validation admissionregistrationv1.Validation) Policy {
+func unwatched(name string, storages []profiles.Profile, failure admissionregistrationv1.FailurePolicyType, params admissionregistrationv1.ParamKind, selector *metav1.LabelSelector, validation admissionregistrationv1.Validation) Policy {
 	rule := ofCluster(created("storage.k8s.io", "v1", "volumeattachments"))
 	return Policy{
 		Policy: &admissionregistrationv1.ValidatingAdmissionPolicy{

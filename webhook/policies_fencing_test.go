@@ -9,6 +9,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/fence"
+	"github.com/fairlead-io/fairlead/internal/fence/profiles"
 )
 
 // A record that the selector does not find holds nothing, whatever the expression says.
@@ -17,7 +18,7 @@ func TestThePolicyFindsEveryRecordThatHoldsAVolume(t *testing.T) {
 	holding := func(v v1alpha1.HeldVolume) v1alpha1.NodeFenceStatus {
 		return v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeHealthy, Reason: fence.ReasonReady, Volumes: []v1alpha1.HeldVolume{v}}
 	}
-	binding := FencingPolicies(fence.Storages())[1].Binding
+	binding := FencingPolicies(profiles.All())[1].Binding
 	if binding.Name != UnwatchedVolumes {
 		t.Fatalf("the second policy is %s", binding.Name)
 	}
@@ -51,7 +52,7 @@ func TestThePolicyFindsEveryRecordThatHoldsAVolume(t *testing.T) {
 
 // One binding alone would leave the other's refusal, and the runbook names both.
 func TestThePoliciesAdviseToDeleteBothBindings(t *testing.T) {
-	for _, p := range FencingPolicies(fence.Storages()) {
+	for _, p := range FencingPolicies(profiles.All()) {
 		says := p.Policy.Spec.Validations[0].MessageExpression
 		if want := "kubectl delete validatingadmissionpolicybinding " + UnwatchedAttachments + " " + UnwatchedVolumes + "."; !strings.Contains(says, want) {
 			t.Errorf("%s does not say %q: %s", p.Policy.Name, want, says)

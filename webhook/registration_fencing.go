@@ -11,6 +11,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/fence"
+	"github.com/fairlead-io/fairlead/internal/fence/profiles"
 )
 
 // markTimeout is how long an attachment waits for the mark. Without it the API
@@ -20,7 +21,7 @@ const markTimeout int32 = 2
 // FencingRegistration returns what the gates of fencing add to the webhook
 // configurations, for these storage systems. It is apart from Registration,
 // since only clusters that fence have it.
-func FencingRegistration(storages []fence.Storage) (*admissionregistrationv1.MutatingWebhookConfiguration, *admissionregistrationv1.ValidatingWebhookConfiguration) {
+func FencingRegistration(storages []profiles.Profile) (*admissionregistrationv1.MutatingWebhookConfiguration, *admissionregistrationv1.ValidatingWebhookConfiguration) {
 	mutating, validating := Registration(nil)
 	mutating.Webhooks = []admissionregistrationv1.MutatingWebhook{markAttachments(storages), recordNodeFenceOverrides(), gateWorkloadPods()}
 	validating.Webhooks = []admissionregistrationv1.ValidatingWebhook{validateAttachments(storages), validateNodes(), validateNodeFences()}
@@ -29,7 +30,7 @@ func FencingRegistration(storages []fence.Storage) (*admissionregistrationv1.Mut
 
 // markAttachments says of an attachment that Fairlead is awake: validateAttachments
 // then judges it, and must answer; else the policies do (fencingPolicies).
-func markAttachments(storages []fence.Storage) admissionregistrationv1.MutatingWebhook {
+func markAttachments(storages []profiles.Profile) admissionregistrationv1.MutatingWebhook {
 	return admissionregistrationv1.MutatingWebhook{
 		Name:                    entryAttachmentMarks + ".fairlead.io",
 		ClientConfig:            clientConfig(attachmentMarksPath),
@@ -47,7 +48,7 @@ func markAttachments(storages []fence.Storage) admissionregistrationv1.MutatingW
 	}
 }
 
-func validateAttachments(storages []fence.Storage) admissionregistrationv1.ValidatingWebhook {
+func validateAttachments(storages []profiles.Profile) admissionregistrationv1.ValidatingWebhook {
 	return admissionregistrationv1.ValidatingWebhook{
 		Name:                    entryAttachments + ".fairlead.io",
 		ClientConfig:            clientConfig(attachmentsPath),
@@ -172,8 +173,8 @@ func changed(of func(object string) string, none string) string {
 // marked, in CEL: Fairlead has said that it judges the attachment.
 var marked = fmt.Sprintf("object.metadata.?labels[?'%s'].orValue('') == 'true'", fence.JudgedLabel)
 
-// protectedAttacher, in CEL, is fence.Storage.Serves.
-func protectedAttacher(storages []fence.Storage) string {
+// protectedAttacher, in CEL, is profiles.Profile.Serves.
+func protectedAttacher(storages []profiles.Profile) string {
 	var suffixes []string
 	for _, s := range storages {
 		suffixes = append(suffixes, s.DriverSuffixes...)

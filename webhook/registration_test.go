@@ -13,6 +13,7 @@ import (
 	k8slabels "k8s.io/apimachinery/pkg/labels"
 
 	"github.com/fairlead-io/fairlead/internal/fence"
+	"github.com/fairlead-io/fairlead/internal/fence/profiles"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
@@ -34,7 +35,7 @@ type entry struct {
 
 func entries() []entry {
 	mutating, validating := Registration(storage.Profiles())
-	fencingMutating, fencingValidating := FencingRegistration(fence.Storages())
+	fencingMutating, fencingValidating := FencingRegistration(profiles.All())
 	nfsMutating, nfsValidating := NFSRegistration(NFSDrivers())
 	mutating.Webhooks = slices.Concat(mutating.Webhooks, fencingMutating.Webhooks, nfsMutating.Webhooks)
 	validating.Webhooks = slices.Concat(validating.Webhooks, fencingValidating.Webhooks, nfsValidating.Webhooks)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/cluster"
-	"github.com/fairlead-io/fairlead/internal/fence"
+	"github.com/fairlead-io/fairlead/internal/fence/advice"
 )
 
 // fenceViews is what `fairlead fences -o json` prints. Fields are added, never
@@ -77,9 +77,9 @@ type fenceOfView struct {
 
 func viewOfFence(record *v1alpha1.NodeFence) fenceView {
 	s, node := record.Status, cluster.NodeOfFence(record)
-	advice := fence.Advise(record.Name, node, s)
+	a := advice.Of(record.Name, node, s)
 	v := fenceView{
-		Node: node, Record: record.Name, Phase: string(s.Phase), Reason: s.Reason, Message: s.Message, WaitsFor: advice.WaitsFor, Next: advice.Next, OnlyIf: advice.OnlyIf,
+		Node: node, Record: record.Name, Phase: string(s.Phase), Reason: s.Reason, Message: s.Message, WaitsFor: a.WaitsFor, Next: a.Next, OnlyIf: a.OnlyIf,
 		LostSince: timeOf(s.LostSince), Addresses: []fenceAddress{}, Volumes: []fenceVolume{}, Fences: []fenceOfView{},
 	}
 	for _, i := range s.Identities {

@@ -19,9 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/internal/fence"
+	"github.com/fairlead-io/fairlead/internal/fence/profiles"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
-
 	"github.com/fairlead-io/fairlead/internal/storage"
 	"github.com/fairlead-io/fairlead/webhook"
 )
@@ -58,7 +57,7 @@ func (s *Sandbox) Install(ctx context.Context, overlay string) error {
 	}
 	s.forward, s.overlay = forward, overlay
 	if s.fences() {
-		if err := s.createNamespace(ctx, fence.RookCeph().Namespace); err != nil {
+		if err := s.createNamespace(ctx, profiles.RookCeph().Namespace); err != nil {
 			return err
 		}
 	}
@@ -201,7 +200,7 @@ func (s *Sandbox) urlPatches() string {
 		add(webhook.Registration(storage.Profiles()))
 	}
 	if s.fences() {
-		add(webhook.FencingRegistration(fence.Storages()))
+		add(webhook.FencingRegistration(profiles.All()))
 	}
 	if s.overlay == NFS {
 		add(webhook.NFSRegistration(webhook.NFSDrivers()))

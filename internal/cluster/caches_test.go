@@ -16,6 +16,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
 	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/fence"
+	"github.com/fairlead-io/fairlead/internal/fence/profiles"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
@@ -37,7 +38,7 @@ func TestControllerCacheFitsItsKinds(t *testing.T) {
 		}
 	}
 	var fenced config.Fencing
-	for _, s := range fence.Storages() {
+	for _, s := range profiles.All() {
 		fenced.Profiles = append(fenced.Profiles, config.FencingProfile{Name: s.Name, Namespace: s.Namespace})
 	}
 	for name, test := range map[string]struct {
@@ -63,11 +64,11 @@ func TestControllerCacheFitsItsKinds(t *testing.T) {
 func TestFencingCachesWhatItMayList(t *testing.T) {
 	for _, mode := range []config.Switch{config.Fence, config.Guard, config.Off} {
 		var fenced config.Fencing
-		for _, s := range fence.Storages() {
+		for _, s := range profiles.All() {
 			fenced.Profiles = append(fenced.Profiles, config.FencingProfile{Name: s.Name, Namespace: "of-" + s.Name, Mode: mode})
 		}
-		for _, profiles := range [][]storage.Profile{nil, storage.Profiles()} {
-			options, err := ControllerCache(profiles, fenced)
+		for _, served := range [][]storage.Profile{nil, storage.Profiles()} {
+			options, err := ControllerCache(served, fenced)
 			if err != nil {
 				t.Fatal(mode, err)
 			}
@@ -82,8 +83,8 @@ func TestFencingCachesWhatItMayList(t *testing.T) {
 					clients = by.Namespaces
 				}
 			}
-			for _, s := range fence.Storages() {
-				if _, cached := clients["of-"+s.Name]; !cached || len(clients) != len(fence.Storages()) {
+			for _, s := range profiles.All() {
+				if _, cached := clients["of-"+s.Name]; !cached || len(clients) != len(profiles.All()) {
 					t.Errorf("%s: CSIAddonsNodes are cached by %v", mode, clients)
 				}
 			}

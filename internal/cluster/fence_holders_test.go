@@ -24,11 +24,12 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/fence"
+	"github.com/fairlead-io/fairlead/internal/fence/profiles"
 )
 
 const rbd = "rook-ceph.rbd.csi.ceph.com"
 
-func ofCeph(driver string) bool { return fence.RookCeph().Serves(driver) }
+func ofCeph(driver string) bool { return profiles.RookCeph().Serves(driver) }
 
 // withHolders is a cluster with the indexes of candidates.
 func withHolders(t *testing.T, objects ...client.Object) client.Client {

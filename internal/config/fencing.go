@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/fairlead-io/fairlead/internal/fence"
+	"github.com/fairlead-io/fairlead/internal/fence/profiles"
 	"github.com/fairlead-io/fairlead/internal/fence/taint"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
@@ -168,16 +169,16 @@ func orDuration(target *metav1.Duration, value time.Duration) {
 }
 
 // FencedStorage finds a built-in profile of fencing by name.
-func FencedStorage(name string) (fence.Storage, bool) {
-	i := slices.IndexFunc(fence.Storages(), func(s fence.Storage) bool { return s.Name == name })
+func FencedStorage(name string) (profiles.Profile, bool) {
+	i := slices.IndexFunc(profiles.All(), func(s profiles.Profile) bool { return s.Name == name })
 	if i < 0 {
-		return fence.Storage{}, false
+		return profiles.Profile{}, false
 	}
-	return fence.Storages()[i], true
+	return profiles.All()[i], true
 }
 
 // Storage returns the built-in profile as this configuration places it.
-func (p FencingProfile) Storage() fence.Storage {
+func (p FencingProfile) Storage() profiles.Profile {
 	s, _ := FencedStorage(p.Name)
 	s.Namespace = p.Namespace
 	return s
@@ -279,7 +280,7 @@ func (p FencingProfile) validate(path *field.Path) field.ErrorList {
 	var problems field.ErrorList
 	if _, ok := FencedStorage(p.Name); !ok {
 		var names []string
-		for _, s := range fence.Storages() {
+		for _, s := range profiles.All() {
 			names = append(names, s.Name)
 		}
 		problems = append(problems, field.NotSupported(path.Child("name"), p.Name, names))

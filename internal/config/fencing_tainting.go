@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/fairlead-io/fairlead/internal/fence"
+	"github.com/fairlead-io/fairlead/internal/fence/profiles"
 	"github.com/fairlead-io/fairlead/internal/fence/taint"
 )
 
@@ -42,8 +42,8 @@ func (t Tainting) validateGuards(path *field.Path) field.ErrorList {
 		for _, message := range validation.IsQualifiedName(driver) {
 			problems = append(problems, field.Invalid(path, driver, "must be the name of a CSI driver, or a plugin like kubernetes.io/iscsi: "+message))
 		}
-		if i := slices.IndexFunc(fence.Storages(), func(s fence.Storage) bool { return s.Serves(driver) }); i >= 0 {
-			problems = append(problems, field.Invalid(path, driver, fmt.Sprintf("is a driver of %s, which lets two nodes write to one volume unless one is fenced", fence.Storages()[i].Name)))
+		if i := slices.IndexFunc(profiles.All(), func(s profiles.Profile) bool { return s.Serves(driver) }); i >= 0 {
+			problems = append(problems, field.Invalid(path, driver, fmt.Sprintf("is a driver of %s, which lets two nodes write to one volume unless one is fenced", profiles.All()[i].Name)))
 		}
 	}
 	return problems

@@ -1,7 +1,6 @@
 package fence
 
 import (
-	"cmp"
 	"net/netip"
 	"time"
 
@@ -39,50 +38,6 @@ type Node struct {
 	RecordedLoss string
 	// Addresses of the node, internal and external ones.
 	Addresses []netip.Addr
-}
-
-// Policy is what the configuration says of fencing.
-type Policy struct {
-	// MaxAge of the ledger when the node is lost.
-	MaxAge time.Duration
-	// ReadyFor is how long a node must be Ready again before it is let in.
-	ReadyFor time.Duration
-	// Automatic: let a node in as soon as it may be, without waiting for its taint to be taken away.
-	Automatic bool
-	// GiveUp machines whose Node was deleted.
-	GiveUp GiveUp
-	// Storages by driver: how each is treated. A driver that is not here is not protected.
-	Storages func(driver string) (StoragePolicy, bool)
-}
-
-// StoragePolicy is what the configuration says of one storage system.
-type StoragePolicy struct {
-	Mode Mode
-	// Profile that the driver is of, by name.
-	Profile string
-	// Source of the addresses that clients are fenced by: the only one that is believed.
-	// Empty is SourceCSIAddonsNode.
-	Source string
-	// ClientRanges that this cluster's clients have their addresses in; empty: any.
-	// What is outside belongs to another cluster on the same storage.
-	ClientRanges []netip.Prefix
-	// ClusterRanges take their place for the storage clusters that they name, by clusterID.
-	ClusterRanges map[string][]netip.Prefix
-}
-
-// Mode that is in force for a driver.
-func (p Policy) Mode(driver string) Mode {
-	s, protected := p.Storages(driver)
-	if !protected || s.Mode == "" {
-		return ModeOff
-	}
-	return s.Mode
-}
-
-// source of a driver's addresses that is believed.
-func (p Policy) source(driver string) string {
-	s, _ := p.Storages(driver)
-	return cmp.Or(s.Source, SourceCSIAddonsNode)
 }
 
 // Facts are what is known of one machine.

@@ -24,3 +24,20 @@ func Few(names []string) string {
 	}
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
+
+// reasonsPage has a heading for each reason.
+const reasonsPage = "docs/fencing-reasons.md"
+
+// PageOf a reason: where it is explained.
+func PageOf(reason string) string { return reasonsPage + "#" + strings.ToLower(reason) }
+
+// Link to the page of a reason, for the end of a message.
+func Link(reason string) string { return "; see " + PageOf(reason) }
+
+// Linked is a message that ends with where its reason is explained, unless it says that already.
+func Linked(message, reason string) string {
+	if message == "" || strings.Contains(message, reasonsPage) {
+		return message
+	}
+	return message + Link(reason)
+}

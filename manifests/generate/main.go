@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/fairlead-io/fairlead/internal/fence"
+	"github.com/fairlead-io/fairlead/internal/fence/profiles"
 	"github.com/fairlead-io/fairlead/internal/storage"
 	"github.com/fairlead-io/fairlead/webhook"
 )
@@ -45,13 +46,13 @@ func write(dir string) error {
 func render() (map[string][]byte, error) {
 	mutating, validating := webhook.Registration(storage.Profiles())
 	// Patches of the same two objects: kustomize adds the entries.
-	fencingMutating, fencingValidating := webhook.FencingRegistration(fence.Storages())
+	fencingMutating, fencingValidating := webhook.FencingRegistration(profiles.All())
 	// Gates of pods are opt-in: who gives them must be able to take them away.
 	gates := fencingMutating.DeepCopy()
 	gates.Webhooks = slices.DeleteFunc(gates.Webhooks, func(w admissionregistrationv1.MutatingWebhook) bool { return !gatesPods(w) })
 	fencingMutating.Webhooks = slices.DeleteFunc(fencingMutating.Webhooks, gatesPods)
 	var policies []any
-	for _, p := range webhook.FencingPolicies(fence.Storages()) {
+	for _, p := range webhook.FencingPolicies(profiles.All()) {
 		policies = append(policies, p.Policy, p.Binding)
 	}
 	nfsMutating, nfsValidating := webhook.NFSRegistration(webhook.NFSDrivers())

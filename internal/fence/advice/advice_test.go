@@ -1,4 +1,4 @@
-package fence
+package advice
 
 import (
 	"go/ast"
@@ -12,12 +12,13 @@ import (
 	"testing"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/internal/fence"
 )
 
 // everyReason is the value of each constant in reasons.go.
 func everyReason(t *testing.T) []string {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), "reasons.go", nil, 0)
+	file, err := parser.ParseFile(token.NewFileSet(), "../reasons.go", nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +45,7 @@ func TestEveryReasonHasAdvice(t *testing.T) {
 		if _, known := advices[reason]; !known {
 			t.Errorf("%s has none", reason)
 		}
-		a := Advise("node-1-x", "node-1", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeFencing, Reason: reason})
+		a := Of("node-1-x", "node-1", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeFencing, Reason: reason})
 		if a.Next == "" || regexp.MustCompile(`\b(RECORD|NODE|LABEL|TAINT)\b`).MatchString(a.Next) {
 			t.Errorf("%s: next is %q", reason, a.Next)
 		}
@@ -63,14 +64,14 @@ func TestAdviceNamesNodeAndRecord(t *testing.T) {
 		status v1alpha1.NodeFenceStatus
 		want   string
 	}{
-		{"node-1", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeReturned, Reason: ReasonTainted}, "kubectl taint nodes node-1 node.kubernetes.io/out-of-service-"},
-		{"node-1", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeDrained, Reason: ReasonAddressInUse},
+		{"node-1", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeReturned, Reason: fence.ReasonTainted}, "kubectl taint nodes node-1 node.kubernetes.io/out-of-service-"},
+		{"node-1", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeDrained, Reason: fence.ReasonAddressInUse},
 			"kubectl annotate --overwrite nodefence node-1-x 'fairlead.io/override-gate=unfence: <why>'"},
-		{long, v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeFencing, Reason: ReasonUnanswered}, "kubectl get networkfences -l fairlead.io/node=" + LabelValue(long) + " -o yaml"},
-		{"node-1", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeHealthy, Reason: ReasonReady, Volumes: []v1alpha1.HeldVolume{{Detached: true}}}, "kubectl get nodefence node-1-x -w"},
-		{"node-1", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeHealthy, Reason: ReasonReady}, "fairlead fences drill node-1"},
+		{long, v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeFencing, Reason: fence.ReasonUnanswered}, "kubectl get networkfences -l fairlead.io/node=" + fence.LabelValue(long) + " -o yaml"},
+		{"node-1", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeHealthy, Reason: fence.ReasonReady, Volumes: []v1alpha1.HeldVolume{{Detached: true}}}, "kubectl get nodefence node-1-x -w"},
+		{"node-1", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeHealthy, Reason: fence.ReasonReady}, "fairlead fences drill node-1"},
 	} {
-		got := Advise("node-1-x", test.node, test.status)
+		got := Of("node-1-x", test.node, test.status)
 		if got.Next != test.want {
 			t.Errorf("%s %s: got\n%s\nwant\n%s", test.status.Phase, test.status.Reason, got.Next, test.want)
 		}
@@ -80,26 +81,16 @@ func TestAdviceNamesNodeAndRecord(t *testing.T) {
 	}
 }
 
-func TestMessagesAreLinkedOnce(t *testing.T) {
-	once := Linked("not fenced", ReasonAddressInUse)
-	if once != "not fenced; see docs/fencing-reasons.md#addressinuse" || Linked(once, ReasonAddressInUse) != once || Linked("", ReasonReady) != "" {
-		t.Errorf("got %q", once)
-	}
-}
-
 // A message links to the heading of its reason.
 func TestEveryReasonHasHeading(t *testing.T) {
-	page, err := os.ReadFile("../../" + reasonsPage)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var headings []string
-	for _, m := range regexp.MustCompile(`(?m)^#+ (\w+)$`).FindAllStringSubmatch(string(page), -1) {
-		headings = append(headings, m[1])
-	}
 	for _, reason := range everyReason(t) {
-		if !slices.Contains(headings, reason) {
-			t.Errorf("%s has no heading %s", reasonsPage, reason)
+		file, anchor, _ := strings.Cut(fence.PageOf(reason), "#")
+		page, err := os.ReadFile("../../../" + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if anchor != strings.ToLower(reason) || !regexp.MustCompile(`(?m)^#+ `+reason+`$`).Match(page) {
+			t.Errorf("%s has no heading %s", file, reason)
 		}
 	}
 }
