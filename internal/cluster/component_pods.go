@@ -219,12 +219,6 @@ func poolSize(args []string, flag string, standard int) string {
 	return strconv.Itoa(standard)
 }
 
-const (
-	// logVolume is the instance managers' volume of logs.
-	logVolume = "log"
-	hugepages = corev1.ResourceName(corev1.ResourceHugePagesPrefix + "2Mi")
-)
-
 // argument is what follows a flag.
 func argument(args []string, flag string) (string, bool) {
 	if i := slices.Index(args, flag); i >= 0 && i+1 < len(args) {

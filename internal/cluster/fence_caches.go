@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -66,28 +65,6 @@ func (m *knownScopes) RESTMapping(kind schema.GroupKind, versions ...string) (*m
 		return &meta.RESTMapping{Scope: meta.RESTScopeNamespace}, nil
 	}
 	return m.RESTMapper.RESTMapping(kind, versions...)
-}
-
-// HandleIndex finds PersistentVolumes by driver and handle, as FenceHandle writes
-// them, in the controller's cache.
-const HandleIndex = "spec.csi.volumeHandle"
-
-// FenceHandle is the key of HandleIndex.
-func FenceHandle(driver, handle string) string { return driver + "^" + handle }
-
-// IndexHandles makes HandleIndex work.
-func IndexHandles(ctx context.Context, indexer client.FieldIndexer) error {
-	err := indexer.IndexField(ctx, &corev1.PersistentVolume{}, HandleIndex, func(o client.Object) []string {
-		pv, ok := o.(*corev1.PersistentVolume)
-		if !ok || pv.Spec.CSI == nil {
-			return nil
-		}
-		return []string{FenceHandle(pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle)}
-	})
-	if err != nil {
-		return fmt.Errorf("indexing PersistentVolumes by handle: %w", err)
-	}
-	return nil
 }
 
 // fencedNode keeps beside what slimNode keeps by what a node is known, and which

@@ -14,12 +14,6 @@ import (
 	"github.com/fairlead-io/fairlead/internal/fence"
 )
 
-// Parameters of a StorageClass that the external-provisioner reads.
-const (
-	provisionerSecretName      = "csi.storage.k8s.io/provisioner-secret-name"
-	provisionerSecretNamespace = "csi.storage.k8s.io/provisioner-secret-namespace"
-)
-
 // storageClasses of protected drivers.
 func (r *FenceReader) storageClasses(ctx context.Context) ([]storagev1.StorageClass, error) {
 	var list storagev1.StorageClassList

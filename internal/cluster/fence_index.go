@@ -97,3 +97,25 @@ func (r *FenceReader) by(field, value string, more ...client.ListOption) []clien
 	}
 	return options
 }
+
+// HandleIndex finds PersistentVolumes by driver and handle, as FenceHandle writes
+// them, in the controller's cache.
+const HandleIndex = "spec.csi.volumeHandle"
+
+// FenceHandle is the key of HandleIndex.
+func FenceHandle(driver, handle string) string { return driver + "^" + handle }
+
+// IndexHandles makes HandleIndex work.
+func IndexHandles(ctx context.Context, indexer client.FieldIndexer) error {
+	err := indexer.IndexField(ctx, &corev1.PersistentVolume{}, HandleIndex, func(o client.Object) []string {
+		pv, ok := o.(*corev1.PersistentVolume)
+		if !ok || pv.Spec.CSI == nil {
+			return nil
+		}
+		return []string{FenceHandle(pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle)}
+	})
+	if err != nil {
+		return fmt.Errorf("indexing PersistentVolumes by handle: %w", err)
+	}
+	return nil
+}

@@ -55,7 +55,7 @@ func fenceReader(tb testing.TB, nodes int) *cluster.FenceReader {
 	}
 	options.Scheme = scheme
 	var reader *cluster.FenceReader
-	startCache(tb, server, options, func(objects cache.Cache) error {
+	apiserver.StartCache(tb, server, options, func(objects cache.Cache) error {
 		indexed := cluster.NewBuckets(objects, objects)
 		reader = cluster.NewFenceReader(fencing, indexed, indexed, objects).WithIndexes().SharingPods()
 		problems := []error{cluster.IndexClaims(tb.Context(), indexed), cluster.IndexHandles(tb.Context(), indexed), reader.IndexAddons(tb.Context(), objects)}

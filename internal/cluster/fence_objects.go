@@ -63,14 +63,6 @@ func namesAttached(n *corev1.Node) []string {
 // volumesInUse are both.
 func volumesInUse(n *corev1.Node) []string { return append(namesInUse(n), namesAttached(n)...) }
 
-// Annotations and attributes by which a volume tells whose it is.
-const (
-	clusterIDAttribute = "clusterID"
-	// Written by the external-provisioner.
-	deletionSecretName      = "volume.kubernetes.io/provisioner-deletion-secret-name"
-	deletionSecretNamespace = "volume.kubernetes.io/provisioner-deletion-secret-namespace"
-)
-
 // FenceVolume is what fencing reads of a PersistentVolume, of whatever kind.
 func FenceVolume(pv *corev1.PersistentVolume) fence.Volume {
 	v := fence.Volume{Name: pv.Name, Block: ptr.Deref(pv.Spec.VolumeMode, "") == corev1.PersistentVolumeBlock}

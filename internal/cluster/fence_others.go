@@ -231,3 +231,13 @@ func parsed(texts []string) []netip.Addr {
 	}
 	return addresses
 }
+
+// firstOf the pods that fence by themselves, by name; "" is none.
+func firstOf(pods []corev1.Pod) (first string) {
+	for i := range pods {
+		if name := pods[i].Name; fencesItself(&pods[i]) && (first == "" || name < first) {
+			first = name
+		}
+	}
+	return first
+}

@@ -12,7 +12,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -294,9 +293,6 @@ func get(ctx context.Context, from client.Reader, name string, into client.Objec
 	}
 	return true, nil
 }
-
-// NotInstalled tells that a kind is not there: it never was, or it was taken away.
-func NotInstalled(err error) bool { return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) }
 
 // profiles that are not switched off in the configuration.
 func (r *FenceReader) profiles() []config.FencingProfile {

@@ -34,13 +34,3 @@ func selfFencingOnly(pod *corev1.Pod) []corev1.Container {
 	}
 	return []corev1.Container{{Args: []string{"--" + selfFencing}}}
 }
-
-// firstOf the pods that fence by themselves, by name; "" is none.
-func firstOf(pods []corev1.Pod) (first string) {
-	for i := range pods {
-		if name := pods[i].Name; fencesItself(&pods[i]) && (first == "" || name < first) {
-			first = name
-		}
-	}
-	return first
-}

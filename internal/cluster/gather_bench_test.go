@@ -1,12 +1,9 @@
 package cluster_test
 
 import (
-	"context"
-	"net/http/httptest"
 	"testing"
 	"time"
 
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
 	"github.com/fairlead-io/fairlead/bench/apiserver"
@@ -38,37 +35,8 @@ func cachedReader(tb testing.TB, size apiserver.Size) *cluster.Reader {
 		tb.Fatal(err)
 	}
 	options.Scheme = scheme
-	objects := startCache(tb, server, options, func(objects cache.Cache) error { return cluster.IndexNodes(tb.Context(), objects) })
+	objects := apiserver.StartCache(tb, server, options, func(objects cache.Cache) error { return cluster.IndexNodes(tb.Context(), objects) })
 	return cluster.NewReader(profile, objects, objects)
-}
-
-// startCache of what a server has, with indexes.
-func startCache(tb testing.TB, server *apiserver.Server, options cache.Options, index func(cache.Cache) error) cache.Cache {
-	tb.Helper()
-	listening := httptest.NewServer(server)
-	options.Mapper = server.Mapper()
-	objects, err := cache.New(&rest.Config{Host: listening.URL, QPS: -1}, options)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if err := index(objects); err != nil {
-		tb.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- objects.Start(ctx) }()
-	tb.Cleanup(func() {
-		stop()
-		if err := <-done; err != nil {
-			tb.Error(err)
-		}
-		listening.CloseClientConnections()
-		listening.Close()
-	})
-	if !objects.WaitForCacheSync(ctx) {
-		tb.Fatal("the cache did not start")
-	}
-	return objects
 }
 
 // BenchmarkGather measures what every event costs that makes a controller look at

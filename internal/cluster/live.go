@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/semaphore"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -149,3 +150,6 @@ func forEach[T client.Object](ctx context.Context, from client.Reader, list clie
 	}
 	return meta.EachListItem(list, visit)
 }
+
+// NotInstalled reports whether a read failed because the kind does not exist.
+func NotInstalled(err error) bool { return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) }

@@ -190,9 +190,3 @@ func (r *Reader) persistentVolumes(ctx context.Context, names []string) (map[str
 	}
 	return found, nil
 }
-
-// Longhorn's StorageClass parameters, kept in the PV's volumeAttributes.
-const (
-	migratableAttribute = "migratable"
-	engineAttribute     = "dataEngine"
-)
