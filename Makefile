@@ -23,6 +23,11 @@ $(BIN)/fairlead: $(GO_SOURCES)
 	@echo "building $@ (a minute or two the first time)"
 	go build -trimpath -ldflags "-s -w $(LDFLAGS)" -o $@ ./cmd/fairlead
 
+# What tests run: with the race detector.
+$(BIN)/fairlead-test: $(GO_SOURCES)
+	@echo "building $@"
+	$(WITH_RACE) go build $(RACE) -ldflags "$(LDFLAGS)" -o $@ ./cmd/fairlead
+
 $(BIN)/dev: $(GO_SOURCES)
 	@echo "building $@"
 	go build -trimpath -o $@ ./e2e/dev
@@ -32,6 +37,13 @@ $(BIN)/scale: $(GO_SOURCES)
 	go build -trimpath -o $@ ./e2e/scale
 
 # Programs of the tests, each a module of its own.
+$(BIN)/controlplane: $(filter e2e/controlplane/%,$(GO_SOURCES)) e2e/controlplane/go.mod
+	cd e2e/controlplane && go build -trimpath -o $@ ./cmd/controlplane
+
+$(BIN)/gotestsum: tools/go.mod
+	@mkdir -p $(BIN)/tests
+	go build -modfile=tools/go.mod -trimpath -o $@ gotest.tools/gotestsum
+
 $(BIN)/kube-proxy: $(wildcard e2e/kubeproxy/*)
 	@echo "building $@ (a few minutes the first time)"
 	cd e2e/kubeproxy && go build -trimpath -ldflags "-s -w" -o $@ .
@@ -60,9 +72,9 @@ down: $(BIN)/dev ## End what up has started
 	$(BIN)/dev down
 
 .PHONY: control-plane
-control-plane: ## Build the control plane into the cache (minutes, once). Another Kubernetes, here and in all tests: K8S=v1.31.1
+control-plane: $(BIN)/controlplane ## Build the control plane into the cache (minutes, once). Another Kubernetes, here and in all tests: K8S=v1.31.1
 	@echo "looking for the control plane (building what is missing takes minutes, once)"
-	cd e2e/controlplane && go run -trimpath ./cmd/controlplane build
+	$(BIN)/controlplane build
 
 .PHONY: coredns
 coredns: ## Build CoreDNS into the cache (a minute or two, once; says so if it does)
@@ -76,74 +88,94 @@ csiaddons: ## Build csi-addons into the cache (a few minutes, once; says so if i
 longhorn: ## Build longhorn-manager and the CSI attacher into the cache (six minutes, once; says so if it does)
 	@cd e2e/longhorn && go run -trimpath ./ensure >/dev/null
 
+# Tests print their names and times; what they log is printed if they fail, or if -v is among their flags.
+# Each target keeps all of it in bin/tests.
+TIMES := $(BIN)/tests
+GOTESTSUM = $(BIN)/gotestsum --format $(if $(filter -v -test.v,$(1)),standard-verbose,testname) --hide-summary output --jsonfile $(TIMES)/$@.json
+# Some test programs are run without go test, which would hide why they cannot run: by their folder, flags and environment.
+RUN_TESTS = cd $(1) && $(3) $(BIN)/$(notdir $(1)).test -test.v=test2json $(2) | go tool test2json -t -p $(1) | $(call GOTESTSUM,$(2)) --raw-command -- cat
+
+TEST_PROGRAMS := $(addprefix $(BIN)/,fairlead fairlead-test controlplane gotestsum)
+NFS_PROGRAMS := $(addprefix $(BIN)/,kube-proxy nfsserver nfsmount)
+WITH_PROGRAMS := FAIRLEAD_BINARY=$(BIN)/fairlead-test FAIRLEAD_RELEASE_BINARY=$(BIN)/fairlead FAIRLEAD_CONTROLPLANE=$(BIN)/controlplane
+
 .PHONY: test
-test: test-unit test-controlplane test-csi-sanity test-csi-node e2e-nfs test-longhorn-core test-e2e ## Pass all tests; make test-longhorn has more beside Longhorn's own manager
+test: ## Pass all tests; make test-longhorn and test-long have more
+	@rm -f $(TIMES)/*
+	@$(MAKE) --no-print-directory test-unit
+	@$(MAKE) --no-print-directory -j2 control-plane coredns csiaddons longhorn $(TEST_PROGRAMS) $(NFS_PROGRAMS)
+	@$(MAKE) --no-print-directory -j2 test-e2e test-longhorn-core e2e-nfs test-controlplane test-csi-node test-csi-sanity
+	@echo "the slowest tests:"; cat $(TIMES)/*.json | $(BIN)/gotestsum tool slowest --num 10
+
+.PHONY: test-times
+test-times: $(BIN)/gotestsum ## Times of all tests of the last run, the slowest first
+	@cat $(TIMES)/*.json | $(BIN)/gotestsum tool slowest --threshold 10ms
+
+# They have no goroutines: the race detector would only make their random runs five times as slow.
+PURE := fairlead/(internal/)?(mutators|validators|storage|settings|fence|nfs/(assign|health|ondat|plan|publish|spec))(/(catalog|rollout|plan|taint))?$$
+NEED_CLUSTER := /e2e(/(beside|nfs|csinode))?$$
 
 .PHONY: test-unit
-test-unit: ## Tests that need no cluster
+test-unit: $(BIN)/gotestsum ## Tests that need no cluster
 	@$(if $(RACE),,echo "no C compiler: running without the race detector")
-	$(WITH_RACE) go test $(RACE) -timeout 20m $$(go list ./... | grep -v -e /e2e$$ -e /e2e/beside$$ -e /e2e/nfs$$ -e /e2e/csinode$$)
+	$(BIN)/gotestsum $(UNIT_FORMAT) --jsonfile $(TIMES)/test-pure.json -- $$(go list ./... | grep -E '$(PURE)')
+	$(WITH_RACE) $(BIN)/gotestsum $(UNIT_FORMAT) --jsonfile $(TIMES)/test-race.json -- $(RACE) -timeout 20m $$(go list ./... | grep -v -E -e '$(PURE)' -e '$(NEED_CLUSTER)')
 	cd e2e/csiaddons && go test -trimpath ./endpoint
 	cd e2e/ondat/goapi && go test -trimpath ./...
 	cd tools/release && go test -trimpath ./...
 
-.PHONY: test-csi-sanity
-test-csi-sanity: ## csi-sanity, the conformance tests of the CSI spec, against the CSI driver
-	@echo "testing the CSI driver for conformance (seconds; a minute the first time)"
-	cd e2e/csisanity && go test -trimpath -count=1 . # the driver is built by the test, unseen by the cache
+UNIT_FORMAT := --format pkgname-and-test-fails --format-hide-empty-pkg --hide-summary skipped,output
 
-# Run as a program, since go test would hide why it cannot run.
+.PHONY: test-csi-sanity
+test-csi-sanity: $(BIN)/gotestsum ## csi-sanity, the conformance tests of the CSI spec, against the CSI driver
+	@echo "testing the CSI driver for conformance (seconds; a minute the first time)"
+	@cd e2e/csisanity && $(call GOTESTSUM,) -- -trimpath -count=1 . # the driver is built by the test, unseen by the cache
+
 .PHONY: test-csi-node
-test-csi-node: $(BIN)/fairlead $(BIN)/nfsserver $(BIN)/nfsmount ## The CSI node plugin with real mounts of servers that hang and die (half a minute); root and Linux
-	go test -c -o $(BIN)/csinode.test ./e2e/csinode
+test-csi-node: $(BIN)/fairlead $(BIN)/gotestsum $(BIN)/nfsserver $(BIN)/nfsmount ## The CSI node plugin with real mounts of servers that hang and die (half a minute); root and Linux
+	@go test -c -o $(BIN)/csinode.test ./e2e/csinode
 	@echo "mounting NFS shares, in namespaces of their own"
-	cd e2e/csinode && $(BIN)/csinode.test -test.timeout 5m $(CSINODE)
+	@$(call RUN_TESTS,e2e/csinode,-test.timeout 5m $(CSINODE))
 
 .PHONY: test-controlplane
-test-controlplane: control-plane ## Tests of the control plane itself
+test-controlplane: control-plane $(BIN)/gotestsum ## Tests of the control plane itself
 	@echo "testing the control plane itself (a minute or two)"
-	cd e2e/controlplane && go test -trimpath $$(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...)
+	@cd e2e/controlplane && $(call GOTESTSUM,) -- -trimpath $$(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...)
 
 .PHONY: test-e2e
-test-e2e: control-plane coredns csiaddons $(BIN)/fairlead ## End to end, on the real control plane
-	@mkdir -p $(BIN)
-	$(WITH_RACE) go build $(RACE) -ldflags "$(LDFLAGS)" -o $(BIN)/fairlead-test ./cmd/fairlead
-	@echo "testing end to end, two clusters at a time (a quarter of an hour on two cores)"
-	@$(WITH_RACE) FAIRLEAD_BINARY=$(BIN)/fairlead-test FAIRLEAD_RELEASE_BINARY=$(BIN)/fairlead go test $(RACE) -parallel 2 -timeout 60m ./e2e $(E2E) | tee $(BIN)/e2e.log || { \
-	  echo "what failed, without the logs (with them: $(BIN)/e2e.log):"; \
-	  awk '/^(panic:|FAIL| *--- FAIL: | +[a-z_]+_test\.go:[0-9]+: )/ { said = 1; print; next } /^ +[{]/ || !/^        / { said = 0 } said' \
-	    $(BIN)/e2e.log | cut -c1-500; exit 1; }
+test-e2e: control-plane coredns csiaddons $(TEST_PROGRAMS) ## End to end, on the real control plane. One: E2E="-v -run TestNetworkInUse"
+	@echo "testing end to end, $(CLUSTERS) clusters at a time (ten minutes on two cores)"
+	@$(WITH_RACE) $(WITH_PROGRAMS) $(call GOTESTSUM,$(E2E)) -- $(RACE) -count=1 -parallel $(CLUSTERS) -timeout 60m ./e2e $(E2E)
 
-# Run as a program, since go test would hide why it cannot run.
+# Clusters mostly wait.
+CLUSTERS ?= 3
+
 .PHONY: test-longhorn
-test-longhorn: control-plane longhorn $(BIN)/fairlead ## Beside Longhorn's own manager; root and Linux. One: BESIDE="-test.v -test.run TestNetworkMatrix"
-	@mkdir -p $(BIN)
-	$(WITH_RACE) go build $(RACE) -ldflags "$(LDFLAGS)" -o $(BIN)/fairlead-test ./cmd/fairlead
-	go test -c -o $(BIN)/beside.test ./e2e/beside
+.PHONY: test-longhorn-core
+test-longhorn: ## Beside Longhorn's own manager (45 minutes); root and Linux. One: BESIDE="-test.v -test.run TestNetworkMatrix"
+test-longhorn-core: ## The scenarios beside Longhorn's own manager that make test runs (eight minutes)
+test-longhorn-core: BESIDE = -test.run 'TestSharedVolumeIsServed|TestVolumeCreatedWhileClientsRoll|TestFairleadInstalled|TestInstanceManager|$(DANGER_ZONE_CORE)'
+test-longhorn test-longhorn-core: control-plane longhorn $(TEST_PROGRAMS)
+	@go test -c -o $(BIN)/beside.test ./e2e/beside
 	@echo "testing beside longhorn-manager, in namespaces of their own"
-	cd e2e/beside && FAIRLEAD_BINARY=$(BIN)/fairlead-test $(BIN)/beside.test -test.timeout 90m $(BESIDE)
+	@$(call RUN_TESTS,e2e/beside,-test.timeout 90m $(BESIDE),$(WITH_PROGRAMS))
 
-# What make test runs of it: it all takes 45 minutes, alone.
 DANGER_ZONE_CORE = TestDangerZone/with_Fairlead/^(priority-class|guaranteed-instance-manager-cpu|storage-network[+]storage-network-for-rwx-volume-enabled)_rwo
 
-.PHONY: test-longhorn-core
-test-longhorn-core: ## The scenarios beside Longhorn's own manager that make test runs (eight minutes)
-	@$(MAKE) --no-print-directory test-longhorn BESIDE="-test.run 'TestSharedVolumeIsServed|TestVolumeCreatedWhileClientsRoll|TestFairleadInstalled|TestInstanceManager|$(DANGER_ZONE_CORE)'"
-
 .PHONY: test-long
-test-long: control-plane csiaddons longhorn $(BIN)/fairlead ## What takes long: Kubernetes' own timeouts, the danger zone of Longhorn 1.10 to 1.12.1 (half an hour), 20 random minutes beside Longhorn
-	@mkdir -p $(BIN)
-	$(WITH_RACE) go build $(RACE) -ldflags "$(LDFLAGS)" -o $(BIN)/fairlead-test ./cmd/fairlead
-	$(WITH_RACE) FAIRLEAD_BINARY=$(BIN)/fairlead-test FAIRLEAD_RELEASE_BINARY=$(BIN)/fairlead go test $(RACE) -tags long -timeout 90m ./e2e -v -run 'TestRefusingTheDetachAttachesTwice|TestForcedDetachGivesTwoWriters|TestDangerZoneOfNewerReleases'
-	$(MAKE) --no-print-directory test-longhorn BESIDE="-test.v -test.run TestInvariantsHoldBesideLonghorn -for 20m"
+test-long: test-kubernetes soak ## What takes long: test-kubernetes, soak, the danger zone of Longhorn 1.10 to 1.12.1 (half an hour), 20 random minutes beside Longhorn
+	@$(WITH_RACE) $(WITH_PROGRAMS) $(call GOTESTSUM,) -- $(RACE) -count=1 -tags long -timeout 90m ./e2e -run 'TestDangerZoneOfNewerReleases'
+	@$(MAKE) --no-print-directory test-longhorn BESIDE="-test.v -test.run TestInvariantsHoldBesideLonghorn -for 20m"
+
+.PHONY: test-kubernetes
+test-kubernetes: control-plane csiaddons $(TEST_PROGRAMS) ## What Kubernetes does without Fairlead, by its own timeouts (seven minutes)
+	@$(WITH_RACE) $(WITH_PROGRAMS) $(call GOTESTSUM,) -- $(RACE) -count=1 -tags long -parallel 2 -timeout 30m ./e2e -run 'TestRefusingTheDetachAttachesTwice|TestForcedDetachGivesTwoWriters'
 
 .PHONY: e2e-nfs
-e2e-nfs: control-plane $(BIN)/fairlead $(BIN)/kube-proxy $(BIN)/nfsserver $(BIN)/nfsmount ## NFS services on real servers, through the real kube-proxy; root, Linux, nft and conntrack. One: NFS="-test.v -test.run X"
-	@mkdir -p $(BIN)
-	$(WITH_RACE) go build $(RACE) -ldflags "$(LDFLAGS)" -o $(BIN)/fairlead-test ./cmd/fairlead
-	go test -c -o $(BIN)/nfs.test ./e2e/nfs
+e2e-nfs: control-plane $(TEST_PROGRAMS) $(NFS_PROGRAMS) ## NFS services on real servers, through the real kube-proxy; root, Linux, nft and conntrack. One: NFS="-test.v -test.run X"
+	@go test -c -o $(BIN)/nfs.test ./e2e/nfs
 	@echo "testing NFS services, in namespaces of their own"
-	cd e2e/nfs && FAIRLEAD_BINARY=$(BIN)/fairlead-test $(BIN)/nfs.test -test.timeout 30m $(NFS)
+	@$(call RUN_TESTS,e2e/nfs,-test.timeout 30m $(NFS),$(WITH_PROGRAMS))
 
 .PHONY: bench-nfs
 bench-nfs: control-plane $(BIN)/fairlead $(BIN)/nfsserver $(BIN)/nfsmount ## Attachments per second on 100 nodes, beside a stand-in that works as the GKE driver does; root and Linux

@@ -11,7 +11,7 @@ import (
 // TestMain runs the tests in a machine of their own.
 func TestMain(m *testing.M) {
 	if why := machine.Unavailable(); why != "" {
-		fmt.Println("the tests beside Longhorn's own manager cannot run here:", why)
+		fmt.Fprintln(os.Stderr, "the tests beside Longhorn's own manager cannot run here:", why)
 		os.Exit(0)
 	}
 	os.Exit(machine.Run(Machine(), func() int {

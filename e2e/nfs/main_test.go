@@ -13,12 +13,12 @@ import (
 // TestMain runs the tests in a machine of their own.
 func TestMain(m *testing.M) {
 	if why := machine.Unavailable(); why != "" {
-		fmt.Println("NFS services are not tested end to end here:", why)
+		fmt.Fprintln(os.Stderr, "NFS services are not tested end to end here:", why)
 		os.Exit(0)
 	}
 	os.Exit(machine.Run(Machine(), func() int {
 		if why := NoProxy(); why != "" {
-			fmt.Println("what goes through a ClusterIP is not tested here: kube-proxy", why)
+			fmt.Fprintln(os.Stderr, "what goes through a ClusterIP is not tested here: kube-proxy", why)
 		}
 		status := m.Run()
 		if one.cluster != nil {

@@ -83,6 +83,9 @@ func startControlPlane(ctx context.Context, root string, o Options) (*controlPla
 }
 
 func buildControlPlane(ctx context.Context, root string, o Options) (string, error) {
+	if built := os.Getenv("FAIRLEAD_CONTROLPLANE"); built != "" {
+		return filepath.Abs(built)
+	}
 	binary := filepath.Join(o.Dir, "bin", "controlplane")
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", binary, "./cmd/controlplane")
 	fmt.Fprintln(o.Out, "building the control plane's runner")

@@ -193,6 +193,7 @@ const maxRuns = 1000
 func TestTheModelFindsWhatIsBroken(t *testing.T) {
 	for name, test := range faults {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			runs := rapid.Custom(func(t *rapid.T) string { return violation(t, test.fault) })
 			for seed := range maxRuns {
 				found, _, _ := strings.Cut(runs.Example(seed), "\n")
