@@ -200,7 +200,7 @@ fuzz: ## Fuzz everything that parses input from outside, FUZZTIME (1m) each
 .PHONY: soak
 SOAK = -rapid.seed=0 -rapid.checks=$(or $(CHECKS),20000)
 soak: ## Random runs of the models that nobody has seen yet, CHECKS (20000) of them
-	go test -timeout 60m ./fence -run '^TestFenceInvariants$$' $(SOAK)
+	go test -timeout 60m ./internal/fence -run '^TestFenceInvariants$$' $(SOAK)
 	go test -timeout 60m ./internal/fence/taint -run '^TestTaintingHoldsItsBounds$$' $(SOAK)
 	go test -timeout 60m ./internal/settings/... -run 'Invariants$$' $(SOAK)
 	go test -timeout 60m ./controllers/workloads -run '^TestWorkloadsAreRestartedOnceAndOnlyForDeadMounts$$' $(SOAK)
@@ -210,7 +210,7 @@ bench: ## Ratios against controller-runtime's own handlers, side by side
 	go run ./bench
 	go test ./cmd/fairlead -run '^$$' -bench '^BenchmarkPlan$$'
 	go test ./webhook -run '^$$' -bench '^BenchmarkLargeReviews$$' -benchtime 5x
-	go test ./cluster -run '^$$' -bench '^Benchmark(Gather|FenceLook)$$'
+	go test ./internal/cluster -run '^$$' -bench '^Benchmark(Gather|FenceLook)$$'
 	go test ./internal/nfs/assign -run '^$$' -bench .
 	go test ./internal/nfs/rpc -run '^$$' -bench '^BenchmarkProbe$$'
 	go test ./internal/nfs/rpc -run '^$$' -bench '^BenchmarkThousandBackends$$' -benchtime 2x
