@@ -5,6 +5,7 @@ import (
 	"maps"
 	"time"
 
+	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/settings/plan"
 )
@@ -46,7 +47,7 @@ func (b *backoff) made(work plan.Work, facts plan.Facts, refused error) {
 	if refused != nil {
 		a.refusals++
 		a.Seen, a.Until = "", now.Add(min(pauses[min(a.refusals, len(pauses))-1], afterRefusal))
-		a.Message = fmt.Sprintf("can't be changed: %s; tried again at %s", clipped(refused.Error()), timeOfDay(a.Until))
+		a.Message = fmt.Sprintf("can't be changed: %s; tried again at %s", kit.Note(refused.Error()), timeOfDay(a.Until))
 	} else {
 		a.changes, a.refusals = a.changes+1, 0
 		a.Seen, a.Until = work.Component.Seen(), now.Add(pauses[min(a.changes, len(pauses))-1])

@@ -6,13 +6,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/internal/settings/plan"
 )
 
 func appliedCondition(s plan.SettingPlan, generation int64, now time.Time) metav1.Condition {
 	condition := metav1.Condition{
 		Type: v1alpha1.ConditionApplied, Status: metav1.ConditionFalse,
-		Reason: string(s.Phase), Message: shorten(s.Message),
+		Reason: string(s.Phase), Message: kit.Clip(s.Message, maxMessage),
 		ObservedGeneration: generation, LastTransitionTime: metav1.NewTime(now),
 	}
 	if s.Applied {
@@ -23,10 +24,3 @@ func appliedCondition(s plan.SettingPlan, generation int64, now time.Time) metav
 
 // maxMessage is the limit of a condition's message in the API.
 const maxMessage = 32768
-
-func shorten(message string) string {
-	if len(message) <= maxMessage {
-		return message
-	}
-	return message[:maxMessage-len("…")] + "…"
-}

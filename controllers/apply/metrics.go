@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/controllers/restarts"
+	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/internal/settings/plan"
 )
 
@@ -31,7 +31,7 @@ func newMetrics(registry prometheus.Registerer, profile string) (*metrics, error
 		}),
 	}
 	var err error
-	if m.work, err = restarts.Counter(registry, profile); err != nil {
+	if m.work, err = kit.RestartCounter(registry, profile); err != nil {
 		return nil, err
 	}
 	for _, c := range []prometheus.Collector{m.pending, m.since, m.blockers, m.unknown} {

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -15,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/controllers/gathering"
+	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/settings/plan"
@@ -45,13 +44,13 @@ type Reconciler struct {
 	Log    *slog.Logger
 
 	metrics *metrics
-	window  gathering.Window
+	window  kit.Window
 	// There is one worker: what follows needs no lock.
 	backoff backoff
 	// wake is when to look again for what was told or not told, as time.Duration from this look; 0 is never.
 	wake     time.Duration
 	failures map[catalog.Name]failure
-	told     map[string]string
+	advised  kit.Once[string, string]
 	paces    paces
 	networks keptNetworks
 	// confirmed is what was last written as `applied` to the storage system's settings.
@@ -101,9 +100,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 
 // wakeIn has another look made by then; 0 asks for none.
 func (r *Reconciler) wakeIn(after time.Duration) {
-	if after > 0 && (r.wake == 0 || after < r.wake) {
-		r.wake = after
-	}
+	r.wake = kit.Earliest(r.wake, after)
 }
 
 // newlyApplied tells whether the plan has a setting applied that was last reported not to be.
@@ -143,7 +140,7 @@ func (r *Reconciler) workLive(ctx context.Context) error {
 	}
 	err = r.do(ctx, facts, work)
 	// Somebody else was faster: his write brings the next event.
-	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+	if kit.IsStale(err) {
 		r.Log.Info("stepped aside", "action", work.Action, "component", work.Component.Name, "error", err.Error())
 		return nil
 	}

@@ -63,15 +63,3 @@ func guarded(s plan.SettingPlan) plan.SettingPlan {
 	}
 	return s
 }
-
-// sayOnce tells whether something has not been said of it yet.
-func (r *Reconciler) sayOnce(of, what string) bool {
-	if r.told == nil {
-		r.told = map[string]string{}
-	}
-	if r.told[of] == what {
-		return false
-	}
-	r.told[of] = what
-	return true
-}

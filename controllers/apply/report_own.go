@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/settings/plan"
@@ -121,13 +122,5 @@ func (r *Reconciler) tell(setting client.Object, was, is *metav1.Condition) {
 		r.said = map[string]metav1.Condition{}
 	}
 	r.said[setting.GetName()] = *is
-	r.Events.Eventf(setting, nil, corev1.EventTypeNormal, is.Reason, "Apply", "%s", clipped(is.Message))
-}
-
-// clipped fits the note of an event, which takes 1 KiB.
-func clipped(message string) string {
-	if len(message) <= 1024 {
-		return message
-	}
-	return message[:1021] + "..."
+	r.Events.Eventf(setting, nil, corev1.EventTypeNormal, is.Reason, "Apply", "%s", kit.Note(is.Message))
 }

@@ -1,7 +1,6 @@
 package apply
 
 import (
-	"context"
 	"fmt"
 	"time"
 
@@ -15,12 +14,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/controllers/predicates"
+	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
 )
@@ -41,11 +38,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	}
 	request := reconcile.Request{NamespacedName: cluster.RolloutKey(r.Profile)}
 	soon := r.window.Handler(request)
-	here := predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetNamespace() == r.Profile.Namespace })
-	driver := predicate.NewPredicateFuncs(func(o client.Object) bool {
-		va, ok := o.(*storagev1.VolumeAttachment)
-		return ok && va.Spec.Attacher == r.Profile.Driver
-	})
+	here := kit.InNamespace(r.Profile.Namespace)
+	driver := kit.OfDriver(func(driver string) bool { return driver == r.Profile.Driver })
 	b := ctrl.NewControllerManagedBy(mgr).Named("apply-" + r.Profile.Name).WithOptions(controller.Options{
 		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](leastBackoff, mostBackoff),
 	})
@@ -54,16 +48,12 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		&longhorn.InstanceManager{}, &longhorn.Engine{}, &longhorn.Replica{}, &longhorn.BackingImageManager{}, &longhorn.Node{},
 		&appsv1.DaemonSet{}, &appsv1.Deployment{}, &corev1.Pod{}, &corev1.Service{},
 	} {
-		b = b.Watches(kind, soon, builder.WithPredicates(here, predicates.Changed()))
+		b = b.Watches(kind, soon, builder.WithPredicates(here, kit.Changed()))
 	}
-	b = b.Watches(&storagev1.VolumeAttachment{}, soon, builder.WithPredicates(driver, predicates.Changed())).
-		Watches(&corev1.Node{}, soon, builder.WithPredicates(predicates.NodeChanged(cluster.NodeChanged))).
+	b = b.Watches(&storagev1.VolumeAttachment{}, soon, builder.WithPredicates(driver, kit.Changed())).
+		Watches(&corev1.Node{}, soon, builder.WithPredicates(kit.Updated(cluster.NodeChanged))).
 		Watches(&schedulingv1.PriorityClass{}, soon)
-	// Once at the start, also where there is no object yet that could bring an event.
-	b = b.WatchesRawSource(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-		queue.Add(request)
-		return nil
-	}))
+	b = b.WatchesRawSource(kit.AtStart(request))
 	if err := b.Complete(r); err != nil {
 		return fmt.Errorf("setting up the controller of settings: %w", err)
 	}

@@ -12,7 +12,7 @@ import (
 func (r *Reconciler) adviseUnknown(system map[catalog.Name]string) {
 	unknown := catalog.Unknown(system)
 	r.metrics.unknown.Set(float64(len(unknown)))
-	if len(unknown) == 0 || !r.sayOnce("unknown", fmt.Sprint(unknown)) {
+	if len(unknown) == 0 || !r.advised.IsNew("unknown", fmt.Sprint(unknown)) {
 		return
 	}
 	r.Log.Warn("the storage system has settings that this Fairlead does not know", "settings", unknown)

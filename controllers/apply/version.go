@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
@@ -32,7 +33,7 @@ func (r *Reconciler) adviseDuties(ctx context.Context) error {
 		}
 	}
 	message := fmt.Sprintf("%s %s %s; duties that are set otherwise than docs/reference/duties.md has them: %s", r.Profile.Name, version, row.Does, strings.Join(otherwise, ", "))
-	if len(otherwise) == 0 || !r.sayOnce("duties", message) {
+	if len(otherwise) == 0 || !r.advised.IsNew("duties", message) {
 		return nil
 	}
 	r.Log.Warn("duties are set otherwise than this version of the storage system asks for", "version", version, "otherwise", otherwise)
@@ -45,5 +46,5 @@ func (r *Reconciler) warn(reason, message string) {
 	key := cluster.RolloutKey(r.Profile)
 	rollout := &v1alpha1.NetworkRollout{}
 	rollout.Namespace, rollout.Name = key.Namespace, key.Name
-	r.Events.Eventf(rollout, nil, corev1.EventTypeWarning, reason, "Apply", "%s", clipped(message))
+	r.Events.Eventf(rollout, nil, corev1.EventTypeWarning, reason, "Apply", "%s", kit.Note(message))
 }

@@ -14,10 +14,10 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/fairlead-io/fairlead/certs"
+	"github.com/fairlead-io/fairlead/controllers/kit"
 )
 
 // Reconciler copies the CA from the Secret into both webhook configurations.
@@ -91,9 +91,7 @@ func (r *Reconciler) patch(ctx context.Context, changed bool, object, before cli
 
 // SetupWithManager registers the controller.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	one := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
-		return []reconcile.Request{{NamespacedName: r.Secret}}
-	})
+	one := kit.Always(reconcile.Request{NamespacedName: r.Secret})
 	err := ctrl.NewControllerManagedBy(mgr).Named("cabundle").
 		Watches(&corev1.Secret{}, one).
 		Watches(&admissionregistrationv1.MutatingWebhookConfiguration{}, one).

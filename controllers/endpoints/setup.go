@@ -6,16 +6,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/controllers/kit"
 )
 
 // SetupWithManager registers the controller. What is published is watched too,
@@ -24,17 +22,17 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	r.overwritten = map[string]*overwritten{}
 	byLabel := func(key string) handler.EventHandler {
 		return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
-			return named(o.GetNamespace(), o.GetLabels()[key])
+			return kit.RequestIn(o.GetNamespace(), o.GetLabels()[key])
 		})
 	}
-	here := builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetNamespace() == r.Profile.Namespace }))
+	here := builder.WithPredicates(kit.InNamespace(r.Profile.Namespace))
 	err := ctrl.NewControllerManagedBy(mgr).Named("endpoints-"+r.Profile.Name).
 		For(&corev1.Service{}, here).
 		Watches(&corev1.Pod{}, byLabel(r.Profile.VolumeLabel), here).
 		Watches(&discoveryv1.EndpointSlice{}, byLabel(discoveryv1.LabelServiceName), here).
 		//lint:ignore SA1019 for the readers of the deprecated API
 		Watches(&corev1.Endpoints{}, &handler.EnqueueRequestForObject{}, here).
-		Watches(&v1alpha1.NetworkRollout{}, handler.EnqueueRequestsFromMapFunc(r.unrecorded), here, builder.WithPredicates(clientsMoved{})).
+		Watches(&v1alpha1.NetworkRollout{}, handler.EnqueueRequestsFromMapFunc(r.unrecorded), here, builder.WithPredicates(kit.Updated(isClientNetworkMoved))).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("setting up the endpoints controller: %w", err)
@@ -42,20 +40,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return nil
 }
 
-// clientsMoved passes records with another network of the clients.
-type clientsMoved struct{ predicate.Funcs }
-
-func (clientsMoved) Update(e event.UpdateEvent) bool {
-	before, ok := e.ObjectOld.(*v1alpha1.NetworkRollout)
-	after, is := e.ObjectNew.(*v1alpha1.NetworkRollout)
-	return ok && is && (before.Status.Recorded != after.Status.Recorded || before.Status.Clients.Network != after.Status.Clients.Network)
-}
-
-func named(namespace, name string) []reconcile.Request {
-	if name == "" {
-		return nil
-	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}}
+// isClientNetworkMoved reports whether a record has another network of the clients.
+func isClientNetworkMoved(before, after *v1alpha1.NetworkRollout) bool {
+	return before.Status.Recorded != after.Status.Recorded || before.Status.Clients.Network != after.Status.Clients.Network
 }
 
 // unrecorded are the headless Services whose network is not their own: it
@@ -69,7 +56,7 @@ func (r *Reconciler) unrecorded(ctx context.Context, _ client.Object) []reconcil
 	var requests []reconcile.Request
 	for _, s := range services {
 		if s.Headless() && s.Recorded.IsZero() {
-			requests = append(requests, named(s.Namespace, s.Name)...)
+			requests = append(requests, kit.RequestIn(s.Namespace, s.Name)...)
 		}
 	}
 	return requests

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/controllers/predicates"
+	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/fence"
 )
@@ -96,7 +96,7 @@ func TestSeeingAnAddressAgainWakesNobody(t *testing.T) {
 	w.step(fence.RefreshEvery + time.Minute)
 	w.look("node-1")
 	is := w.record("node-1")
-	if was.ResourceVersion == is.ResourceVersion || predicates.RecordChanged().Update(event.UpdateEvent{ObjectOld: was, ObjectNew: is}) {
+	if was.ResourceVersion == is.ResourceVersion || kit.FenceRecordChanged().Update(event.UpdateEvent{ObjectOld: was, ObjectNew: is}) {
 		t.Errorf("%+v passes after %+v", is, was)
 	}
 	for what, change := range map[string]func(*v1alpha1.NodeFence){
@@ -106,7 +106,7 @@ func TestSeeingAnAddressAgainWakesNobody(t *testing.T) {
 		"volume":   func(n *v1alpha1.NodeFence) { n.Status.Volumes = nil },
 	} {
 		changed := is.DeepCopy()
-		if change(changed); !predicates.RecordChanged().Update(event.UpdateEvent{ObjectOld: is, ObjectNew: changed}) {
+		if change(changed); !kit.FenceRecordChanged().Update(event.UpdateEvent{ObjectOld: is, ObjectNew: changed}) {
 			t.Errorf("%s does not pass", what)
 		}
 	}

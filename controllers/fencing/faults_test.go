@@ -225,12 +225,6 @@ func TestTakingTheTaintAwayDoesNotLetANodeInThatHasNotBooted(t *testing.T) {
 	}
 }
 
-// remembered is how many deleted records were reported.
-func (w *world) remembered() (n int) {
-	w.r.kept.Range(func(any, any) bool { n++; return true })
-	return n
-}
-
 // A record that somebody deletes leaks no block: it stays until the node is let in.
 func TestADeletedRecordStaysWhileAFenceStands(t *testing.T) {
 	w := newWorld(t)
@@ -246,7 +240,7 @@ func TestADeletedRecordStaysWhileAFenceStands(t *testing.T) {
 	if len(kept) != 1 {
 		t.Fatalf("told %d times: %q", len(kept), w.notes)
 	}
-	if n := w.remembered(); n != 1 {
+	if n := w.r.kept.Len(); n != 1 {
 		t.Fatalf("remembered are %d", n)
 	}
 	w.detach("pvc-a", "node-1")
@@ -262,7 +256,7 @@ func TestADeletedRecordStaysWhileAFenceStands(t *testing.T) {
 	if len(w.fences()) != 0 || len(s.Fences) != 0 || w.record("node-1").DeletionTimestamp != nil {
 		t.Fatalf("left: %v, %+v", w.cidrs(), s)
 	}
-	if n := w.remembered(); n != 0 {
+	if n := w.r.kept.Len(); n != 0 {
 		t.Fatalf("remembered are %d", n)
 	}
 }

@@ -10,11 +10,13 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/fence"
 )
@@ -47,8 +49,8 @@ type Reconciler struct {
 	left sync.Map
 	// cordoned is since when a node is, by node.
 	cordoned sync.Map
-	// kept are the records, by UID, of which it was said that they are not deleted yet.
-	kept sync.Map
+	// kept are the deleted records, by UID, of which an event says why they remain.
+	kept kit.Once[types.UID, bool]
 }
 
 const (
@@ -89,7 +91,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		r.seen(d)
 		marks = r.marks(d) || marks
 		if quiet = quiet && d.rests(); quiet {
-			after = sooner(after, r.patience(d))
+			after = kit.Earliest(after, r.patience(d))
 		}
 	}
 	if quiet && !marks {
@@ -131,14 +133,6 @@ func (r *Reconciler) look(ctx context.Context, from *cluster.FenceReader, node s
 		all = append(all, decide(v))
 	}
 	return all, err
-}
-
-// sooner of two times to wait; 0 is for ever.
-func sooner(a, b time.Duration) time.Duration {
-	if a == 0 || b != 0 && b < a {
-		return b
-	}
-	return a
 }
 
 // patience is when to look again at a node for which there was nothing to do. The
@@ -208,7 +202,7 @@ func (r *Reconciler) incident(ctx context.Context, node string) (ctrl.Result, er
 			if again = more; again {
 				break // what is done, and whose record is made, follows from what is recorded
 			}
-			after = sooner(after, wait)
+			after = kit.Earliest(after, wait)
 		}
 		if len(undone) > 0 {
 			return ctrl.Result{}, errors.Join(undone...)

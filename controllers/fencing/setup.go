@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/controllers/predicates"
+	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/cluster/csiaddons"
 	"github.com/fairlead-io/fairlead/internal/fence"
@@ -36,10 +35,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if r.metrics, err = newMetrics(ctrlmetrics.Registry); err != nil {
 		return fmt.Errorf("registering the metrics of fencing: %w", err)
 	}
-	ours := predicate.NewPredicateFuncs(func(o client.Object) bool {
-		va, ok := o.(*storagev1.VolumeAttachment)
-		return ok && r.Cached.Protects(va.Spec.Attacher)
-	})
+	ours := kit.OfDriver(r.Cached.Protects)
 	unattached, err := unattachedPods(mgr)
 	if err != nil {
 		return err
@@ -47,18 +43,18 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	everyNode := handler.EnqueueRequestsFromMapFunc(r.everyNode)
 	err = ctrl.NewControllerManagedBy(mgr).Named("fencing").
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
-		Watches(&corev1.Node{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicates.NodeChanged(cluster.FenceNodeChanged))).
-		Watches(&v1alpha1.NodeFence{}, handler.EnqueueRequestsFromMapFunc(r.recordAndWaiting), builder.WithPredicates(predicates.RecordChanged())).
+		Watches(&corev1.Node{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(kit.Updated(cluster.FenceNodeChanged))).
+		Watches(&v1alpha1.NodeFence{}, handler.EnqueueRequestsFromMapFunc(r.recordAndWaiting), builder.WithPredicates(kit.FenceRecordChanged())).
 		Watches(&storagev1.VolumeAttachment{}, handler.EnqueueRequestsFromMapFunc(ofAttachment), builder.WithPredicates(ours)).
 		Watches(&corev1.PersistentVolume{}, handler.EnqueueRequestsFromMapFunc(r.ofVolume), builder.WithPredicates(r.volumes())).
 		Watches(&storagev1.CSINode{}, &handler.EnqueueRequestForObject{}).
-		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(ofPod), builder.WithPredicates(r.here(), predicates.Changed())).
-		Watches(&storagev1.StorageClass{}, everyNode, builder.WithPredicates(r.classes(), predicates.Changed())).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(ofPod), builder.WithPredicates(r.here(), kit.Changed())).
+		Watches(&storagev1.StorageClass{}, everyNode, builder.WithPredicates(r.classes(), kit.Changed())).
 		Watches(&storagev1.CSIDriver{}, everyNode, builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool { return r.Cached.Protects(o.GetName()) }))).
 		WatchesRawSource(unattached).
 		WatchesRawSource(r.onceInstalled(mgr.GetCache(), &csiaddons.NetworkFence{}, handler.EnqueueRequestsFromMapFunc(r.ofFence))).
 		WatchesRawSource(r.onceInstalled(mgr.GetCache(), &csiaddons.NetworkFenceClass{}, everyNode)).
-		WatchesRawSource(r.onceInstalled(mgr.GetCache(), &csiaddons.CSIAddonsNode{}, handler.EnqueueRequestsFromMapFunc(r.ofClient), r.here(), predicates.Changed())).
+		WatchesRawSource(r.onceInstalled(mgr.GetCache(), &csiaddons.CSIAddonsNode{}, handler.EnqueueRequestsFromMapFunc(r.ofClient), r.here(), kit.Changed())).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("setting up the fencing controller: %w", err)
@@ -66,27 +62,12 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return nil
 }
 
-func request(name string) []reconcile.Request {
-	if name == "" {
-		return nil
-	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: name}}}
-}
-
-func requests(names []string) []reconcile.Request {
-	var all []reconcile.Request
-	for _, name := range names {
-		all = append(all, request(name)...)
-	}
-	return all
-}
-
 func ofAttachment(_ context.Context, o client.Object) []reconcile.Request {
 	va, ok := o.(*storagev1.VolumeAttachment)
 	if !ok {
 		return nil
 	}
-	return request(va.Spec.NodeName)
+	return kit.Request(va.Spec.NodeName)
 }
 
 func ofPod(_ context.Context, o client.Object) []reconcile.Request {
@@ -94,7 +75,7 @@ func ofPod(_ context.Context, o client.Object) []reconcile.Request {
 	if !ok {
 		return nil
 	}
-	return request(pod.Spec.NodeName)
+	return kit.Request(pod.Spec.NodeName)
 }
 
 // recordAndWaiting is the record's node, and all that may wait for it: an address
@@ -105,14 +86,14 @@ func (r *Reconciler) recordAndWaiting(ctx context.Context, o client.Object) []re
 	if !ok {
 		return nil
 	}
-	all := request(cluster.NodeOfFence(record))
+	all := kit.Request(cluster.NodeOfFence(record))
 	if fence.Keep(record.Status) {
-		all = append(all, requests(r.records(ctx, func(s v1alpha1.NodeFenceStatus) bool {
+		all = append(all, kit.Request(r.records(ctx, func(s v1alpha1.NodeFenceStatus) bool {
 			return s.Phase == v1alpha1.NodeFencing || s.Phase == v1alpha1.NodeReturned || s.Phase == v1alpha1.NodeUnfencing
-		}))...)
+		})...)...)
 	}
 	if record.Status.Phase == v1alpha1.NodeHealthy && record.Status.Reason == fence.ReasonAddressInUse {
-		all = append(all, requests(r.records(ctx, func(s v1alpha1.NodeFenceStatus) bool { return s.Gone && s.Phase == v1alpha1.NodeDrained }))...)
+		all = append(all, kit.Request(r.records(ctx, func(s v1alpha1.NodeFenceStatus) bool { return s.Gone && s.Phase == v1alpha1.NodeDrained })...)...)
 	}
 	return all
 }
@@ -126,7 +107,7 @@ func (r *Reconciler) ofFence(ctx context.Context, o client.Object) []reconcile.R
 	if len(names) == 0 {
 		names = append(r.records(ctx, fence.Keep), o.GetLabels()[fence.NodeLabel])
 	}
-	return requests(names)
+	return kit.Request(names...)
 }
 
 // ofClient is the node that csi-addons reports clients of, by the driver's name of it.
@@ -139,7 +120,7 @@ func (r *Reconciler) ofClient(ctx context.Context, o client.Object) []reconcile.
 	if err != nil {
 		r.Log.Error("could not look for a node by its driver's name of it", "nodeID", n.Spec.Driver.NodeID, "error", err)
 	}
-	return requests(names)
+	return kit.Request(names...)
 }
 
 // ofVolume are the nodes that a volume is attached to.
@@ -148,7 +129,7 @@ func (r *Reconciler) ofVolume(ctx context.Context, o client.Object) []reconcile.
 	if err != nil {
 		r.Log.Error("could not look for the nodes of a volume", "volume", o.GetName(), "error", err)
 	}
-	return requests(names)
+	return kit.Request(names...)
 }
 
 func (r *Reconciler) everyNode(ctx context.Context, _ client.Object) []reconcile.Request {
@@ -161,7 +142,7 @@ func (r *Reconciler) everyNode(ctx context.Context, _ client.Object) []reconcile
 	for i := range list.Items {
 		names = append(names, list.Items[i].Name)
 	}
-	return requests(names)
+	return kit.Request(names...)
 }
 
 // records are the nodes whose record is of some kind.
@@ -199,7 +180,7 @@ func (r *Reconciler) volumes() predicate.Predicate {
 		DeleteFunc: func(event.DeleteEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			pv, ok := e.ObjectNew.(*corev1.PersistentVolume)
-			return ok && pv.Spec.CSI != nil && r.Cached.Protects(pv.Spec.CSI.Driver) && predicates.Changed().Update(e)
+			return ok && pv.Spec.CSI != nil && r.Cached.Protects(pv.Spec.CSI.Driver) && kit.Changed().Update(e)
 		},
 	}
 }

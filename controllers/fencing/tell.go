@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/internal/fence"
 )
 
@@ -32,7 +32,7 @@ func (r *Reconciler) tell(record *v1alpha1.NodeFence, d decision) {
 	r.log(d).Log(context.Background(), level, "a node's fence", "was", was.Phase, "reason", is.Reason, "message", is.Message, "volumes", len(is.Volumes))
 	message := "the node is healthy"
 	if link := fence.Link(is.Reason); is.Message != "" {
-		message = cluster.Clip(strings.TrimSuffix(is.Message, link), maxNote-len(link)) + link
+		message = kit.Clip(strings.TrimSuffix(is.Message, link), kit.MaxNote-len(link)) + link
 	}
 	if d.Node == nil { // a nil pointer is no nil object
 		r.Events.Eventf(record, nil, kind, is.Reason, string(is.Phase), "%s", message)
@@ -48,16 +48,13 @@ func (r *Reconciler) tellKept(d decision) {
 		return
 	}
 	if d.Record.DeletionTimestamp == nil || !fence.Keep(d.Status) {
-		r.kept.Delete(d.Record.UID)
+		r.kept.Forget(d.Record.UID)
 		return
 	}
-	if _, told := r.kept.LoadOrStore(d.Record.UID, true); told {
+	if !r.kept.IsNew(d.Record.UID, true) {
 		return
 	}
 	r.log(d).Warn("a record was deleted that is still needed; it goes when its node is healthy again")
 	r.Events.Eventf(d.Record, nil, corev1.EventTypeWarning, "Kept", string(d.Status.Phase),
 		"this record was deleted, but it is the only memory of what the node held and of what is fenced; it goes when the node is healthy again")
 }
-
-// maxNote is how long the note of an event may be.
-const maxNote = 1024

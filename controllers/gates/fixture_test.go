@@ -106,9 +106,7 @@ func (f *fixture) mustHaveGates(want ...string) {
 
 func (f *fixture) mustRemember(want int) {
 	f.Helper()
-	got := 0
-	f.r.reports.Range(func(any, any) bool { got++; return true })
-	if got != want {
+	if got := f.r.reports.Len(); got != want {
 		f.Fatalf("remembers %d reports, want %d", got, want)
 	}
 }

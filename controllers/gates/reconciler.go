@@ -7,16 +7,15 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/fence"
 )
@@ -32,7 +31,7 @@ type Reconciler struct {
 	Log     *slog.Logger
 
 	// reports has the last report on each waiting pod, by namespace and name.
-	reports sync.Map
+	reports kit.Once[types.NamespacedName, report]
 }
 
 const (
@@ -40,8 +39,6 @@ const (
 	recheckAfter = 30 * time.Second
 	// retryAfter is when a pod is checked again that was changed meanwhile.
 	retryAfter = 200 * time.Millisecond
-	// maxNote is the longest note that Kubernetes accepts in an event.
-	maxNote = 1024
 )
 
 // Reconcile checks one pod. Waiting pods are few, so everything is read live.
@@ -52,7 +49,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, fmt.Errorf("reading pod %s: %w", request, err)
 	}
 	if err != nil || !isGated(&pod) {
-		r.reports.Delete(request.NamespacedName)
+		r.reports.Forget(request.NamespacedName)
 		return ctrl.Result{}, nil
 	}
 	held, err := r.held(ctx, &pod)
@@ -64,7 +61,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{RequeueAfter: recheckAfter}, nil
 	}
 	err = r.removeGate(ctx, &pod)
-	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+	if kit.IsStale(err) {
 		return ctrl.Result{RequeueAfter: retryAfter}, nil
 	}
 	return ctrl.Result{}, err
@@ -150,10 +147,9 @@ type report struct {
 
 // report writes an event that says why the pod waits, once for each reason.
 func (r *Reconciler) report(pod *corev1.Pod, held *fence.Held) {
-	now := report{pod.UID, held.Message}
-	if before, _ := r.reports.Swap(client.ObjectKeyFromObject(pod), now); before == now {
+	if !r.reports.IsNew(client.ObjectKeyFromObject(pod), report{pod.UID, held.Message}) {
 		return
 	}
 	r.Log.Info("a pod waits for a fence", "namespace", pod.Namespace, "pod", pod.Name, "node", held.Node, "reason", held.Reason, "message", held.Message)
-	r.Events.Eventf(pod, nil, corev1.EventTypeWarning, held.Reason, "Wait", "%s", cluster.Clip(held.Message, maxNote))
+	r.Events.Eventf(pod, nil, corev1.EventTypeWarning, held.Reason, "Wait", "%s", kit.Note(held.Message))
 }

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/controllers/predicates"
+	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/fence"
 )
@@ -28,8 +28,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	all := handler.EnqueueRequestsFromMapFunc(r.all)
 	err := ctrl.NewControllerManagedBy(mgr).Named("fencing-gates").
 		For(&corev1.Pod{}, builder.WithPredicates(gated())).
-		Watches(&v1alpha1.NodeFence{}, all, builder.WithPredicates(predicates.RecordChanged())).
-		Watches(&corev1.Node{}, all, builder.WithPredicates(predicates.NodeChanged(cluster.FenceNodeChanged))).
+		Watches(&v1alpha1.NodeFence{}, all, builder.WithPredicates(kit.FenceRecordChanged())).
+		Watches(&corev1.Node{}, all, builder.WithPredicates(kit.Updated(cluster.FenceNodeChanged))).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("setting up the controller of scheduling gates: %w", err)

@@ -7,11 +7,11 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 
@@ -97,7 +97,7 @@ func (r *Reconciler) restartClients(ctx context.Context, record rollout.Record, 
 		uid := types.UID(c.UID)
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.Profile.Namespace, Name: c.Pod, UID: uid}}
 		err = r.Client.Delete(ctx, pod, client.Preconditions{UID: &uid})
-		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		if kit.IsStale(err) {
 			continue // gone, or another pod by now
 		}
 		if err != nil {

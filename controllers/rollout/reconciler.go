@@ -14,7 +14,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fairlead-io/fairlead/controllers/gathering"
+	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
@@ -40,7 +40,7 @@ type Reconciler struct {
 	Log    *slog.Logger
 
 	restarts *prometheus.CounterVec
-	window   gathering.Window
+	window   kit.Window
 	// reported is when the status was last written.
 	reported time.Time
 	// watchNetworks has events of networks wake the controller. The function is called once, when the kind is
@@ -86,12 +86,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	if apierrors.IsConflict(err) {
 		return ctrl.Result{}, nil // the cache is behind; what it has yet to see is an event
 	}
-	for _, next := range []time.Duration{step.After, r.untilKindIsLookedFor(facts)} {
-		if next > 0 && (after == 0 || next < after) {
-			after = next
-		}
-	}
-	return ctrl.Result{RequeueAfter: after}, err
+	return ctrl.Result{RequeueAfter: kit.Earliest(after, step.After, r.untilKindIsLookedFor(facts))}, err
 }
 
 // untilKindIsLookedFor: without Multus no network can be watched, and its installation is no event.
@@ -149,7 +144,7 @@ func (r *Reconciler) stepLive(ctx context.Context) (rollout.Rollout, rollout.Ste
 	r.Log.Info("next step", "action", step.Action, "network", step.Network.String(), "message", step.Message, "volumes", step.Volumes.Message)
 	if err := r.do(ctx, facts, step); err != nil {
 		// Somebody else was faster: his write brings the next event.
-		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		if kit.IsStale(err) {
 			r.Log.Info("stepped aside", "action", step.Action, "error", err.Error())
 			return facts, step, nil
 		}

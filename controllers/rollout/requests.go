@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
-	"github.com/fairlead-io/fairlead/controllers/predicates"
+	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 
@@ -66,23 +66,15 @@ func (r *Reconciler) watchRequests(b *builder.Builder, soon handler.EventHandler
 		return false
 	})
 	// In the cache an object has no other annotations.
-	asks := predicates.AnnotationsChanged(storage.AsksForNetwork)
+	asks := kit.AnnotationsChanged(storage.AsksForNetwork)
 	return b.
 		WatchesMetadata(&corev1.PersistentVolumeClaim{}, soon, builder.WithPredicates(asks)).
-		Watches(&corev1.PersistentVolume{}, soon, builder.WithPredicates(driver, predicate.Or[client.Object](asks, bindingChanged()))).
+		Watches(&corev1.PersistentVolume{}, soon, builder.WithPredicates(driver, predicate.Or[client.Object](asks, kit.Updated(isRebound)))).
 		Watches(&storagev1.StorageClass{}, soon, builder.WithPredicates(driver, asks))
 }
 
-// bindingChanged passes PersistentVolumes that come, go or change their claim:
-// claim and class may ask for them.
-func bindingChanged() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		old, ok := e.ObjectOld.(*corev1.PersistentVolume)
-		pv, also := e.ObjectNew.(*corev1.PersistentVolume)
-		if !ok || !also {
-			return false
-		}
-		was, is := old.Spec.ClaimRef, pv.Spec.ClaimRef
-		return (was == nil) != (is == nil) || was != nil && *was != *is || old.Spec.StorageClassName != pv.Spec.StorageClassName
-	}}
+// isRebound reports whether a PersistentVolume has another claim or class, which may ask for it.
+func isRebound(before, after *corev1.PersistentVolume) bool {
+	was, is := before.Spec.ClaimRef, after.Spec.ClaimRef
+	return (was == nil) != (is == nil) || was != nil && *was != *is || before.Spec.StorageClassName != after.Spec.StorageClassName
 }

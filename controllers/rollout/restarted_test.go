@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/controllers/restarts"
+	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
@@ -48,7 +48,7 @@ func TestRestartsOfClientPodsAreCountedBySetting(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, netOne, test.objects...)
 			registry := prometheus.NewRegistry()
-			counter, err := restarts.Counter(registry, profile.Name)
+			counter, err := kit.RestartCounter(registry, profile.Name)
 			f.must(err)
 			f.r.restarts = counter
 			var own v1alpha1.Setting

@@ -28,7 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/controllers/restarts"
+	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
@@ -161,7 +161,7 @@ func (f *fixture) restart() {
 		Cached: cluster.NewReader(profile, cached, cached), Live: cluster.NewReader(profile, api, api),
 		Events: recorder{}, Clock: clocktesting.NewFakePassiveClock(noon), Log: slog.New(slog.DiscardHandler),
 	}
-	counter, err := restarts.Counter(prometheus.NewRegistry(), profile.Name)
+	counter, err := kit.RestartCounter(prometheus.NewRegistry(), profile.Name)
 	f.must(err)
 	f.r.restarts = counter
 }

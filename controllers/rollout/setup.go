@@ -1,14 +1,12 @@
 package rollout
 
 import (
-	"context"
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,8 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/controllers/predicates"
-	"github.com/fairlead-io/fairlead/controllers/restarts"
+	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
 )
@@ -28,36 +25,29 @@ import (
 // event: nothing waits for a resync.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	var err error
-	if r.restarts, err = restarts.Counter(ctrlmetrics.Registry, r.Profile.Name); err != nil {
+	if r.restarts, err = kit.RestartCounter(ctrlmetrics.Registry, r.Profile.Name); err != nil {
 		return err
 	}
 	request := reconcile.Request{NamespacedName: cluster.RolloutKey(r.Profile)}
 	soon := r.window.Handler(request)
-	here := predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetNamespace() == r.Profile.Namespace })
-	driver := predicate.NewPredicateFuncs(func(o client.Object) bool {
-		va, ok := o.(*storagev1.VolumeAttachment)
-		return ok && va.Spec.Attacher == r.Profile.Driver
-	})
+	here := kit.InNamespace(r.Profile.Namespace)
+	driver := kit.OfDriver(func(driver string) bool { return driver == r.Profile.Driver })
 	b := ctrl.NewControllerManagedBy(mgr).Named("rollout-" + r.Profile.Name)
 	for _, kind := range []client.Object{
 		&v1alpha1.NetworkRollout{}, &longhorn.Volume{}, &longhorn.VolumeAttachment{},
 		&appsv1.DaemonSet{}, &corev1.Pod{}, &corev1.Service{},
 	} {
-		b = b.Watches(kind, soon, builder.WithPredicates(here, predicates.Changed()))
+		b = b.Watches(kind, soon, builder.WithPredicates(here, kit.Changed()))
 	}
 	for _, kind := range []client.Object{&v1alpha1.Setting{}, &longhorn.Setting{}} {
 		// Their values; what is reported in them is not read.
 		b = b.Watches(kind, soon, builder.WithPredicates(here, predicate.GenerationChangedPredicate{}))
 	}
-	b = b.Watches(&storagev1.VolumeAttachment{}, soon, builder.WithPredicates(driver, predicates.Changed()))
+	b = b.Watches(&storagev1.VolumeAttachment{}, soon, builder.WithPredicates(driver, kit.Changed()))
 	if r.VolumeNetworks {
 		b = r.watchRequests(b, soon)
 	}
-	// Once at the start, also where there is no object yet that could bring an event.
-	b = b.WatchesRawSource(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-		queue.Add(request)
-		return nil
-	}))
+	b = b.WatchesRawSource(kit.AtStart(request))
 	c, err := b.Build(r)
 	if err != nil {
 		return fmt.Errorf("setting up the roll-out controller: %w", err)

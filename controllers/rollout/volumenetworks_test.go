@@ -23,8 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/controllers/predicates"
-	"github.com/fairlead-io/fairlead/controllers/restarts"
+	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
@@ -59,7 +58,7 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 		Profile: storage.Longhorn(), Applies: true, VolumeNetworks: true, Policy: rollout.Policy{Settle: rollout.DefaultSettle},
 		Client: c, Cached: reader, Live: reader, Events: events.NewFakeRecorder(100), Clock: clock, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}
-	if r.restarts, err = restarts.Counter(prometheus.NewRegistry(), r.Profile.Name); err != nil {
+	if r.restarts, err = kit.RestartCounter(prometheus.NewRegistry(), r.Profile.Name); err != nil {
 		t.Fatal(err)
 	}
 	return &rig{r, c, t, clock}
@@ -282,13 +281,13 @@ func TestEventsOfWhatAsks(t *testing.T) {
 	claim := func(annotations map[string]string) client.Object {
 		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Annotations: annotations}}
 	}
-	if p := predicates.AnnotationsChanged(storage.AsksForNetwork); p.Create(event.CreateEvent{Object: claim(nil)}) || !p.Create(event.CreateEvent{Object: claim(asks)}) ||
+	if p := kit.AnnotationsChanged(storage.AsksForNetwork); p.Create(event.CreateEvent{Object: claim(nil)}) || !p.Create(event.CreateEvent{Object: claim(asks)}) ||
 		p.Update(event.UpdateEvent{ObjectOld: claim(asks), ObjectNew: claim(asks)}) || !p.Update(event.UpdateEvent{ObjectOld: claim(asks), ObjectNew: claim(nil)}) ||
 		p.Delete(event.DeleteEvent{Object: claim(nil)}) || !p.Delete(event.DeleteEvent{Object: claim(asks)}) {
 		t.Error("a claim is an event when it asks, or no longer does, and else not")
 	}
 	free, bound := &corev1.PersistentVolume{}, &corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{ClaimRef: &corev1.ObjectReference{Name: "data"}}}
-	if p := bindingChanged(); !p.Create(event.CreateEvent{Object: bound}) || p.Update(event.UpdateEvent{ObjectOld: bound, ObjectNew: bound.DeepCopy()}) ||
+	if p := kit.Updated(isRebound); !p.Create(event.CreateEvent{Object: bound}) || p.Update(event.UpdateEvent{ObjectOld: bound, ObjectNew: bound.DeepCopy()}) ||
 		!p.Update(event.UpdateEvent{ObjectOld: free, ObjectNew: bound}) || p.Update(event.UpdateEvent{ObjectOld: &storagev1.StorageClass{}, ObjectNew: &storagev1.StorageClass{}}) {
 		t.Error("a PersistentVolume is an event when it comes, goes or is bound to another claim")
 	}

@@ -15,6 +15,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/internal/fence"
 	"github.com/fairlead-io/fairlead/internal/fence/taint"
 )
@@ -100,13 +101,11 @@ func after(verdicts []taint.Verdict) time.Duration {
 	if len(verdicts) == 0 {
 		return 0
 	}
-	soonest := again
+	earliest := again
 	for _, v := range verdicts {
-		if v.After > 0 {
-			soonest = min(soonest, v.After)
-		}
+		earliest = kit.Earliest(earliest, v.After)
 	}
-	return soonest
+	return earliest
 }
 
 // look decides on what the API server says now.

@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/cluster"
@@ -389,13 +388,13 @@ func TestChangesThatSayNothingPass(t *testing.T) {
 	} {
 		after := before.DeepCopy()
 		c.change(after)
-		if got := (nodeChanged{}).Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}); got != c.want {
+		if got := nodeChanged(before, after); got != c.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
 	unknown, no := before.DeepCopy(), before.DeepCopy()
 	unknown.Status.Conditions[1].Status, no.Status.Conditions[1].Status = corev1.ConditionUnknown, corev1.ConditionFalse
-	if !(nodeChanged{}).Update(event.UpdateEvent{ObjectOld: no, ObjectNew: unknown}) {
+	if !nodeChanged(no, unknown) {
 		t.Error("a kubelet that falls silent is no change")
 	}
 	record := f.record("node-1", nil)
@@ -409,7 +408,7 @@ func TestChangesThatSayNothingPass(t *testing.T) {
 	} {
 		after := record.DeepCopy()
 		c.change(&after.Status)
-		if got := (recordChanged{}).Update(event.UpdateEvent{ObjectOld: record, ObjectNew: after}); got != c.want {
+		if got := recordChanged(record, after); got != c.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/internal/fence"
 	"github.com/fairlead-io/fairlead/internal/fence/taint"
 )
@@ -66,7 +66,7 @@ func (r *Reconciler) failed(view *view, verdicts []taint.Verdict, which func(tai
 	}
 	for i := range verdicts {
 		if which(verdicts[i]) {
-			verdicts[i].Action, verdicts[i].Refusal = taint.None, fence.Refusal{Reason: reason, Message: cluster.Clip(message, maxNote)}
+			verdicts[i].Action, verdicts[i].Refusal = taint.None, fence.Refusal{Reason: reason, Message: kit.Clip(message, maxNote)}
 		}
 	}
 	r.report(view, verdicts)

@@ -12,11 +12,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/fairlead-io/fairlead/controllers/predicates"
+	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
@@ -65,11 +62,9 @@ func asking(a storage.Asker) client.Object {
 // SetupWithManager registers the controller. Claims and PersistentVolumes are
 // many, and few of them fix anything.
 func (r *Contests) SetupWithManager(mgr ctrl.Manager) error {
-	one := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
-		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: r.Profile.Name}}}
-	})
-	here := predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetNamespace() == r.Profile.Namespace })
-	fixing := predicates.AnnotationsChanged(fixes)
+	one := kit.Always(kit.Request(r.Profile.Name)[0])
+	here := kit.InNamespace(r.Profile.Namespace)
+	fixing := kit.AnnotationsChanged(fixes)
 	err := ctrl.NewControllerManagedBy(mgr).Named("contests-"+r.Profile.Name).
 		WatchesMetadata(&corev1.PersistentVolumeClaim{}, one, builder.WithPredicates(fixing)).
 		Watches(&corev1.PersistentVolume{}, one, builder.WithPredicates(fixing)).

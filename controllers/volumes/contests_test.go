@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
-	"github.com/fairlead-io/fairlead/controllers/predicates"
+	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
@@ -61,7 +61,7 @@ func TestOnlyFixedAddressesBringEvents(t *testing.T) {
 		return &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Annotations: annotations}}
 	}
 	fixed, plain := with(map[string]string{storage.VolumeMACAnnotation: "02:00:00:00:00:01"}), with(map[string]string{storage.VolumeNetworkAnnotation: "a/b"})
-	p := predicates.AnnotationsChanged(fixes)
+	p := kit.AnnotationsChanged(fixes)
 	for name, test := range map[string]struct{ got, want bool }{
 		"one comes":            {p.Create(event.CreateEvent{Object: fixed}), true},
 		"one goes":             {p.Delete(event.DeleteEvent{Object: fixed}), true},

@@ -16,9 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
 	"github.com/fairlead-io/fairlead/internal/storage"
@@ -37,9 +37,9 @@ type Reconciler struct {
 	Clock  clock.PassiveClock
 	Log    *slog.Logger
 
-	// repairs are by volume, told by volume and reason. There is one worker.
+	// repairs are by volume, reports by volume and reason. There is one worker.
 	repairs map[string]repair
-	told    map[string]map[string]string
+	reports kit.Once[[2]string, string]
 }
 
 // Reconcile corrects the endpoint of one volume and repairs its server.
@@ -48,7 +48,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := r.Client.Get(ctx, request.NamespacedName, &sm); err != nil {
 		if apierrors.IsNotFound(err) {
 			delete(r.repairs, request.Name)
-			delete(r.told, request.Name)
+			r.reports.ForgetAll(func(key [2]string) bool { return key[0] == request.Name })
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
@@ -90,14 +90,10 @@ func (r *Reconciler) correctEndpoint(ctx context.Context, sm *longhorn.ShareMana
 
 // SetupWithManager registers the controller.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	r.repairs, r.told = map[string]repair{}, map[string]map[string]string{}
-	here := predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetNamespace() == r.Profile.Namespace })
+	r.repairs = map[string]repair{}
+	here := kit.InNamespace(r.Profile.Namespace)
 	byLabel := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
-		volume, ok := o.GetLabels()[r.Profile.VolumeLabel]
-		if !ok {
-			return nil
-		}
-		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: volume}}}
+		return kit.RequestIn(o.GetNamespace(), o.GetLabels()[r.Profile.VolumeLabel])
 	})
 	err := ctrl.NewControllerManagedBy(mgr).Named("volumes-"+r.Profile.Name).
 		For(&longhorn.ShareManager{}, builder.WithPredicates(here)).

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
@@ -29,6 +29,7 @@ const (
 	inUseRetry = 30 * time.Second
 	// firstRetry doubles with each restart that did not help: the webhooks may be away.
 	firstRetry = time.Minute
+	maxRetry   = 16 * time.Minute
 )
 
 // repairServer restarts a server pod that is not on its Service's network: its
@@ -160,12 +161,12 @@ func (r *Reconciler) restartServer(ctx context.Context, sm *longhorn.ShareManage
 	}
 	uid := pod.UID
 	if err := r.Client.Delete(ctx, pod, client.Preconditions{UID: &uid}); err != nil {
-		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		if kit.IsStale(err) {
 			return 0, nil
 		}
 		return 0, fmt.Errorf("restarting server pod %s: %w", pod.Name, err)
 	}
-	wait := firstRetry << min(before.times, 4) // 16 minutes at most
+	wait := kit.Backoff(firstRetry, maxRetry, before.times+1)
 	r.repairs[sm.Name] = repair{times: before.times + 1, next: r.Clock.Now().Add(wait)}
 	r.Log.Info("restarted a server pod", "volume", sm.Name, "pod", pod.Name, "why", wrong)
 	r.Events.Eventf(sm, nil, corev1.EventTypeNormal, "Repaired", "Restart", "%s: %s, and no started workload uses the volume", done, wrong)
@@ -181,13 +182,9 @@ func (r *Reconciler) tellFixed(sm *longhorn.ShareManager, service *storage.Servi
 
 // report says something once for each reason, until there is something else to say.
 func (r *Reconciler) report(sm *longhorn.ShareManager, reason, message string) {
-	if r.told[sm.Name][reason] == message {
+	if !r.reports.IsNew([2]string{sm.Name, reason}, message) {
 		return
 	}
-	if r.told[sm.Name] == nil {
-		r.told[sm.Name] = map[string]string{}
-	}
-	r.told[sm.Name][reason] = message
 	r.Log.Warn("out of line", "volume", sm.Name, "detail", message)
 	r.Events.Eventf(sm, nil, corev1.EventTypeWarning, reason, "Look", "%s", message)
 }

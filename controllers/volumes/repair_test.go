@@ -79,7 +79,7 @@ func newFixture(t *testing.T, objects ...client.Object) *fixture {
 	live := cluster.NewReader(profile, f.Client, f.Client)
 	f.r = &Reconciler{
 		Profile: profile, ClusterDomain: "cluster.local", Client: f.Client, Live: live, Pods: f.Client,
-		Events: recorder{f}, Clock: f.clock, Log: slog.New(slog.DiscardHandler), repairs: map[string]repair{}, told: map[string]map[string]string{},
+		Events: recorder{f}, Clock: f.clock, Log: slog.New(slog.DiscardHandler), repairs: map[string]repair{},
 	}
 	at := metav1.ObjectMeta{Namespace: profile.Namespace, Name: "v"}
 	rollout := &v1alpha1.NetworkRollout{ObjectMeta: metav1.ObjectMeta{Namespace: profile.Namespace, Name: profile.Name}}
@@ -441,7 +441,7 @@ func TestWhatIsRememberedOfAVolumeGoesWithIt(t *testing.T) {
 	f.r.repairs["v"] = repair{times: 3}
 	f.must(f.Delete(t.Context(), &longhorn.ShareManager{ObjectMeta: metav1.ObjectMeta{Namespace: profile.Namespace, Name: "v"}}))
 	f.reconcile()
-	if len(f.r.told) != 0 || len(f.r.repairs) != 0 {
-		t.Fatalf("got %v, %v", f.r.told, f.r.repairs)
+	if f.r.reports.Len() != 0 || len(f.r.repairs) != 0 {
+		t.Fatalf("got %v, %v", f.r.reports.Len(), f.r.repairs)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
@@ -66,8 +67,8 @@ type node struct {
 	waiting []corev1.Pod
 	// inFlight pods were terminating at that list, or were evicted since.
 	inFlight int
-	// told are the verdicts that an event was written for, by the pod's UID.
-	told map[string]string
+	// reported are the reasons of verdicts that events were written for, by the pod's UID.
+	reported kit.Once[types.UID, string]
 	// settled: nothing is left to do until something changes.
 	settled bool
 }
@@ -138,13 +139,13 @@ func (r *Reconciler) look(ctx context.Context, name string, n *node, policy stor
 		n.listed, n.listDue, n.inFlight = true, time.Time{}, countInFlight(pods, policy.Now)
 	}
 	nextList, nextTurn, err := r.restart(ctx, name, n, policy, pods, fresh)
-	if due := policy.Now.Add(nextList.delay); nextList.delay > 0 && (n.listDue.IsZero() || due.Before(n.listDue)) {
+	if due := policy.Now.Add(nextList); nextList > 0 && (n.listDue.IsZero() || due.Before(n.listDue)) {
 		n.listDue = due
 	}
 	if !n.listDue.IsZero() {
-		nextTurn.shortenTo(n.listDue.Sub(policy.Now))
+		nextTurn = kit.Earliest(nextTurn, n.listDue.Sub(policy.Now))
 	}
-	return nextTurn.delay, err
+	return nextTurn, err
 }
 
 // node is what is known of the node with this namespace of its client.
@@ -153,7 +154,7 @@ func (r *Reconciler) node(name string, c storage.Client, namespace storage.Netwo
 	defer r.mu.Unlock()
 	n := r.nodes[name]
 	if n == nil || n.client != c.UID || !n.namespace.Since.Equal(namespace.Since) {
-		n = &node{client: c.UID, namespace: namespace, told: map[string]string{}}
+		n = &node{client: c.UID, namespace: namespace}
 		r.nodes[name] = n
 	}
 	_, requested := r.requested.LoadAndDelete(name)
@@ -175,7 +176,7 @@ func (r *Reconciler) forget(name string) {
 // restart evicts the pods with dead mounts whose turn it is. nextList is when to list
 // the pods of the node again; nextTurn is when a pod that was listed may be evicted.
 // An error of one pod does not stop the others.
-func (r *Reconciler) restart(ctx context.Context, name string, n *node, policy storage.Restarts, pods []corev1.Pod, fresh bool) (nextList, nextTurn soonest, _ error) {
+func (r *Reconciler) restart(ctx context.Context, name string, n *node, policy storage.Restarts, pods []corev1.Pod, fresh bool) (nextList, nextTurn time.Duration, _ error) {
 	var problems []error
 	var waiting []corev1.Pod
 	left := map[string]int{}
@@ -188,7 +189,7 @@ func (r *Reconciler) restart(ctx context.Context, name string, n *node, policy s
 		}
 		v := storage.Judge(w, n.since(w), policy)
 		r.note(pod, v)
-		nextList.shortenTo(v.After)
+		nextList = kit.Earliest(nextList, v.After)
 		switch {
 		case v.State == storage.Unsure:
 			r.tell(n, pod, v)
@@ -196,14 +197,14 @@ func (r *Reconciler) restart(ctx context.Context, name string, n *node, policy s
 		case !v.Restart:
 			r.tell(n, pod, v)
 			left[v.Reason]++
-			nextList.shortenTo(leftDead)
+			nextList = kit.Earliest(nextList, leftDead)
 		case n.inFlight >= perNode:
-			nextList.shortenTo(pace)
+			nextList = kit.Earliest(nextList, pace)
 		default:
 			if wait := r.turns.take(types.UID(w.Owner.UID), policy.Now); wait > 0 {
 				pod.ManagedFields = nil // as big as the rest, and not read
 				waiting = append(waiting, *pod)
-				nextTurn.shortenTo(wait)
+				nextTurn = kit.Earliest(nextTurn, wait)
 				continue
 			}
 			evicted, after, err := r.evict(ctx, n, pod, w, v, policy, fresh)
@@ -213,7 +214,7 @@ func (r *Reconciler) restart(ctx context.Context, name string, n *node, policy s
 			if evicted {
 				n.inFlight++
 			}
-			nextList.shortenTo(after)
+			nextList = kit.Earliest(nextList, after)
 		}
 	}
 	n.waiting = waiting
@@ -230,14 +231,4 @@ func (n *node) since(w storage.Workload) storage.NetworkNamespace {
 		return n.namespace
 	}
 	return storage.NetworkNamespace{}
-}
-
-// soonest is the shortest of several delays; zero is none.
-type soonest struct{ delay time.Duration }
-
-// shortenTo ignores a zero delay.
-func (s *soonest) shortenTo(delay time.Duration) {
-	if delay > 0 && (s.delay == 0 || delay < s.delay) {
-		s.delay = delay
-	}
 }

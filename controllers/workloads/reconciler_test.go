@@ -12,7 +12,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/cluster"
@@ -400,7 +399,7 @@ func TestAVolumeThatAsksIsMountedAnew(t *testing.T) {
 	volume.Status.RemountRequestedAt = w.now.Format(time.RFC3339)
 	w.put(volume)
 	w.deliver(len(w.log))
-	if !(remountRequested{}).Update(event.UpdateEvent{ObjectOld: before, ObjectNew: volume}) {
+	if !remountRequested(before, volume) {
 		t.Fatal("the request is no event")
 	}
 	for _, request := range w.reconciler.nodesOf(context.Background(), volume) {
@@ -461,21 +460,18 @@ func TestOnlyWhatMattersIsAnEvent(t *testing.T) {
 	}
 	none := func(*v1alpha1.NetworkRolloutStatus) {}
 	for name, test := range map[string]struct{ got, want bool }{
-		"a setting's value":     {valueChanged{}.Update(event.UpdateEvent{ObjectOld: setting("true", true), ObjectNew: setting("false", true)}), true},
-		"a setting's status":    {valueChanged{}.Update(event.UpdateEvent{ObjectOld: setting("true", true), ObjectNew: setting("true", false)}), false},
-		"the first record":      {recordChanged{}.Update(event.UpdateEvent{ObjectOld: rollout(none), ObjectNew: rollout(func(s *v1alpha1.NetworkRolloutStatus) { s.Recorded = true })}), true},
-		"the clients' network":  {recordChanged{}.Update(event.UpdateEvent{ObjectOld: rollout(none), ObjectNew: rollout(func(s *v1alpha1.NetworkRolloutStatus) { s.Clients.Network = "a/b@c" })}), true},
-		"how far a roll-out is": {recordChanged{}.Update(event.UpdateEvent{ObjectOld: rollout(none), ObjectNew: rollout(func(s *v1alpha1.NetworkRolloutStatus) { s.Clients.Updated = 1 })}), false},
-		"a pause":               {recordChanged{}.Update(event.UpdateEvent{ObjectOld: rollout(none), ObjectNew: &v1alpha1.NetworkRollout{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{storage.RestartsAnnotation: storage.RestartsPaused}}}}), true},
-		"where clients mount":   {recordChanged{}.Update(event.UpdateEvent{ObjectOld: rollout(none), ObjectNew: rollout(func(s *v1alpha1.NetworkRolloutStatus) { s.Clients.Mounts = &v1alpha1.ClientMounts{Place: "Client"} })}), true},
-		"a request to remount":  {remountRequested{}.Update(event.UpdateEvent{ObjectOld: volume("", "attached"), ObjectNew: volume("2026-01-01T12:00:00Z", "attached")}), true},
-		"a volume's state":      {remountRequested{}.Update(event.UpdateEvent{ObjectOld: volume("", "attached"), ObjectNew: volume("", "detached")}), false},
+		"a setting's value":     {valueChanged(setting("true", true), setting("false", true)), true},
+		"a setting's status":    {valueChanged(setting("true", true), setting("true", false)), false},
+		"the first record":      {recordChanged(rollout(none), rollout(func(s *v1alpha1.NetworkRolloutStatus) { s.Recorded = true })), true},
+		"the clients' network":  {recordChanged(rollout(none), rollout(func(s *v1alpha1.NetworkRolloutStatus) { s.Clients.Network = "a/b@c" })), true},
+		"how far a roll-out is": {recordChanged(rollout(none), rollout(func(s *v1alpha1.NetworkRolloutStatus) { s.Clients.Updated = 1 })), false},
+		"a pause":               {recordChanged(rollout(none), &v1alpha1.NetworkRollout{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{storage.RestartsAnnotation: storage.RestartsPaused}}}), true},
+		"where clients mount":   {recordChanged(rollout(none), rollout(func(s *v1alpha1.NetworkRolloutStatus) { s.Clients.Mounts = &v1alpha1.ClientMounts{Place: "Client"} })), true},
+		"a request to remount":  {remountRequested(volume("", "attached"), volume("2026-01-01T12:00:00Z", "attached")), true},
+		"a volume's state":      {remountRequested(volume("", "attached"), volume("", "detached")), false},
 	} {
 		if test.got != test.want {
 			t.Errorf("%s: got %v", name, test.got)
 		}
-	}
-	if got := onNode(""); got != nil {
-		t.Errorf("a pod without a node: got %v", got)
 	}
 }

@@ -11,13 +11,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	controllermetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
 	"github.com/fairlead-io/fairlead/internal/storage"
@@ -37,7 +37,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	clients := predicate.NewPredicateFuncs(func(o client.Object) bool {
 		return o.GetNamespace() == r.Profile.Namespace && isClient.Matches(labels.Set(o.GetLabels()))
 	})
-	here := predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetNamespace() == r.Profile.Namespace })
+	here := kit.InNamespace(r.Profile.Namespace)
 	everywhere := handler.EnqueueRequestsFromMapFunc(r.allNodes)
 	b := ctrl.NewControllerManagedBy(mgr).Named("workloads-"+r.Profile.Name).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
@@ -46,15 +46,15 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 			if !ok {
 				return nil
 			}
-			return onNode(pod.Spec.NodeName)
+			return kit.Request(pod.Spec.NodeName)
 		}), builder.WithPredicates(clients)).
 		// What is in force may change for all nodes at once. It is little work
 		// where nothing that matters has.
 		Watches(&v1alpha1.Setting{}, everywhere, builder.WithPredicates(here, predicate.GenerationChangedPredicate{})).
-		Watches(&longhorn.Setting{}, everywhere, builder.WithPredicates(here, valueChanged{})).
-		Watches(&v1alpha1.NetworkRollout{}, everywhere, builder.WithPredicates(here, recordChanged{}))
+		Watches(&longhorn.Setting{}, everywhere, builder.WithPredicates(here, kit.Updated(valueChanged))).
+		Watches(&v1alpha1.NetworkRollout{}, everywhere, builder.WithPredicates(here, kit.Updated(recordChanged)))
 	if r.OnRequest {
-		b = b.Watches(&longhorn.Volume{}, handler.EnqueueRequestsFromMapFunc(r.nodesOf), builder.WithPredicates(here, remountRequested{}))
+		b = b.Watches(&longhorn.Volume{}, handler.EnqueueRequestsFromMapFunc(r.nodesOf), builder.WithPredicates(here, kit.Updated(remountRequested)))
 	}
 	if err := b.Complete(r); err != nil {
 		return fmt.Errorf("setting up the workloads controller: %w", err)
@@ -66,13 +66,6 @@ func (r *Reconciler) init() {
 	r.nodes, r.waiting, r.turns.byOwner = map[string]*node{}, map[string]waiting{}, map[types.UID]lastTurn{}
 }
 
-func onNode(name string) []reconcile.Request {
-	if name == "" {
-		return nil
-	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: name}}}
-}
-
 // allNodes are those that a client runs on.
 func (r *Reconciler) allNodes(ctx context.Context, _ client.Object) []reconcile.Request {
 	clients, err := r.Cached.Clients(ctx)
@@ -82,7 +75,7 @@ func (r *Reconciler) allNodes(ctx context.Context, _ client.Object) []reconcile.
 	}
 	var requests []reconcile.Request
 	for _, c := range clients {
-		requests = append(requests, onNode(c.Node)...)
+		requests = append(requests, kit.Request(c.Node)...)
 	}
 	return requests
 }
@@ -102,38 +95,24 @@ func (r *Reconciler) nodesOf(ctx context.Context, o client.Object) []reconcile.R
 		}
 		for _, n := range v.Nodes {
 			r.requested.Store(n, true)
-			requests = append(requests, onNode(n)...)
+			requests = append(requests, kit.Request(n)...)
 		}
 	}
 	return requests
 }
 
-// valueChanged passes changes of a setting's value.
-type valueChanged struct{ predicate.Funcs }
+// valueChanged reports whether a setting has another value.
+func valueChanged(before, after *longhorn.Setting) bool { return before.Value != after.Value }
 
-func (valueChanged) Update(e event.UpdateEvent) bool {
-	before, ok := e.ObjectOld.(*longhorn.Setting)
-	after, is := e.ObjectNew.(*longhorn.Setting)
-	return ok && is && before.Value != after.Value
-}
-
-// recordChanged passes changes of the network that clients are on, of where
-// they mount, and of whether restarts are paused.
-type recordChanged struct{ predicate.Funcs }
-
-func (recordChanged) Update(e event.UpdateEvent) bool {
-	before, ok := e.ObjectOld.(*v1alpha1.NetworkRollout)
-	after, is := e.ObjectNew.(*v1alpha1.NetworkRollout)
-	return ok && is && (before.Status.Recorded != after.Status.Recorded || before.Status.Clients.Network != after.Status.Clients.Network ||
+// recordChanged reports whether clients are on another network or mount elsewhere, or
+// restarts are paused or resumed.
+func recordChanged(before, after *v1alpha1.NetworkRollout) bool {
+	return before.Status.Recorded != after.Status.Recorded || before.Status.Clients.Network != after.Status.Clients.Network ||
 		cluster.MountingOf(before) != cluster.MountingOf(after) ||
-		before.Annotations[storage.RestartsAnnotation] != after.Annotations[storage.RestartsAnnotation])
+		before.Annotations[storage.RestartsAnnotation] != after.Annotations[storage.RestartsAnnotation]
 }
 
-// remountRequested passes new requests to remount.
-type remountRequested struct{ predicate.Funcs }
-
-func (remountRequested) Update(e event.UpdateEvent) bool {
-	before, ok := e.ObjectOld.(*longhorn.Volume)
-	after, is := e.ObjectNew.(*longhorn.Volume)
-	return ok && is && before.Status.RemountRequestedAt != after.Status.RemountRequestedAt
+// remountRequested reports whether there is a new request to remount.
+func remountRequested(before, after *longhorn.Volume) bool {
+	return before.Status.RemountRequestedAt != after.Status.RemountRequestedAt
 }

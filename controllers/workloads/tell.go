@@ -6,11 +6,11 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
@@ -29,7 +29,7 @@ func (r *Reconciler) remember(ctx context.Context, c storage.Client, namespace s
 	}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.Profile.Namespace, Name: c.Pod}}
 	err = r.Client.Patch(ctx, pod, client.RawPatch(types.MergePatchType, patch))
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+	if kit.IsStale(err) {
 		return nil // another pod by now, which is an event
 	}
 	if err != nil {
@@ -40,10 +40,9 @@ func (r *Reconciler) remember(ctx context.Context, c storage.Client, namespace s
 
 // tell says on the pod what is left to its owner to do, once.
 func (r *Reconciler) tell(n *node, pod *corev1.Pod, v storage.Verdict) {
-	if n.told[string(pod.UID)] == v.Reason {
+	if !n.reported.IsNew(pod.UID, v.Reason) {
 		return
 	}
-	n.told[string(pod.UID)] = v.Reason
 	reason := "DeadMount"
 	if v.State == storage.Unsure {
 		reason = "MountUnsure"

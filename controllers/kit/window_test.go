@@ -1,4 +1,4 @@
-package gathering
+package kit
 
 import (
 	"testing"
@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-func TestWindowGrowsWithTheLook(t *testing.T) {
+func TestWindowGrowsWithTheLastLook(t *testing.T) {
 	for look, want := range map[time.Duration]time.Duration{
 		0: least, time.Millisecond: least, 20 * time.Millisecond: 180 * time.Millisecond, time.Minute: most,
 	} {
@@ -23,7 +23,7 @@ func TestWindowGrowsWithTheLook(t *testing.T) {
 	}
 }
 
-func TestBurstOfEventsIsOneRequest(t *testing.T) {
+func TestBurstOfEventsMakesOneRequest(t *testing.T) {
 	clock := testingclock.NewFakeClock(time.Unix(0, 0))
 	queue := workqueue.NewTypedRateLimitingQueueWithConfig(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request](),
 		workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{Clock: clock})

@@ -1,0 +1,3 @@
+// Package kit has what the controllers share: predicates and handlers of events, delays,
+// reports that are made once, and notes that fit into an event.
+package kit
