@@ -1,14 +1,17 @@
 // Package fakeapi is a fake API server for tests of controllers: it allocates
-// ClusterIPs, counts writes, lets a client crash at any write, and has caches that
-// are behind.
+// ClusterIPs and UIDs, checks preconditions, counts generations, lets a client crash
+// at any write, and has stale caches.
 package fakeapi
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -27,6 +30,8 @@ type API struct {
 	mu     sync.Mutex
 	next   int
 	nextID int
+	// statuses are the kinds with a status of their own.
+	statuses map[string]bool
 }
 
 // Index of a cache that reads go by.
@@ -36,16 +41,44 @@ type Index struct {
 	Keys   client.IndexerFunc
 }
 
+// Indexes collects the indexes that a manager would be asked for. It implements client.FieldIndexer.
+type Indexes []Index
+
+// IndexField adds an index.
+func (i *Indexes) IndexField(_ context.Context, o client.Object, field string, keys client.IndexerFunc) error {
+	*i = append(*i, Index{o, field, keys})
+	return nil
+}
+
+// PodsByNode is the index that the API server itself has.
+func PodsByNode() Index {
+	return Index{&corev1.Pod{}, "spec.nodeName", func(o client.Object) []string { return []string{o.(*corev1.Pod).Spec.NodeName} }}
+}
+
 // New makes a server. Kinds with a status of their own are named in statuses.
 func New(scheme *runtime.Scheme, indexes []Index, statuses ...client.Object) *API {
-	a := &API{}
+	a := &API{statuses: map[string]bool{}}
+	for _, o := range statuses {
+		a.statuses[KindOf(o)] = true
+	}
 	tracker := clienttesting.NewObjectTracker(scheme, serializer.NewCodecFactory(scheme).UniversalDecoder())
 	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjectTracker(tracker).WithStatusSubresource(statuses...)
 	for _, i := range indexes {
 		builder = builder.WithIndex(i.Object, i.Field, i.Keys)
 	}
-	a.WithWatch = interceptor.NewClient(builder.Build(), interceptor.Funcs{Create: a.create})
+	a.WithWatch = interceptor.NewClient(builder.Build(), interceptor.Funcs{Create: a.create, Delete: a.delete, Update: a.update, Patch: a.patch})
 	return a
+}
+
+// Seed stores an object with its status.
+func (a *API) Seed(ctx context.Context, o client.Object) error {
+	whole := o.DeepCopyObject().(client.Object)
+	if err := a.Create(ctx, o); err != nil || !a.statuses[KindOf(o)] {
+		return err
+	}
+	whole.SetUID(o.GetUID())
+	whole.SetResourceVersion(o.GetResourceVersion())
+	return a.Status().Update(ctx, whole)
 }
 
 // create gives a UID to each object, and a ClusterIP to each Service.
@@ -94,73 +127,53 @@ func (a *API) createAllocated(ctx context.Context, c client.WithWatch, o client.
 	return c.Create(ctx, o, options...)
 }
 
-// Write is one write of a client.
-type Write struct {
-	// Verb is create, update, patch, delete, or one of these with /status.
-	Verb   string
-	Object client.Object
-}
-
-// Client is what a controller has: its writes go through hooks, its reads may be old.
-type Client struct {
-	client.WithWatch
-	// Before is called with each write; an error replaces the write.
-	Before func(Write) error
-	// After is called when a write is done; an error is what the client is told.
-	After func(Write) error
-	// Cache answers reads; nil is the server.
-	Cache *Cache
-}
-
-// Client makes a client of the server.
-func (a *API) Client() *Client {
-	c := &Client{}
-	c.WithWatch = interceptor.NewClient(a.WithWatch, interceptor.Funcs{
-		Get: func(ctx context.Context, s client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
-			if c.Cache != nil {
-				return c.Cache.Get(ctx, key, o, options...)
-			}
-			return s.Get(ctx, key, o, options...)
-		},
-		List: func(ctx context.Context, s client.WithWatch, l client.ObjectList, options ...client.ListOption) error {
-			if c.Cache != nil {
-				return c.Cache.List(ctx, l, options...)
-			}
-			return s.List(ctx, l, options...)
-		},
-		Create: func(ctx context.Context, s client.WithWatch, o client.Object, options ...client.CreateOption) error {
-			return c.write(Write{"create", o}, func() error { return s.Create(ctx, o, options...) })
-		},
-		Update: func(ctx context.Context, s client.WithWatch, o client.Object, options ...client.UpdateOption) error {
-			return c.write(Write{"update", o}, func() error { return s.Update(ctx, o, options...) })
-		},
-		Patch: func(ctx context.Context, s client.WithWatch, o client.Object, p client.Patch, options ...client.PatchOption) error {
-			return c.write(Write{"patch", o}, func() error { return s.Patch(ctx, o, p, options...) })
-		},
-		Delete: func(ctx context.Context, s client.WithWatch, o client.Object, options ...client.DeleteOption) error {
-			return c.write(Write{"delete", o}, func() error { return s.Delete(ctx, o, options...) })
-		},
-		SubResourceUpdate: func(ctx context.Context, s client.Client, sub string, o client.Object, options ...client.SubResourceUpdateOption) error {
-			return c.write(Write{"update/" + sub, o}, func() error { return s.SubResource(sub).Update(ctx, o, options...) })
-		},
-		SubResourcePatch: func(ctx context.Context, s client.Client, sub string, o client.Object, p client.Patch, options ...client.SubResourcePatchOption) error {
-			return c.write(Write{"patch/" + sub, o}, func() error { return s.SubResource(sub).Patch(ctx, o, p, options...) })
-		},
-	})
-	return c
-}
-
-func (c *Client) write(w Write, do func() error) error {
-	if c.Before != nil {
-		if err := c.Before(w); err != nil {
+// delete checks preconditions, which the fake client does not.
+func (a *API) delete(ctx context.Context, c client.WithWatch, o client.Object, options ...client.DeleteOption) error {
+	given := (&client.DeleteOptions{}).ApplyOptions(options).Preconditions
+	if given != nil {
+		have := o.DeepCopyObject().(client.Object)
+		if err := c.Get(ctx, client.ObjectKeyFromObject(o), have); err != nil {
 			return err
 		}
+		if given.UID != nil && have.GetUID() != *given.UID || given.ResourceVersion != nil && have.GetResourceVersion() != *given.ResourceVersion {
+			return apierrors.NewConflict(schema.GroupResource{Resource: fmt.Sprintf("%T", o)}, o.GetName(), errors.New("a precondition failed"))
+		}
 	}
-	if err := do(); err != nil {
+	return c.Delete(ctx, o, options...)
+}
+
+func (a *API) update(ctx context.Context, c client.WithWatch, o client.Object, options ...client.UpdateOption) error {
+	return counted(ctx, c, o, func() error { return c.Update(ctx, o, options...) })
+}
+
+func (a *API) patch(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, options ...client.PatchOption) error {
+	return counted(ctx, c, o, func() error { return c.Patch(ctx, o, p, options...) })
+}
+
+// counted counts the generation of objects with a pod template, as the API server does.
+func counted(ctx context.Context, c client.WithWatch, o client.Object, write func() error) error {
+	before := specOf(o)
+	if before == nil {
+		return write()
+	}
+	have := o.DeepCopyObject().(client.Object)
+	if err := c.Get(ctx, client.ObjectKeyFromObject(o), have); err != nil {
 		return err
 	}
-	if c.After != nil {
-		return c.After(w)
+	before = specOf(have)
+	if err := write(); err != nil || equality.Semantic.DeepEqual(before, specOf(o)) {
+		return err
+	}
+	o.SetGeneration(have.GetGeneration() + 1)
+	return c.Update(ctx, o)
+}
+
+func specOf(o client.Object) any {
+	switch o := o.(type) {
+	case *appsv1.Deployment:
+		return o.Spec
+	case *appsv1.DaemonSet:
+		return o.Spec
 	}
 	return nil
 }

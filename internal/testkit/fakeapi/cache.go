@@ -10,12 +10,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
 
-// Cache is behind the server for the objects that are held.
+// Cache is a stale view of the server: it shows held objects as they were.
 type Cache struct {
 	api  *API
 	held map[string]client.Object // nil: the object is absent
+	// frozen answers for all objects, if it is set.
+	frozen client.Reader
 }
 
 // NewCache makes a cache that is up to date.
@@ -49,11 +52,39 @@ func (c *Cache) Absent(o client.Object) { c.held[keyOf(o, client.ObjectKeyFromOb
 // Show shows an object as it is given.
 func (c *Cache) Show(o client.Object) { c.held[keyOf(o, client.ObjectKeyFromObject(o))] = o }
 
-// Release lets the cache catch up.
-func (c *Cache) Release() { clear(c.held) }
+// Release brings the cache up to date.
+func (c *Cache) Release() { clear(c.held); c.frozen = nil }
+
+// Freeze keeps showing the objects of some kinds as they are now, and none of other kinds.
+// slim is what the cache keeps of an object; nil is all.
+func (c *Cache) Freeze(ctx context.Context, slim func(any) (any, error), lists ...client.ObjectList) error {
+	builder := fake.NewClientBuilder().WithScheme(c.api.Scheme())
+	for _, list := range lists {
+		if err := c.api.List(ctx, list); err != nil {
+			return err
+		}
+		err := meta.EachListItem(list, func(o runtime.Object) error {
+			var kept any = o
+			var err error
+			if slim != nil {
+				kept, err = slim(o)
+			}
+			builder.WithRuntimeObjects(kept.(runtime.Object))
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	c.frozen = builder.Build()
+	return nil
+}
 
 // Get reads an object, as it was held.
 func (c *Cache) Get(ctx context.Context, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+	if c.frozen != nil {
+		return c.frozen.Get(ctx, key, o, options...)
+	}
 	held, ok := c.held[keyOf(o, key)]
 	switch {
 	case !ok:
@@ -67,6 +98,9 @@ func (c *Cache) Get(ctx context.Context, key client.ObjectKey, o client.Object, 
 
 // List reads objects, as they were held. Selectors go by what they are now.
 func (c *Cache) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	if c.frozen != nil {
+		return c.frozen.List(ctx, list, options...)
+	}
 	if err := c.api.List(ctx, list, options...); err != nil {
 		return err
 	}

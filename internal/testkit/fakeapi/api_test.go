@@ -1,0 +1,77 @@
+package fakeapi_test
+
+import (
+	"errors"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/internal/testkit"
+	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
+	"github.com/fairlead-io/fairlead/internal/testkit/objects"
+)
+
+func TestDeletionChecksPreconditions(t *testing.T) {
+	b := testkit.NewBench(t, fakeapi.New(scheme.Scheme, nil), objects.Pod("default", "a", ""))
+	pod := testkit.Get[corev1.Pod](t, b, "default", "a")
+	for name, wrong := range map[string]client.Preconditions{
+		"UID": {UID: ptr.To[types.UID]("other")}, "version": {UID: &pod.UID, ResourceVersion: ptr.To("999")},
+	} {
+		if err := b.Client.Delete(t.Context(), pod.DeepCopy(), wrong); !apierrors.IsConflict(err) {
+			t.Errorf("with another %s: got %v, want a conflict", name, err)
+		}
+	}
+	b.Must(b.Client.Delete(t.Context(), pod, client.Preconditions{UID: &pod.UID, ResourceVersion: &pod.ResourceVersion}))
+	if testkit.Get[corev1.Pod](t, b, "default", "a") != nil {
+		t.Error("the pod is still there")
+	}
+}
+
+func TestCrashedClientWritesNothing(t *testing.T) {
+	for _, done := range []bool{false, true} {
+		b := testkit.NewBench(t, fakeapi.New(scheme.Scheme, nil))
+		b.Client.CrashAt(1, done)
+		b.Must(b.Client.Create(t.Context(), objects.Node("a")))
+		for _, name := range []string{"b", "c"} {
+			if err := b.Client.Create(t.Context(), objects.Node(name)); !errors.Is(err, fakeapi.ErrCrashed) || !b.Client.Crashed() {
+				t.Fatalf("got %v", err)
+			}
+		}
+		if there := testkit.Get[corev1.Node](t, b, "", "b") != nil; there != done || testkit.Get[corev1.Node](t, b, "", "c") != nil {
+			t.Errorf("the write of the crash is done: %t, want %t", there, done)
+		}
+		if b.NewLeader(); b.Client.Create(t.Context(), objects.Node("d")) != nil {
+			t.Error("the next leader has crashed too")
+		}
+	}
+}
+
+func TestGenerationCountsChangesOfTemplates(t *testing.T) {
+	d := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a", Generation: 1}}
+	b := testkit.NewBench(t, fakeapi.New(scheme.Scheme, nil), d)
+	b.Must(b.Client.Patch(t.Context(), d, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`))))
+	b.Must(b.Client.Patch(t.Context(), d, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"minReadySeconds":5}}`))))
+	if got := testkit.Get[appsv1.DaemonSet](t, b, "default", "a").Generation; got != 2 {
+		t.Errorf("got generation %d, want 2", got)
+	}
+}
+
+func TestFrozenCacheShowsWhatWas(t *testing.T) {
+	b := testkit.NewBench(t, fakeapi.New(scheme.Scheme, nil), objects.Node("a"))
+	b.Client.Cache = b.NewCache()
+	b.Must(b.Client.Cache.Freeze(t.Context(), nil, &corev1.NodeList{}))
+	testkit.Change(b, "", "a", func(n *corev1.Node) { n.Spec.Unschedulable = true })
+	if testkit.Get[corev1.Node](t, b.Client, "", "a").Spec.Unschedulable {
+		t.Error("the cache shows a change")
+	}
+	if b.Client.Cache.Release(); !testkit.Get[corev1.Node](t, b.Client, "", "a").Spec.Unschedulable {
+		t.Error("the cache does not catch up")
+	}
+}

@@ -1,0 +1,152 @@
+package fakeapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+)
+
+// ErrCrashed is what a crashed client gets from each write.
+var ErrCrashed = errors.New("the controller has crashed")
+
+// Write is one write of a client.
+type Write struct {
+	// Verb is create, update, patch, delete, or one of these with /status.
+	Verb   string
+	Object client.Object
+}
+
+// String is "verb Kind/name".
+func (w Write) String() string { return w.Verb + " " + KindOf(w.Object) + "/" + w.Object.GetName() }
+
+// KindOf is the kind of an object or list, by its Go type.
+func KindOf(o runtime.Object) string {
+	kind := fmt.Sprintf("%T", o)
+	return kind[strings.LastIndex(kind, ".")+1:]
+}
+
+// Client is what a controller has: its writes go through hooks, its reads may be old.
+type Client struct {
+	client.WithWatch
+	// Before is called with each write; an error replaces the write.
+	Before func(Write) error
+	// After is called when a write is done; an error is what the client gets.
+	After func(Write) error
+	// Reading is called before each read with the kind of the object or list; an error replaces the read.
+	Reading func(o runtime.Object) error
+	// Cache answers reads; nil is the server.
+	Cache *Cache
+	// Now is when the client creates objects, if it is set.
+	Now func() time.Time
+	// Writes are those that were asked for and not refused by Before.
+	Writes []Write
+
+	crashes, done bool
+	crashAt       int
+}
+
+// CrashAt has the client crash at its write number n, counted from 0 and from now on, before or after the write is done.
+func (c *Client) CrashAt(n int, done bool) {
+	c.crashes, c.crashAt, c.done = true, len(c.Writes)+n, done
+}
+
+// Crashed reports whether the client has crashed: nothing that it writes gets through.
+func (c *Client) Crashed() bool { return c.crashes && len(c.Writes) > c.crashAt }
+
+// Wrote are the writes as "verb Kind/name".
+func (c *Client) Wrote() []string {
+	var list []string
+	for _, w := range c.Writes {
+		list = append(list, w.String())
+	}
+	return list
+}
+
+// Client makes a client of the server.
+func (a *API) Client() *Client {
+	c := &Client{}
+	reader := func(s client.Reader, o runtime.Object) (client.Reader, error) {
+		if c.Reading != nil {
+			if err := c.Reading(o); err != nil {
+				return nil, err
+			}
+		}
+		if c.Cache != nil {
+			return c.Cache, nil
+		}
+		return s, nil
+	}
+	c.WithWatch = interceptor.NewClient(a.WithWatch, interceptor.Funcs{
+		Get: func(ctx context.Context, s client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+			from, err := reader(s, o)
+			if err != nil {
+				return err
+			}
+			return from.Get(ctx, key, o, options...)
+		},
+		List: func(ctx context.Context, s client.WithWatch, l client.ObjectList, options ...client.ListOption) error {
+			from, err := reader(s, l)
+			if err != nil {
+				return err
+			}
+			return from.List(ctx, l, options...)
+		},
+		Create: func(ctx context.Context, s client.WithWatch, o client.Object, options ...client.CreateOption) error {
+			return c.write(Write{"create", o}, func() error {
+				if c.Now != nil {
+					o.SetCreationTimestamp(metav1.NewTime(c.Now()))
+				}
+				return s.Create(ctx, o, options...)
+			})
+		},
+		Update: func(ctx context.Context, s client.WithWatch, o client.Object, options ...client.UpdateOption) error {
+			return c.write(Write{"update", o}, func() error { return s.Update(ctx, o, options...) })
+		},
+		Patch: func(ctx context.Context, s client.WithWatch, o client.Object, p client.Patch, options ...client.PatchOption) error {
+			return c.write(Write{"patch", o}, func() error { return s.Patch(ctx, o, p, options...) })
+		},
+		Delete: func(ctx context.Context, s client.WithWatch, o client.Object, options ...client.DeleteOption) error {
+			return c.write(Write{"delete", o}, func() error { return s.Delete(ctx, o, options...) })
+		},
+		SubResourceUpdate: func(ctx context.Context, s client.Client, sub string, o client.Object, options ...client.SubResourceUpdateOption) error {
+			return c.write(Write{"update/" + sub, o}, func() error { return s.SubResource(sub).Update(ctx, o, options...) })
+		},
+		SubResourcePatch: func(ctx context.Context, s client.Client, sub string, o client.Object, p client.Patch, options ...client.SubResourcePatchOption) error {
+			return c.write(Write{"patch/" + sub, o}, func() error { return s.SubResource(sub).Patch(ctx, o, p, options...) })
+		},
+	})
+	return c
+}
+
+func (c *Client) write(w Write, do func() error) error {
+	if c.Crashed() {
+		return ErrCrashed
+	}
+	if c.Before != nil {
+		if err := c.Before(w); err != nil {
+			return err
+		}
+	}
+	c.Writes = append(c.Writes, w)
+	crashed := c.Crashed()
+	if crashed && !c.done {
+		return ErrCrashed
+	}
+	if err := do(); err != nil {
+		return err
+	}
+	if crashed {
+		return ErrCrashed
+	}
+	if c.After != nil {
+		return c.After(w)
+	}
+	return nil
+}
