@@ -183,6 +183,28 @@ func TestArchitectureFitsOnePage(t *testing.T) {
 	}
 }
 
+func TestLayoutNamesEveryFolder(t *testing.T) {
+	layout := fencePattern.FindAllString(readPages(t)["docs/architecture.md"].text, -1)
+	for _, folder := range []string{"..", "../internal"} {
+		entries, err := os.ReadDir(folder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, entry := range entries {
+			source, err := filepath.Glob(filepath.Join(folder, entry.Name(), "*"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !entry.IsDir() || strings.HasPrefix(entry.Name(), ".") || entry.Name() == "bin" || entry.Name() == "dist" || len(source) == 0 {
+				continue
+			}
+			if !strings.Contains(strings.Join(layout, ""), "\n"+strings.Repeat("  ", strings.Count(folder, "/"))+entry.Name()+"/") {
+				t.Errorf("docs/architecture.md: the layout lacks %s", filepath.Join(folder, entry.Name()))
+			}
+		}
+	}
+}
+
 func TestDecisionsAreNumberedAndIndexed(t *testing.T) {
 	index, err := os.ReadFile("decisions/README.md")
 	if err != nil {
