@@ -41,7 +41,7 @@ func (r *Reconciler) do(ctx context.Context, d decision) error {
 // worst joins what went wrong. Where it was only that somebody was faster, it says
 // so, and all is looked at again.
 func worst(problems []error) error {
-	real := slices.DeleteFunc(slices.Clone(problems), func(err error) bool { return err == nil || faster(err) })
+	real := slices.DeleteFunc(slices.Clone(problems), func(err error) bool { return err == nil || isOvertaken(err) })
 	if len(real) > 0 {
 		return errors.Join(real...)
 	}

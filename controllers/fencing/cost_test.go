@@ -1,14 +1,13 @@
 package fencing
 
 import (
-	"context"
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
@@ -17,84 +16,76 @@ import (
 	"github.com/fairlead-io/fairlead/internal/fence"
 )
 
-// counted counts lists of all there is, which the API server answers for a fence.
-type counted struct {
-	client.Reader
-	lists *int
-}
-
-func (c counted) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	*c.lists++
-	return c.Reader.List(ctx, list, opts...)
-}
-
-// liveLists counts what is listed to decide on live reads.
-func (w *world) liveLists() *int {
-	lists := new(int)
-	api := w.r.Client
-	w.r.Live = cluster.NewFenceReader(w.config, counted{api, lists}, api, api)
+// countLiveLists counts the lists of live reads.
+func (w *world) countLiveLists() *int {
+	lists, live := new(int), w.API.Client()
+	live.Reading = func(o runtime.Object) error {
+		if meta.IsListType(o) {
+			*lists++
+		}
+		return nil
+	}
+	w.r.Live = cluster.NewFenceReader(w.config, live, w.Client, w.Client)
 	return lists
 }
 
-// A whole zone may be not Ready: none of its nodes makes one wait that is to be
-// fenced, or costs the API server a list.
-func TestANodeThatIsOnlyLostMakesNobodyWait(t *testing.T) {
+// A whole zone may be lost: a node without taint delays no fence, and costs no list.
+func TestUntaintedLostNodeDelaysNoOther(t *testing.T) {
 	w := newWorld(t)
-	w.look("node-1")
+	w.look()
 	w.lose("node-1")
-	lists := w.liveLists()
+	lists := w.countLiveLists()
 	w.r.deciding.Lock()
 	for range 2 {
-		w.look("node-1")
+		w.look()
 	}
 	w.r.deciding.Unlock()
-	s := w.expect("node-1", v1alpha1.NodeLost, fence.ReasonNotReady)
+	s := w.mustBe(v1alpha1.NodeLost, fence.ReasonNotReady)
 	if len(s.Volumes) != 1 || *lists != 0 {
 		t.Fatalf("listed %d times for %+v", *lists, s)
 	}
 	w.taint("node-1", "nodeshutdown")
-	w.look("node-1")
-	if w.expect("node-1", v1alpha1.NodeFencing, fence.ReasonFencing); *lists == 0 {
+	w.look()
+	if w.mustBe(v1alpha1.NodeFencing, fence.ReasonFencing); *lists == 0 {
 		t.Fatal("fenced on the cache")
 	}
 }
 
-// What is refused stays refused until somebody does something, which is an event.
-func TestARefusalIsLookedAtLessAndLessOften(t *testing.T) {
+// A refusal ends by an event.
+func TestRefusedNodeIsCheckedLessAndLessOften(t *testing.T) {
 	w := newWorld(t)
 	w.lose("node-1")
 	w.taint("node-1", "nodeshutdown")
-	w.look("node-1")
-	w.expect("node-1", v1alpha1.NodeFencing, fence.ReasonNoIdentity)
-	lists := w.liveLists()
+	w.look()
+	w.mustBe(v1alpha1.NodeFencing, fence.ReasonNoIdentity)
+	lists := w.countLiveLists()
 	var last time.Duration
 	for waited := time.Duration(0); waited < time.Hour; waited += last {
-		after := w.look("node-1").RequeueAfter
+		after := w.look().RequeueAfter
 		if after < last || after > refused || after < 15*time.Second {
 			t.Fatalf("looks again after %v, and before that after %v", after, last)
 		}
 		last = after
-		w.step(after)
+		w.Pass(after)
 	}
 	if last != refused || *lists != 0 {
 		t.Fatalf("looks again after %v; listed %d times", last, *lists)
 	}
 	w.untaint("node-1")
-	w.look("node-1")
-	w.expect("node-1", v1alpha1.NodeLost, fence.ReasonNotReady)
+	w.look()
+	w.mustBe(v1alpha1.NodeLost, fence.ReasonNotReady)
 	w.taint("node-1", "nodeshutdown")
-	if w.look("node-1"); w.look("node-1").RequeueAfter >= refused {
+	if w.look(); w.look().RequeueAfter >= refused {
 		t.Fatal("waits as if it were the same refusal")
 	}
 }
 
-// That an address was seen again is written of each node every few minutes, and changes nothing.
-func TestSeeingAnAddressAgainWakesNobody(t *testing.T) {
+func TestUnchangedAddressWakesNoReconcile(t *testing.T) {
 	w := newWorld(t)
-	w.look("node-1")
+	w.look()
 	was := w.record("node-1")
-	w.step(fence.RefreshEvery + time.Minute)
-	w.look("node-1")
+	w.Pass(fence.RefreshEvery + time.Minute)
+	w.look()
 	is := w.record("node-1")
 	if was.ResourceVersion == is.ResourceVersion || kit.FenceRecordChanged().Update(event.UpdateEvent{ObjectOld: was, ObjectNew: is}) {
 		t.Errorf("%+v passes after %+v", is, was)
@@ -113,41 +104,4 @@ func TestSeeingAnAddressAgainWakesNobody(t *testing.T) {
 	if is.Status.Identities[0].Addresses[0].LastSeen.IsZero() {
 		t.Error("the cache's object was changed")
 	}
-}
-
-// nodes answers lists of nodes, and tells that it was asked.
-type nodes struct {
-	client.Reader
-	list func() []corev1.Node
-}
-
-func (n nodes) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	err := n.Reader.List(ctx, list, opts...)
-	if l, ok := list.(*corev1.NodeList); ok {
-		if old := n.list(); old != nil {
-			l.Items = old
-		}
-	}
-	return err
-}
-
-// The cache is not enough to fence.
-func TestOthersAreReadLive(t *testing.T) {
-	w := newWorld(t, volume("pvc-b", rbd, "rook-ceph"), attachment("pvc-b", "node-1"))
-	w.gone("node-1")
-	stale := []corev1.Node{*node("node-1", "192.168.1.1"), *node("node-2", "192.168.1.2")}
-	w.change("node-2", func(n *corev1.Node) { n.Status.Addresses[1].Address = "192.168.1.1" })
-	api, lists := w.r.Client, 0
-	w.r.Cached = cluster.NewFenceReader(w.config, nodes{api, func() []corev1.Node { return stale }}, api, nodes{api, func() []corev1.Node { lists++; return nil }})
-	w.r.Live = w.r.Cached.Live(nil)
-	w.look("node-1")
-	w.expect("node-1", v1alpha1.NodeFencing, fence.ReasonAddressInUse)
-	if got := w.cidrs(); len(got) != 0 || lists == 0 {
-		t.Fatalf("fenced on the cache: %v", got)
-	}
-	w.change("node-2", func(n *corev1.Node) { n.Status.Addresses[1].Address = "192.168.1.2" })
-	w.look("node-1")
-	w.csi()
-	w.look("node-1")
-	w.expect("node-1", v1alpha1.NodeFenced, fence.ReasonFenced)
 }

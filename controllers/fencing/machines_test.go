@@ -2,14 +2,12 @@ package fencing
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
@@ -17,131 +15,112 @@ import (
 	"github.com/fairlead-io/fairlead/internal/fence"
 )
 
-// replace a node by another machine of its name, which has another address.
-func (w *world) replace(name, machine, address string) {
+// replace node-1 by another machine of its name.
+func (w *world) replace(machine, address string) {
 	w.Helper()
-	old := w.node(name)
-	w.must(w.Delete(w.Context(), old))
-	next := node(name, address)
+	w.Must(w.Delete(context.Background(), w.node("node-1")))
+	next := node("node-1", address)
 	next.UID, next.Status.NodeInfo = types.UID("uid-"+machine), corev1.NodeSystemInfo{BootID: "boot-" + machine, SystemUUID: "machine-" + machine}
-	status := next.Status
-	w.must(w.Create(w.Context(), next))
-	next.Status = status
-	w.must(w.Status().Update(w.Context(), next))
+	w.Must(w.Seed(context.Background(), next))
 }
 
-// records of a node's name, the earliest first.
-func (w *world) records(node string) []v1alpha1.NodeFence {
+// records of node-1, the earliest first.
+func (w *world) records(want int) []v1alpha1.NodeFence {
 	w.Helper()
 	var list v1alpha1.NodeFenceList
-	w.must(w.List(w.Context(), &list))
-	records := slices.DeleteFunc(list.Items, func(n v1alpha1.NodeFence) bool { return cluster.NodeOfFence(&n) != node })
+	w.Must(w.List(context.Background(), &list))
+	records := slices.DeleteFunc(list.Items, func(n v1alpha1.NodeFence) bool { return cluster.NodeOfFence(&n) != "node-1" })
 	slices.SortFunc(records, func(a, b v1alpha1.NodeFence) int { return a.Status.Ordinal - b.Status.Ordinal })
+	if len(records) != want {
+		w.Fatalf("got %d records, want %d: %+v", len(records), want, records)
+	}
 	return records
 }
 
-func TestASecondMachineOfANameHasARecordAndAFenceOfItsOwn(t *testing.T) {
+func mustHold(t *testing.T, s v1alpha1.NodeFenceStatus, volume string) {
+	t.Helper()
+	if len(s.Volumes) != 1 || s.Volumes[0].PersistentVolume != volume {
+		t.Fatalf("holds %+v, want %s", s.Volumes, volume)
+	}
+}
+
+func TestEachMachineOfANameHasItsOwnRecordAndFence(t *testing.T) {
 	w := newWorld(t, volume("pvc-b", rbd, "rook-ceph"))
-	w.look("node-1")
-	w.step(time.Minute)
-	w.replace("node-1", "2", "192.168.1.21")
-	w.look("node-1")
-	w.csi()
-	w.look("node-1")
-	records := w.records("node-1")
-	if len(records) != 2 || records[0].Name != "node-1" || records[1].Labels[fence.NodeLabel] != "node-1" {
+	w.look()
+	w.Pass(time.Minute)
+	w.replace("2", "192.168.1.21")
+	w.look()
+	w.lookAfterCSI()
+	records := w.records(2)
+	second := records[1].Name
+	if records[0].Name != "node-1" || records[1].Labels[fence.NodeLabel] != "node-1" {
 		t.Fatalf("got %+v", records)
 	}
-	second := records[1].Name
-	w.expect("node-1", v1alpha1.NodeDrained, fence.ReasonReplaced)
-	w.expect(second, v1alpha1.NodeHealthy, fence.ReasonReady)
+	w.mustBe(v1alpha1.NodeDrained, fence.ReasonReplaced)
+	w.recordMustBe(second, v1alpha1.NodeHealthy, fence.ReasonReady)
 
 	w.detach("pvc-a", "node-1")
-	w.must(w.Create(t.Context(), attachment("pvc-b", "node-1")))
-	w.look("node-1")
-	w.step(time.Minute)
+	w.Must(w.Create(t.Context(), attachment("pvc-b", "node-1")))
+	w.look()
+	w.Pass(time.Minute)
 	w.lose("node-1")
 	w.taint("node-1", "nodeshutdown")
-	w.look("node-1")
-	w.csi()
-	w.look("node-1")
-	if got := w.cidrs(); !slices.Equal(got, []string{"Fenced 192.168.1.21/32", "Fenced 192.168.1.1/32"}) {
-		t.Fatalf("fenced are %v", got)
-	}
-	s := w.expect(second, v1alpha1.NodeFenced, fence.ReasonFenced)
-	if len(s.Volumes) != 1 || s.Volumes[0].PersistentVolume != "pvc-b" {
-		t.Fatalf("it holds %v", s.Volumes)
-	}
+	w.look()
+	w.lookAfterCSI()
+	w.mustHaveFences("Fenced 192.168.1.21/32", ours)
+	mustHold(t, w.recordMustBe(second, v1alpha1.NodeFenced, fence.ReasonFenced), "pvc-b")
 
-	// The first is given up, and a third comes: the name is free, and the second is as it was.
+	// An operator unfences the first machine, and a third one gets its name.
 	w.override(fence.GateUnfence)
-	for range 3 {
-		w.look("node-1")
-		w.csi()
-	}
-	w.look("node-1")
-	w.replace("node-1", "3", "192.168.1.31")
-	w.look("node-1")
-	records = w.records("node-1")
-	if len(records) != 2 || records[0].Name != second || records[1].Name != "node-1" {
+	w.finish()
+	w.replace("3", "192.168.1.31")
+	w.look()
+	if records = w.records(2); records[0].Name != second || records[1].Name != "node-1" {
 		t.Fatalf("got %+v", records)
 	}
-	w.expect("node-1", v1alpha1.NodeHealthy, fence.ReasonReady)
-	w.expect(second, v1alpha1.NodeDrained, fence.ReasonReplaced)
-	if got := w.cidrs(); !slices.Equal(got, []string{"Fenced 192.168.1.21/32"}) {
-		t.Fatalf("fenced are %v", got)
+	w.mustBe(v1alpha1.NodeHealthy, fence.ReasonReady)
+	w.recordMustBe(second, v1alpha1.NodeDrained, fence.ReasonReplaced)
+	w.mustHaveFences("Fenced 192.168.1.21/32")
+	if got := w.r.recordAndWaiting(t.Context(), w.record(second)); len(got) == 0 || got[0].Name != "node-1" {
+		t.Fatalf("a change of %s is reconciled for %v", second, got)
 	}
-	requests := w.r.recordAndWaiting(t.Context(), w.record(second))
-	if len(requests) == 0 || requests[0].Name != "node-1" {
-		t.Fatalf("a change of %s is looked at for %v", second, requests)
-	}
-	var shutOut v1alpha1.NodeFence
-	shutOut.Name, shutOut.Status = "node-9", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeHealthy, Reason: fence.ReasonAddressInUse}
-	requests = w.r.recordAndWaiting(t.Context(), &shutOut)
-	if len(requests) != 2 || requests[1].Name != "node-1" {
-		t.Fatalf("that node-9 is shut out is looked at for %v", requests)
+	var fencedOut v1alpha1.NodeFence
+	fencedOut.Name, fencedOut.Status = "node-9", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeHealthy, Reason: fence.ReasonAddressInUse}
+	if got := w.r.recordAndWaiting(t.Context(), &fencedOut); len(got) != 2 || got[1].Name != "node-1" {
+		t.Fatalf("the record of a node with a fenced address is reconciled for %v", got)
 	}
 }
 
-// The first look at a machine comes when it is gone: what it left is held, by a record of a machine that nobody saw.
-func TestWhatAMachineLeftThatNobodySawIsHeld(t *testing.T) {
+func TestVolumeOfAnUnseenMachineIsHeld(t *testing.T) {
 	w := newWorld(t, volume("pvc-b", rbd, "rook-ceph"))
-	w.look("node-1")
-	w.must(w.Delete(t.Context(), w.node("node-1")))
-	w.look("node-1")
-	w.csi()
-	w.look("node-1")
-	w.must(w.Create(t.Context(), attachment("pvc-b", "node-1")))
-	w.look("node-1")
-	records := w.records("node-1")
-	if len(records) != 2 || len(records[0].Status.Volumes) != 1 {
-		t.Fatalf("got %+v", records)
-	}
-	s := w.expect(records[1].Name, v1alpha1.NodeFencing, fence.ReasonNoIdentity)
-	if len(s.Volumes) != 1 || s.Volumes[0].PersistentVolume != "pvc-b" || s.Node.UID != "unknown" {
-		t.Fatalf("got %+v", s)
+	w.look()
+	w.Must(w.Delete(t.Context(), w.node("node-1")))
+	w.look()
+	w.lookAfterCSI()
+	w.Must(w.Create(t.Context(), attachment("pvc-b", "node-1")))
+	w.look()
+	records := w.records(2)
+	s := w.recordMustBe(records[1].Name, v1alpha1.NodeFencing, fence.ReasonNoIdentity)
+	if mustHold(t, s, "pvc-b"); len(records[0].Status.Volumes) != 1 || s.Node.UID != "unknown" {
+		t.Fatalf("got %+v, %+v", records[0].Status, s)
 	}
 }
 
-// A crash between the creation of a record and its status leaves a record that says nothing.
-func TestARecordThatSaysNothingYetIsOfTheMachineThatIsThere(t *testing.T) {
+// A crash between the creation of a record and its status leaves an empty record.
+func TestEmptyRecordBelongsToThePresentMachine(t *testing.T) {
 	w := newWorld(t)
-	w.look("node-1")
-	w.replace("node-1", "2", "192.168.1.21")
-	w.funcs.SubResourceUpdate = func(_ context.Context, _ client.Client, _ string, o client.Object, _ ...client.SubResourceUpdateOption) error {
+	w.look()
+	w.replace("2", "192.168.1.21")
+	w.refuse(func(o client.Object) error {
 		if o.GetName() != "node-1" {
-			return errors.New("the API server is gone")
+			return errAPI
 		}
 		return nil
-	}
-	if _, err := w.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: "node-1"}}); err == nil {
-		t.Fatal("the status was written")
-	}
-	w.funcs.SubResourceUpdate = nil
+	}, "update/status")
+	_ = w.fails()
 	w.restart()
-	w.look("node-1")
-	records := w.records("node-1")
-	if len(records) != 2 || records[1].Status.Node.SystemUUID != "machine-2" {
+	w.look()
+	if records := w.records(2); records[1].Status.Node.SystemUUID != "machine-2" {
 		t.Fatalf("got %+v", records)
 	}
 }

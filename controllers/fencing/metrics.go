@@ -68,7 +68,7 @@ var refusals = []string{
 var notHeld = []string{fence.ReasonNothingHeld, fence.ReasonOverridden, fence.ReasonSwitchedOff, fence.ReasonTaintedButReady, fence.ReasonRenamed}
 
 // is remembers how a record is.
-func (m *metrics) is(record string, s v1alpha1.NodeFenceStatus) {
+func (m *metrics) set(record string, s v1alpha1.NodeFenceStatus) {
 	m.phases[record] = s.Phase
 	m.holding[record] = (s.Phase == v1alpha1.NodeLost || s.Phase == v1alpha1.NodeFencing) && !slices.Contains(notHeld, s.Reason)
 	m.exposed[record] = s.Phase == v1alpha1.NodeHealthy && s.Reason == fence.ReasonNotFenceable
@@ -80,7 +80,7 @@ func (r *Reconciler) seen(d decision) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if d.Record != nil {
-		m.is(name, d.Facts.Status)
+		m.set(name, d.Facts.Status)
 	}
 	if _, known := m.tainted[name]; !known && node.OutOfService && !node.Ready {
 		m.tainted[name] = d.Facts.Now
@@ -94,7 +94,7 @@ func (m *metrics) moved(d decision) {
 	was, is := d.Facts.Status, d.Status
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.is(d.Facts.Record, is)
+	m.set(d.Facts.Record, is)
 	if d.Warning && (was.Reason != is.Reason || was.Phase != is.Phase) {
 		m.refusals.WithLabelValues(is.Reason).Inc()
 	}

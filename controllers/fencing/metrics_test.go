@@ -15,95 +15,75 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/fence"
+	"github.com/fairlead-io/fairlead/internal/testkit"
 )
 
-// calm are reasons that nobody needs to look at; all others are counted.
+// calm are reasons that need no attention; all others are counted.
 var calm = []string{
 	fence.ReasonReady, fence.ReasonStillMounted, fence.ReasonNodeDeleted, fence.ReasonReplaced, fence.ReasonNothingHeld, fence.ReasonSwitchedOff,
 	fence.ReasonFenced, fence.ReasonDrained, fence.ReasonTainted, fence.ReasonSettling, fence.ReasonRenamed,
 }
 
-// reasons are the values of all constants in the file that lists them.
+// reasons are all constants of the file that lists them.
 func reasons(t *testing.T) []string {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), "../../internal/fence/reasons.go", nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := testkit.Value[*ast.File](t)(parser.ParseFile(token.NewFileSet(), "../../internal/fence/reasons.go", nil, 0))
 	var all []string
 	ast.Inspect(file, func(n ast.Node) bool {
 		if text, ok := n.(*ast.BasicLit); ok && text.Kind == token.STRING {
-			reason, err := strconv.Unquote(text.Value)
-			if err != nil {
-				t.Fatal(err)
-			}
-			all = append(all, reason)
+			all = append(all, testkit.Value[string](t)(strconv.Unquote(text.Value)))
 		}
 		return true
 	})
 	return all
 }
 
-// A counter that appears with its first value has no increase: the first refusal of
-// each reason would be the one that no alert sees.
+// A counter that appears with its first value has no increase: no alert sees the first refusal.
 func TestEveryRefusalIsCountedFromZero(t *testing.T) {
 	w := newWorld(t)
-	families, err := w.registry.Gather()
-	w.must(err)
-	var counted []string
-	for _, f := range families {
-		for _, m := range f.GetMetric() {
-			if f.GetName() == "fairlead_fence_refusals_total" {
-				counted = append(counted, m.GetLabel()[0].GetValue())
-			}
-		}
-	}
 	all := reasons(t)
 	if len(all) < 30 {
 		t.Fatalf("only these reasons were found: %q", all)
 	}
 	for _, reason := range all {
-		if slices.Contains(counted, reason) == slices.Contains(calm, reason) {
-			t.Errorf("%s is counted from zero: %t; it is calm: %t", reason, slices.Contains(counted, reason), slices.Contains(calm, reason))
+		if _, counted := testkit.Metric(t, w.Registry, "fairlead_fence_refusals_total", reason); counted == slices.Contains(calm, reason) {
+			t.Errorf("%s is counted from zero: %t", reason, counted)
 		}
 	}
 }
 
-// A node that is lost without protected volumes is no reason to wake anybody.
-func TestNodesThatHoldNothingAreCountedApart(t *testing.T) {
+func TestLostNodesAreCountedByWhetherTheyHoldVolumes(t *testing.T) {
 	w := newWorld(t)
-	counts := func(when string, lost, held float64) {
+	mustCount := func(when string, lost, held float64) {
 		t.Helper()
-		if l, h := w.metric("fairlead_node_fences", string(v1alpha1.NodeLost)), w.metric("fairlead_unfenced_nodes", ""); l != lost || h != held {
-			t.Errorf("%s: %v are lost, want %v; of %v the volumes are held, want %v", when, l, lost, h, held)
+		if l, h := w.Metric("fairlead_node_fences", string(v1alpha1.NodeLost)), w.Metric("fairlead_unfenced_nodes"); l != lost || h != held {
+			t.Errorf("%s: %v lost, want %v; %v hold volumes, want %v", when, l, lost, h, held)
 		}
 	}
-	both := func() { w.look("node-1"); w.look("node-2") }
-	both()
-	counts("all is well", 0, 0)
-	w.step(time.Minute)
+	w.look("node-1", "node-2")
+	mustCount("healthy", 0, 0)
+	w.Pass(time.Minute)
 	w.lose("node-1")
 	w.lose("node-2")
-	both()
-	w.expect("node-2", v1alpha1.NodeLost, fence.ReasonNothingHeld)
-	counts("both are lost, and one holds a volume", 2, 1)
+	w.look("node-1", "node-2")
+	w.recordMustBe("node-2", v1alpha1.NodeLost, fence.ReasonNothingHeld)
+	mustCount("lost", 2, 1)
 	w.restart()
-	both()
-	counts("a new leader sees the same", 2, 1)
+	w.look("node-1", "node-2")
+	mustCount("a new leader", 2, 1)
 	w.taint("node-1", "nodeshutdown")
-	w.look("node-1")
-	w.expect("node-1", v1alpha1.NodeFencing, fence.ReasonFencing)
-	counts("one is being fenced", 1, 1)
-	w.csi()
-	w.look("node-1")
-	counts("it is fenced", 1, 0)
+	w.look()
+	w.mustBe(v1alpha1.NodeFencing, fence.ReasonFencing)
+	mustCount("one is being fenced", 1, 1)
+	w.lookAfterCSI()
+	mustCount("one is fenced", 1, 0)
 }
 
-// Nor is one whose protected volumes are all fenced, or that is Ready.
-func TestNodesThatNobodyWaitsForAreNotUnfenced(t *testing.T) {
+func TestOnlyNodesWithHeldVolumesCountAsUnfenced(t *testing.T) {
 	for _, test := range []struct {
 		phase  v1alpha1.NodeFencePhase
 		reason string
@@ -119,19 +99,15 @@ func TestNodesThatNobodyWaitsForAreNotUnfenced(t *testing.T) {
 		{v1alpha1.NodeFencing, fence.ReasonTaintedButReady, false},
 		{v1alpha1.NodeDrained, fence.ReasonDrained, false},
 	} {
-		m, err := newMetrics(prometheus.NewRegistry())
-		if err != nil {
-			t.Fatal(err)
-		}
-		m.is("node-1", v1alpha1.NodeFenceStatus{Phase: test.phase, Reason: test.reason})
+		m := testkit.Value[*metrics](t)(newMetrics(prometheus.NewRegistry()))
+		m.set("node-1", v1alpha1.NodeFenceStatus{Phase: test.phase, Reason: test.reason})
 		if m.holding["node-1"] != test.counts {
 			t.Errorf("%s (%s): its volumes are held and not fenced: %t", test.phase, test.reason, !test.counts)
 		}
 	}
 }
 
-// An alert on a metric that is not there never fires.
-func TestAlertsAreOnMetricsThatAreThere(t *testing.T) {
+func TestAlertsUseMetricsThatExist(t *testing.T) {
 	var docs []byte
 	for _, page := range []string{"operations.md", "reference/metrics.md"} {
 		text, err := os.ReadFile("../../docs/" + page)
@@ -142,17 +118,14 @@ func TestAlertsAreOnMetricsThatAreThere(t *testing.T) {
 	}
 	var code strings.Builder
 	for _, folder := range []string{"../../controllers", "../../webhook", "../../cmd"} {
-		err := filepath.WalkDir(folder, func(path string, _ fs.DirEntry, err error) error {
+		testkit.Must(t, filepath.WalkDir(folder, func(path string, _ fs.DirEntry, err error) error {
 			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 				return err
 			}
 			text, err := os.ReadFile(path)
 			code.Write(text)
 			return err
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))
 	}
 	names := regexp.MustCompile(`fairlead_[a-z_]*[a-z]`).FindAllString(string(docs), -1)
 	if len(names) < 15 {
@@ -181,33 +154,35 @@ func TestAlertsAreOnMetricsThatAreThere(t *testing.T) {
 	}
 }
 
-// What csi-addons takes to let it in counts, not only what comes after that.
-func TestHowLongItTakesToLetANodeInIsMeasured(t *testing.T) {
+func TestIncidentIsCountedAndTimed(t *testing.T) {
 	w := newWorld(t)
-	w.look("node-1")
-	w.step(time.Minute)
-	w.lose("node-1")
-	w.taint("node-1", "nodeshutdown")
-	w.look("node-1")
-	w.csi()
+	mustCount := func(when string, healthy, fencing, fenced, fenceTimes float64) {
+		t.Helper()
+		for phase, want := range map[v1alpha1.NodeFencePhase]float64{v1alpha1.NodeHealthy: healthy, v1alpha1.NodeFencing: fencing, v1alpha1.NodeFenced: fenced, v1alpha1.NodeUnfencing: 0} {
+			if got := w.Metric("fairlead_node_fences", string(phase)); got != want {
+				t.Errorf("%s: %v nodes are %s, want %v", when, got, phase, want)
+			}
+		}
+		if got := w.Metric("fairlead_fence_duration_seconds"); got != fenceTimes {
+			t.Errorf("%s: %v fences were timed, want %v", when, got, fenceTimes)
+		}
+	}
+	w.look("node-2")
+	w.loseForGood()
+	w.look()
+	mustCount("lost", 1, 1, 0, 0)
+	w.lookAfterCSI()
+	mustCount("fenced", 1, 0, 1, 1)
 	w.detach("pvc-a", "node-1")
-	w.look("node-1")
-	w.boot("node-1")
-	w.untaint("node-1")
-	w.look("node-1")
-	w.step(2 * time.Minute)
-	w.look("node-1")
-	w.expect("node-1", v1alpha1.NodeUnfencing, fence.ReasonUnfencing)
-	w.step(40 * time.Second)
-	w.csi() // it is Unfenced
-	w.look("node-1")
-	w.step(20 * time.Second)
-	w.csi() // its object is gone
-	w.look("node-1")
-	w.expect("node-1", v1alpha1.NodeHealthy, fence.ReasonReady)
-	families, err := w.registry.Gather()
-	w.must(err)
-	for _, f := range families {
+	w.comeBack()
+	w.look()
+	w.mustBe(v1alpha1.NodeUnfencing, fence.ReasonUnfencing)
+	w.Pass(40 * time.Second)
+	w.lookAfterCSI() // Unfenced
+	w.Pass(20 * time.Second)
+	w.lookAfterCSI() // deleted
+	mustCount("readmitted", 2, 0, 0, 1)
+	for _, f := range testkit.Value[[]*dto.MetricFamily](t)(w.Registry.Gather()) {
 		if f.GetName() != "fairlead_unfence_duration_seconds" {
 			continue
 		}

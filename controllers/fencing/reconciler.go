@@ -115,10 +115,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	r.idle.Delete(d.Facts.Record)
 	if d.differs() {
 		err = r.write(ctx, d)
-		if faster(err) || apierrors.IsNotFound(err) {
+		if isOvertaken(err) || apierrors.IsNotFound(err) {
 			return ctrl.Result{RequeueAfter: behind}, nil // the cache is behind
 		}
-	} else if err = r.mark(ctx, d); faster(err) {
+	} else if err = r.mark(ctx, d); isOvertaken(err) {
 		return ctrl.Result{RequeueAfter: behind}, nil
 	}
 	r.tellKept(d)
@@ -226,7 +226,7 @@ func (r *Reconciler) one(ctx context.Context, view *cluster.FenceView, asked, al
 	}
 	if d.differs() {
 		err := r.write(ctx, d)
-		if err != nil && !faster(err) && !apierrors.IsNotFound(err) {
+		if err != nil && !isOvertaken(err) && !apierrors.IsNotFound(err) {
 			return 0, true, err
 		}
 		if err == nil && alone && d.onlySays() && r.mark(ctx, d) == nil {
@@ -238,7 +238,7 @@ func (r *Reconciler) one(ctx context.Context, view *cluster.FenceView, asked, al
 		return r.patience(d), false, nil
 	}
 	r.idle.Delete(d.Facts.Record)
-	if err := r.do(ctx, d); faster(err) {
+	if err := r.do(ctx, d); isOvertaken(err) {
 		return 0, true, nil
 	} else if err != nil {
 		r.undone.Store(d.Facts.Record, err.Error())
@@ -250,7 +250,7 @@ func (r *Reconciler) one(ctx context.Context, view *cluster.FenceView, asked, al
 
 // faster: somebody else has written what was read, so it is looked at again. That
 // something is there already is no success: it may say the contrary.
-func faster(err error) bool {
+func isOvertaken(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)
 }
 

@@ -1,13 +1,11 @@
 package fencing
 
 import (
-	"context"
 	"slices"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -15,170 +13,134 @@ import (
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/cluster/csiaddons"
 	"github.com/fairlead-io/fairlead/internal/fence"
+	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
 )
 
-// The attachment is gone because the node was lost: a cache that has seen the one
-// and not the other must not make the record forget who held the volume.
-func TestAVolumeIsNotForgottenOnACacheThatIsBehindWithTheNode(t *testing.T) {
+// stale reads from a cache that shows objects as given. Live reads stay live.
+func (w *world) stale(objects ...client.Object) *fakeapi.Cache {
+	cache := w.NewCache()
+	for _, o := range objects {
+		cache.Show(o)
+	}
+	api := w.Client
+	w.r.Cached = cluster.NewFenceReader(w.config, cache, api, api)
+	return cache
+}
+
+// The attachment is gone because the node was lost. A cache that shows the deletion but not the
+// loss must not make the record drop the volume.
+func TestStaleCacheOfTheNodeKeepsItsVolumeOnRecord(t *testing.T) {
 	w := newWorld(t)
-	w.look("node-1")
-	before := node("node-1", "192.168.1.1")
+	w.look()
+	w.stale(node("node-1", "192.168.1.1"))
 	w.lose("node-1")
 	w.taint("node-1", "nodeshutdown")
 	w.detach("pvc-a", "node-1")
-	cached := w.r.Client
-	stale := reader{cached, func(key client.ObjectKey, o client.Object) bool {
-		n, ok := o.(*corev1.Node)
-		if ok && key.Name == "node-1" {
-			before.DeepCopyInto(n)
-		}
-		return ok && key.Name == "node-1"
-	}}
-	w.r.Cached = cluster.NewFenceReader(w.config, stale, cached, cached)
-	w.look("node-1")
-	s := w.expect("node-1", v1alpha1.NodeFencing, fence.ReasonFencing)
-	if len(s.Volumes) != 1 || len(w.fences()) != 1 {
+	w.look()
+	if s := w.mustBe(v1alpha1.NodeFencing, fence.ReasonFencing); len(s.Volumes) != 1 {
 		t.Fatalf("got %+v", s)
 	}
+	w.mustHaveFences(ours)
 }
 
-// attachments answers lists of attachments with those that a late cache still shows.
-type attachments struct {
-	client.Reader
-	late []storagev1.VolumeAttachment
-}
-
-func (a attachments) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	if l, ok := list.(*storagev1.VolumeAttachmentList); ok {
-		l.Items = a.late
-		return nil
-	}
-	return a.Reader.List(ctx, list, opts...)
-}
-
-// The node was lost, its volume detached by force, and the node is back without a reboot: it may still write.
-func TestForcedDetachmentIsSeenThroughALateCache(t *testing.T) {
+// The volume was detached by force, and the node is Ready without a reboot: it may still write.
+func TestForcedDetachmentIsSeenThroughAStaleCache(t *testing.T) {
 	w := newWorld(t)
-	w.look("node-1")
+	w.look()
 	w.lose("node-1")
-	w.look("node-1")
-	api := w.r.Client
-	late := attachments{api, []storagev1.VolumeAttachment{*attachment("pvc-a", "node-1")}}
-	w.r.Cached = cluster.NewFenceReader(w.config, late, api, api)
+	w.look()
+	cache := w.stale()
+	w.Must(cache.Hold(t.Context(), attachment("pvc-a", "node-1")))
 	w.r.Live = w.r.Cached.Live(nil)
 	w.detach("pvc-a", "node-1")
 	w.change("node-1", w.ready(corev1.ConditionTrue))
-	w.look("node-1")
-	w.expect("node-1", v1alpha1.NodeHealthy, fence.ReasonReady)
-	if got := w.labelled(); got != fence.ReasonStillMounted {
-		t.Fatalf("it is labelled %s", got)
-	}
+	w.look()
+	w.mustBe(v1alpha1.NodeHealthy, fence.ReasonReady)
+	w.mustBeLabelled(fence.ReasonStillMounted)
 }
 
-// reader answers some reads by itself.
-type reader struct {
-	client.Reader
-	knows func(client.ObjectKey, client.Object) bool
-}
-
-func (r reader) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-	if r.knows(key, o) {
-		return nil
-	}
-	return r.Reader.Get(ctx, key, o, opts...)
-}
-
-// The cache says lost and tainted; the node is back already.
 func TestNothingIsFencedOnTheCacheAlone(t *testing.T) {
 	w := newWorld(t)
-	w.look("node-1")
+	w.look()
 	lost := node("node-1", "192.168.1.1")
 	w.ready(corev1.ConditionUnknown)(lost)
 	lost.Spec.Taints = []corev1.Taint{{Key: fence.OutOfServiceTaint, Effect: corev1.TaintEffectNoExecute}}
-	cached := w.r.Client
-	w.r.Cached = cluster.NewFenceReader(w.config, reader{cached, func(key client.ObjectKey, o client.Object) bool {
-		n, ok := o.(*corev1.Node)
-		if ok && key.Name == "node-1" {
-			lost.DeepCopyInto(n)
-		}
-		return ok && key.Name == "node-1"
-	}}, cached, cached)
-	w.look("node-1")
-	w.expect("node-1", v1alpha1.NodeHealthy, fence.ReasonReady)
-	if got := w.cidrs(); len(got) != 0 {
-		t.Fatalf("fenced: %v", got)
-	}
+	w.stale(lost)
+	w.look()
+	w.mustBe(v1alpha1.NodeHealthy, fence.ReasonReady)
+	w.mustHaveFences()
 }
 
-// Fairlead's own taint is noted, and taken away when the node comes back unfenced;
-// another's is not.
-func TestOnlyOwnTaintsAreTakenAway(t *testing.T) {
-	for value, stays := range map[string]bool{fence.OwnTaintValue: false, "nodeshutdown": true} {
-		w := newWorld(t)
-		w.look("node-1")
-		w.change("node-1", func(n *corev1.Node) {
-			n.Spec.Taints = []corev1.Taint{{Key: "other", Effect: corev1.TaintEffectNoSchedule}, {Key: fence.OutOfServiceTaint, Value: value, Effect: corev1.TaintEffectNoExecute}}
+func TestOtherNodesAreReadLive(t *testing.T) {
+	w := newWorld(t, volume("pvc-b", rbd, "rook-ceph"), attachment("pvc-b", "node-1"))
+	w.loseForGood()
+	w.stale(node("node-2", "192.168.1.2"))
+	w.change("node-2", func(n *corev1.Node) { n.Status.Addresses[1].Address = "192.168.1.1" })
+	w.r.Live = w.r.Cached.Live(nil)
+	w.look()
+	w.mustBe(v1alpha1.NodeFencing, fence.ReasonAddressInUse)
+	w.mustHaveFences()
+	w.change("node-2", func(n *corev1.Node) { n.Status.Addresses[1].Address = "192.168.1.2" })
+	w.look()
+	w.lookAfterCSI()
+	w.mustBe(v1alpha1.NodeFenced, fence.ReasonFenced)
+}
+
+func TestOnlyOwnTaintsAreRemoved(t *testing.T) {
+	other := corev1.Taint{Key: "other", Effect: corev1.TaintEffectNoSchedule}
+	own := corev1.Taint{Key: fence.OutOfServiceTaint, Value: fence.OwnTaintValue, Effect: corev1.TaintEffectNoExecute}
+	theirs := corev1.Taint{Key: fence.OutOfServiceTaint, Value: "nodeshutdown", Effect: corev1.TaintEffectNoExecute}
+	theirsToo := corev1.Taint{Key: fence.OutOfServiceTaint, Value: "nodeshutdown", Effect: corev1.TaintEffectNoSchedule}
+	for name, test := range map[string]struct {
+		taints, kept []corev1.Taint
+		recorded     bool
+	}{
+		"own":                   {[]corev1.Taint{other, own}, []corev1.Taint{other}, true},
+		"an operator's":         {[]corev1.Taint{other, theirs}, []corev1.Taint{other, theirs}, false},
+		"of another effect too": {[]corev1.Taint{theirsToo, own}, []corev1.Taint{theirsToo}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.look()
+			w.change("node-1", func(n *corev1.Node) { n.Spec.Taints = test.taints })
+			w.look()
+			if got := w.node("node-1").Spec.Taints; !slices.Equal(got, test.kept) {
+				t.Errorf("got %v, want %v", got, test.kept)
+			}
+			if recorded := w.record("node-1").Status.Tainted != nil; recorded != test.recorded {
+				t.Errorf("recorded as own: %t", recorded)
+			}
+			if w.look(); test.recorded && len(test.kept) == 1 && test.kept[0] == other && w.record("node-1").Status.Tainted != nil {
+				t.Error("still recorded as tainted")
+			}
 		})
-		w.look("node-1")
-		if noted := w.record("node-1").Status.Tainted != nil; noted == stays {
-			t.Errorf("%s: noted as own: %v", value, noted)
-		}
-		var n corev1.Node
-		w.must(w.Get(t.Context(), client.ObjectKey{Name: "node-1"}, &n))
-		if got := slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == fence.OutOfServiceTaint }); got != stays || n.Spec.Taints[0].Key != "other" {
-			t.Errorf("%s: got %v", value, n.Spec.Taints)
-		}
-		w.look("node-1")
-		if !stays && w.record("node-1").Status.Tainted != nil {
-			t.Errorf("still noted as tainted")
-		}
 	}
 }
 
-// An operator has given the same taint with another effect beside Fairlead's: it stays.
-func TestATaintOfAnotherEffectStays(t *testing.T) {
+func TestHealthyNodeIsWrittenSeldom(t *testing.T) {
 	w := newWorld(t)
-	w.look("node-1")
-	theirs := corev1.Taint{Key: fence.OutOfServiceTaint, Value: "nodeshutdown", Effect: corev1.TaintEffectNoSchedule}
-	w.change("node-1", func(n *corev1.Node) {
-		n.Spec.Taints = []corev1.Taint{theirs, {Key: fence.OutOfServiceTaint, Value: fence.OwnTaintValue, Effect: corev1.TaintEffectNoExecute}}
-	})
-	w.look("node-1")
-	var n corev1.Node
-	w.must(w.Get(t.Context(), client.ObjectKey{Name: "node-1"}, &n))
-	if len(n.Spec.Taints) != 1 || n.Spec.Taints[0] != theirs {
-		t.Fatalf("got %v", n.Spec.Taints)
+	if after := w.look().RequeueAfter; after != refresh {
+		t.Fatalf("looks again after %v", after)
 	}
-}
-
-// A healthy node costs one write, and no more until its ledger has to be fresh.
-func TestAHealthyNodeIsWrittenSeldom(t *testing.T) {
-	w := newWorld(t)
-	result := w.look("node-1")
-	if result.RequeueAfter != refresh {
-		t.Fatalf("looks again after %v", result.RequeueAfter)
-	}
-	first := w.record("node-1")
-	w.writes = nil
+	seen := func() time.Time { return w.record("node-1").Status.Identities[0].Addresses[0].LastSeen.Time }
+	first := seen()
+	w.Client.Writes = nil
 	for range 4 {
-		w.step(time.Minute)
-		w.look("node-1")
+		w.Pass(time.Minute)
+		w.look()
 	}
-	if len(w.writes) != 0 {
-		t.Fatalf("wrote %q", w.writes)
-	}
-	w.step(2 * time.Minute)
-	w.look("node-1")
-	if is := w.record("node-1"); !slices.Equal(w.writes, []string{"update status *v1alpha1.NodeFence node-1"}) || !is.Status.Identities[0].Addresses[0].LastSeen.After(first.Status.Identities[0].Addresses[0].LastSeen.Time) {
-		t.Fatalf("wrote %q, %+v", w.writes, is.Status)
+	w.mustHaveWritten()
+	w.Pass(2 * time.Minute)
+	w.look()
+	w.mustHaveWritten("update/status NodeFence/node-1")
+	if !seen().After(first) {
+		t.Fatalf("the address is as old as before: %v", first)
 	}
 }
 
-// Two nodes at one address: it is blocked until both are back.
-func TestAnAddressOfTwoLostNodesIsLetInWithTheLast(t *testing.T) {
+func TestSharedAddressIsUnfencedWithItsLastNode(t *testing.T) {
 	w := newWorld(t, volume("pvc-b", rbd, "rook-ceph"), attachment("pvc-b", "node-2"))
-	w.look("node-1")
-	w.look("node-2")
+	w.look("node-1", "node-2")
 	w.change("node-1", w.ready(corev1.ConditionUnknown))
 	w.change("node-2", func(n *corev1.Node) { n.Status.Addresses[1].Address = "192.168.1.1" })
 	w.look("node-2")
@@ -186,40 +148,92 @@ func TestAnAddressOfTwoLostNodesIsLetInWithTheLast(t *testing.T) {
 	w.taint("node-1", "x")
 	w.taint("node-2", "x")
 	for range 2 {
-		w.look("node-1")
-		w.look("node-2")
+		w.look("node-1", "node-2")
 		w.csi()
 	}
-	w.look("node-1")
-	w.look("node-2")
-	w.expect("node-1", v1alpha1.NodeFenced, fence.ReasonFenced)
-	w.expect("node-2", v1alpha1.NodeFenced, fence.ReasonFenced)
+	w.look("node-1", "node-2")
+	w.mustBe(v1alpha1.NodeFenced, fence.ReasonFenced)
+	w.recordMustBe("node-2", v1alpha1.NodeFenced, fence.ReasonFenced)
 	w.detach("pvc-a", "node-1")
-	w.boot("node-1")
-	w.untaint("node-1")
-	w.look("node-1")
-	w.step(time.Hour)
-	w.look("node-1")
-	w.expect("node-1", v1alpha1.NodeUnfencing, fence.ReasonSharedAddress)
-	if got := w.cidrs(); !slices.Equal(got, []string{"Fenced 192.168.1.1/32,192.168.1.2/32"}) {
-		t.Fatalf("got %v", got)
+	w.comeBack()
+	w.look()
+	w.mustBe(v1alpha1.NodeUnfencing, fence.ReasonSharedAddress)
+	w.mustHaveFences("Fenced 192.168.1.1/32,192.168.1.2/32")
+}
+
+// While Fairlead deletes a NetworkFence, somebody asks for the fence again.
+func TestChangedNetworkFenceIsNotDeleted(t *testing.T) {
+	w := newWorld(t)
+	n := &csiaddons.NetworkFence{ObjectMeta: metav1.ObjectMeta{Name: "f"}, Spec: csiaddons.NetworkFenceSpec{FenceState: csiaddons.Unfenced}}
+	w.Must(w.Create(t.Context(), n))
+	read := cluster.FenceObject(n)
+	n.Spec.FenceState = csiaddons.Fenced
+	w.Must(w.Update(t.Context(), n))
+	d := decision{FenceView: &cluster.FenceView{}}
+	if err := w.r.remove(t.Context(), d, read); !isOvertaken(err) || len(w.fences()) != 1 {
+		t.Fatalf("deleted: %v", err)
+	}
+	w.Must(w.r.remove(t.Context(), d, cluster.FenceObject(n)))
+	w.mustHaveFences()
+}
+
+// mustBeLabelled compares the value by which the API server finds the record of node-1 without Fairlead.
+func (w *world) mustBeLabelled(want string) {
+	w.Helper()
+	if got := w.record("node-1").Labels[fence.PhaseLabel]; got != want {
+		w.Fatalf("the record is labelled %s, want %s", got, want)
 	}
 }
 
-// Somebody asks for a fence again while Fairlead deletes its object: it is decided anew.
-func TestNetworkFenceIsDeletedOnlyAsItWasRead(t *testing.T) {
+func inUse(n *corev1.Node) {
+	n.Status.VolumesInUse = []corev1.UniqueVolumeName{corev1.UniqueVolumeName(fence.UniqueName(rbd, "handle-pvc-a"))}
+}
+
+// returned is a node whose volume was detached by force, and that is Ready again in the same boot.
+func returned(t *testing.T, changes ...func(*corev1.Node)) *world {
+	t.Helper()
 	w := newWorld(t)
-	n := &csiaddons.NetworkFence{ObjectMeta: metav1.ObjectMeta{Name: "f"}, Spec: csiaddons.NetworkFenceSpec{FenceState: csiaddons.Unfenced}}
-	w.must(w.Create(t.Context(), n))
-	read := cluster.FenceObject(n)
-	n.Spec.FenceState = csiaddons.Fenced
-	w.must(w.Update(t.Context(), n))
-	d := decision{FenceView: &cluster.FenceView{}}
-	if err := w.r.remove(t.Context(), d, read); !faster(err) || len(w.fences()) != 1 {
-		t.Fatalf("deleted as it is not: %v", err)
+	w.look()
+	w.lose("node-1")
+	w.look()
+	w.detach("pvc-a", "node-1")
+	w.look()
+	for _, change := range append(changes, w.ready(corev1.ConditionTrue)) {
+		w.change("node-1", change)
 	}
-	w.must(w.r.remove(t.Context(), d, cluster.FenceObject(n)))
-	if len(w.fences()) != 0 {
-		t.Fatal("not deleted as it is")
+	w.look()
+	if s := w.record("node-1").Status; s.Phase != v1alpha1.NodeHealthy || s.Reason != fence.ReasonReady {
+		t.Fatalf("the node is %s (%s)", s.Phase, s.Reason)
+	}
+	return w
+}
+
+func TestLabelShowsThatAVolumeMayStillBeMounted(t *testing.T) {
+	w := returned(t)
+	w.mustBeLabelled(fence.ReasonStillMounted)
+	w.Pass(5*time.Minute + time.Second)
+	w.look()
+	w.mustBeLabelled(string(v1alpha1.NodeHealthy))
+	w = returned(t, inUse)
+	w.Pass(time.Hour)
+	w.look()
+	w.mustBeLabelled(fence.ReasonStillMounted)
+	w.change("node-1", func(n *corev1.Node) { n.Status.VolumesInUse = nil })
+	w.look()
+	w.mustBeLabelled(string(v1alpha1.NodeHealthy))
+}
+
+// The node is lost, detached and back between two looks.
+func TestLabelOfAMountedVolumeComesBeforeTheStatus(t *testing.T) {
+	w := newWorld(t)
+	w.change("node-1", inUse)
+	w.look()
+	w.detach("pvc-a", "node-1")
+	w.Client.Writes = nil
+	w.look()
+	w.mustBeLabelled(fence.ReasonStillMounted)
+	wrote := w.Client.Wrote()
+	if label, status := slices.Index(wrote, "patch NodeFence/node-1"), slices.Index(wrote, "update/status NodeFence/node-1"); label < 0 || status < label {
+		t.Fatalf("wrote %v", wrote)
 	}
 }

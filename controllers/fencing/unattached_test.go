@@ -14,132 +14,134 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/fence"
+	"github.com/fairlead-io/fairlead/internal/testkit/objects"
 )
 
-func (w *world) recorded(volume string) bool {
+// mustRecord compares the volumes on the record of node-1.
+func (w *world) mustRecord(want ...string) {
 	w.Helper()
-	return slices.ContainsFunc(w.record("node-1").Status.Volumes, func(v v1alpha1.HeldVolume) bool { return v.PersistentVolume == volume })
+	var got []string
+	for _, v := range w.record("node-1").Status.Volumes {
+		got = append(got, v.PersistentVolume)
+	}
+	if slices.Sort(got); !slices.Equal(got, want) {
+		w.Fatalf("on record are %q, want %q", got, want)
+	}
 }
 
 // usesFiles is a node on which a pod uses a volume without attachment.
 func usesFiles(t *testing.T) (*world, *corev1.Pod) {
 	t.Helper()
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "app"}, Spec: corev1.PodSpec{NodeName: "node-1", Volumes: []corev1.Volume{
-		{Name: "files", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "claim-files"}}},
-	}}}
+	pod := objects.Pod("default", "app", "node-1", "claim-files")
 	w := newWorld(t, pod, volume("files", cephfs, "rook-ceph"),
 		&storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: cephfs}, Spec: storagev1.CSIDriverSpec{AttachRequired: ptr.To(false)}})
-	w.look("node-1")
-	if !w.recorded("files") {
-		t.Fatalf("on record are %+v", w.record("node-1").Status.Volumes)
-	}
+	w.look()
+	w.mustRecord("files", "pvc-a")
 	return w, pod
 }
 
-// Its node was cut off, and Kubernetes had yet to say so: the pod runs, and writes.
-func TestAPodThatWasDeletedByForceDoesNotTakeItsVolumeOffTheRecord(t *testing.T) {
+// The node may be cut off, before Kubernetes says so: the pod runs, and writes.
+func TestForceDeletedPodKeepsItsVolumeOnRecord(t *testing.T) {
 	w, pod := usesFiles(t)
-	w.must(w.Delete(t.Context(), pod))
+	w.Must(w.Delete(t.Context(), pod))
 	for range 4 {
-		if after := w.look("node-1").RequeueAfter; after > leaving {
-			t.Errorf("looked at again only after %s", after)
+		if after := w.look().RequeueAfter; after > leaving {
+			t.Errorf("looks again after %s", after)
 		}
-		w.step(12 * time.Second)
+		w.Pass(12 * time.Second)
 	}
 	w.lose("node-1")
-	w.look("node-1")
-	w.expect("node-1", v1alpha1.NodeLost, fence.ReasonNotReady)
-	if !w.recorded("files") {
-		t.Fatalf("on record are %+v", w.record("node-1").Status.Volumes)
+	w.look()
+	w.mustBe(v1alpha1.NodeLost, fence.ReasonNotReady)
+	w.mustRecord("files", "pvc-a")
+}
+
+func TestUnusedVolumeIsForgotten(t *testing.T) {
+	for name, after := range map[string]func(*world){
+		"after a while":  func(w *world) { w.look(); w.Pass(leaving) },
+		"after a reboot": func(w *world) { w.boot("node-1") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, pod := usesFiles(t)
+			w.Must(w.Delete(t.Context(), pod))
+			after(w)
+			w.look()
+			w.mustRecord("pvc-a")
+			w.detach("pvc-a", "node-1")
+			w.look()
+			w.mustRecord()
+		})
 	}
 }
 
-func TestAVolumeThatNoPodUsesAnyMoreIsForgotten(t *testing.T) {
+// Whoever drains a node may delete its object next.
+func TestCordonedNodeIsCheckedOftenUntilItIsDrained(t *testing.T) {
 	w, pod := usesFiles(t)
-	w.must(w.Delete(t.Context(), pod))
-	w.look("node-1")
-	w.step(leaving)
-	w.look("node-1")
-	if w.recorded("files") || !w.recorded("pvc-a") {
-		t.Fatalf("on record are %+v", w.record("node-1").Status.Volumes)
-	}
-	w, pod = usesFiles(t)
-	w.must(w.Delete(t.Context(), pod))
-	w.boot("node-1")
-	w.look("node-1")
-	if w.recorded("files") {
-		t.Fatalf("after a boot, on record are %+v", w.record("node-1").Status.Volumes)
-	}
-	// One that has an attachment tells by it.
-	w.detach("pvc-a", "node-1")
-	w.look("node-1")
-	if w.recorded("pvc-a") {
-		t.Fatalf("on record are %+v", w.record("node-1").Status.Volumes)
-	}
-}
-
-// Whoever drains a node may delete its object next: what its pods had is let go of as soon as may be.
-func TestANodeThatIsDrainedIsLookedAtOften(t *testing.T) {
-	w, pod := usesFiles(t)
-	if after := w.look("node-1").RequeueAfter; after != refresh {
-		t.Fatalf("looked at again after %s", after)
-	}
 	before := w.node("node-1")
 	w.change("node-1", func(n *corev1.Node) { n.Spec.Unschedulable = true })
 	if !cluster.FenceNodeChanged(before, w.node("node-1")) {
-		t.Error("that it is cordoned is no event")
+		t.Error("the cordon is no event")
 	}
-	if after := w.look("node-1").RequeueAfter; after != lookForPods {
-		t.Errorf("cordoned, it is looked at again after %s", after)
+	if after := w.look().RequeueAfter; after != lookForPods {
+		t.Errorf("cordoned, it is checked again after %s", after)
 	}
-	w.must(w.Delete(t.Context(), pod))
+	w.Must(w.Delete(t.Context(), pod))
 	for range leaving/lookForPods + 1 {
-		w.look("node-1")
-		w.step(lookForPods)
+		w.look()
+		w.Pass(lookForPods)
 	}
-	if after := w.look("node-1").RequeueAfter; w.recorded("files") || after != refresh {
-		t.Errorf("on record are %+v; looked at again after %s", w.record("node-1").Status.Volumes, after)
+	if after := w.look().RequeueAfter; after != refresh {
+		t.Errorf("drained, it is checked again after %s", after)
 	}
+	w.mustRecord("pvc-a")
 }
 
-// One that stays cordoned, with pods that stay, is looked at like any other after a while.
-func TestANodeThatStaysCordonedIsNotLookedAtOftenForEver(t *testing.T) {
+func TestCordonedNodeIsCheckedOftenForALimitedTime(t *testing.T) {
 	w, _ := usesFiles(t)
-	w.change("node-1", func(n *corev1.Node) { n.Spec.Unschedulable = true })
-	often := func(what string, want bool) {
-		t.Helper()
-		if after := w.look("node-1").RequeueAfter; (after == lookForPods) != want {
-			t.Errorf("%s: looked at again after %s", what, after)
+	cordon := func(cordoned bool) func(*corev1.Node) {
+		return func(n *corev1.Node) { n.Spec.Unschedulable = cordoned }
+	}
+	w.change("node-1", cordon(true))
+	for i, step := range []struct {
+		after  time.Duration
+		change func(*corev1.Node)
+		often  bool
+	}{
+		{0, nil, true},
+		{drainedWithin - time.Second, nil, true},
+		{time.Second, nil, false},
+		{time.Hour, nil, false},
+		{0, cordon(false), false},
+		{0, cordon(true), true},
+	} {
+		w.Pass(step.after)
+		if step.change != nil {
+			w.change("node-1", step.change)
+		}
+		if after := w.look().RequeueAfter; (after == lookForPods) != step.often {
+			t.Errorf("step %d: checked again after %s", i, after)
 		}
 	}
-	often("cordoned", true)
-	w.step(drainedWithin - time.Second)
-	often("still", true)
-	w.step(time.Second)
-	often("for long", false)
-	w.step(time.Hour)
-	often("for longer", false)
-	w.change("node-1", func(n *corev1.Node) { n.Spec.Unschedulable = false })
-	often("not any more", false)
-	w.change("node-1", func(n *corev1.Node) { n.Spec.Unschedulable = true })
-	often("again", true)
 }
 
-func TestANodeIsLookedAtWhenAPodGetsToIt(t *testing.T) {
+func TestOnlyPlacedPodsWakeTheController(t *testing.T) {
 	pod := func(node string, phase corev1.PodPhase) *corev1.Pod {
 		return &corev1.Pod{Spec: corev1.PodSpec{NodeName: node}, Status: corev1.PodStatus{Phase: phase}}
 	}
-	p := placed()
+	update := func(before, after *corev1.Pod) bool {
+		return placed().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})
+	}
+	waiting, pending, running := pod("", corev1.PodPending), pod("node-1", corev1.PodPending), pod("node-1", corev1.PodRunning)
 	for name, test := range map[string]struct{ got, want bool }{
-		"waits":            {p.Create(event.CreateEvent{Object: pod("", corev1.PodPending)}), false},
-		"is there":         {p.Create(event.CreateEvent{Object: pod("node-1", corev1.PodRunning)}), true},
-		"gets to a node":   {p.Update(event.UpdateEvent{ObjectOld: pod("", corev1.PodPending), ObjectNew: pod("node-1", corev1.PodPending)}), true},
-		"runs":             {p.Update(event.UpdateEvent{ObjectOld: pod("node-1", corev1.PodPending), ObjectNew: pod("node-1", corev1.PodRunning)}), true},
-		"is as it was":     {p.Update(event.UpdateEvent{ObjectOld: pod("node-1", corev1.PodRunning), ObjectNew: pod("node-1", corev1.PodRunning)}), false},
-		"is gone, somehow": {p.Delete(event.DeleteEvent{Object: pod("node-1", corev1.PodRunning)}), false},
+		"created without a node": {placed().Create(event.CreateEvent{Object: waiting}), false},
+		"created on a node":      {placed().Create(event.CreateEvent{Object: running}), true},
+		"placed":                 {update(waiting, pending), true},
+		"started":                {update(pending, running), true},
+		"unchanged":              {update(running, running), false},
+		"deleted":                {placed().Delete(event.DeleteEvent{Object: running}), false},
 	} {
 		if test.got != test.want {
-			t.Errorf("a pod that %s: %v", name, test.got)
+			t.Errorf("a pod that is %s passes: %v", name, test.got)
 		}
 	}
 }
