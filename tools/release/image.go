@@ -30,7 +30,7 @@ func (r *release) writeImage() (v1.Hash, error) {
 		if err != nil {
 			return v1.Hash{}, fmt.Errorf("for %s: %w", architecture, err)
 		}
-		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: image, Descriptor: v1.Descriptor{
+		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: plainImage{image}, Descriptor: v1.Descriptor{
 			Platform: &v1.Platform{OS: "linux", Architecture: architecture},
 		}})
 	}
@@ -40,6 +40,12 @@ func (r *release) writeImage() (v1.Hash, error) {
 	}
 	return digest, r.writeArchive(index)
 }
+
+// plainImage says that an image is no artifact. Otherwise its config's type is named as one,
+// and skopeo does not keep the index's digest.
+type plainImage struct{ v1.Image }
+
+func (plainImage) ArtifactType() (string, error) { return "", nil }
 
 // imageOf is the last stage of the Dockerfile: the binary and nothing else.
 func (r *release) imageOf(binary []byte, architecture string) (v1.Image, error) {

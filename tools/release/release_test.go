@@ -51,6 +51,9 @@ func TestImageIsValidAndHasOnlyTheBinary(t *testing.T) {
 		t.Fatalf("the index has %+v (%v)", manifest, err)
 	}
 	for i, architecture := range architectures {
+		if got := manifest.Manifests[i].ArtifactType; got != "" {
+			t.Errorf("the image for %s is called an artifact, %s", architecture, got)
+		}
 		if got := manifest.Manifests[i].Platform.Architecture; got != architecture {
 			t.Errorf("image %d is for %s, want %s", i, got, architecture)
 		}
