@@ -40,7 +40,7 @@ func TestWorkloads(t *testing.T) {
 	}
 	lone := c.pod("lone", nil, "shared")
 	away := c.pod("away", map[string]string{storage.OptOutAnnotation: "true"}, "shared")
-	away.OwnerReferences = []metav1.OwnerReference{c.ownerOfNobody()}
+	away.OwnerReferences = []metav1.OwnerReference{c.idleOwner()}
 	c.must(c.Client.Create(t.Context(), lone))
 	c.must(c.Client.Create(t.Context(), away))
 	for name, claims := range map[string][]string{
@@ -149,14 +149,13 @@ func TestWorkloads(t *testing.T) {
 // API have no fractions, and what begins in the same second can't be told apart.
 func (c *cluster) nextSecond() { time.Sleep(1500 * time.Millisecond) }
 
-// ownerOfNobody is a controller that makes no pod anew.
-func (c *cluster) ownerOfNobody() metav1.OwnerReference {
+// idleOwner is a controller that does nothing. A StatefulSet releases the pod on Kubernetes 1.31:
+// there it looks at the UID of the owner alone.
+func (c *cluster) idleOwner() metav1.OwnerReference {
 	c.t.Helper()
-	owner := &appsv1.StatefulSet{}
-	*owner = *c.statefulSet("nobody")
-	owner.Spec.Replicas = ptr.To[int32](0)
+	owner := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "idle-owner"}}
 	c.must(c.Client.Create(c.t.Context(), owner))
-	return metav1.OwnerReference{APIVersion: "example.io/v1", Kind: "Nobody", Name: owner.Name, UID: owner.UID, Controller: ptr.To(true)}
+	return metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name, UID: owner.UID, Controller: ptr.To(true)}
 }
 
 func (c *cluster) pod(name string, annotations map[string]string, claims ...string) *corev1.Pod {
