@@ -17,8 +17,7 @@ func TestTheAddressOfAGoneMachineIsGivenToAnother(t *testing.T) {
 	s.Others = []Other{node7}
 	s.look() // it may come back
 	s.wantDrained()
-	s.Node, s.Holding = Node{Name: "node-1"}, nil
-	s.look()
+	s.deleteNode().look()
 	if s.want(v1alpha1.NodeDrained, ReasonAddressInUse, taken("node node-7")); !s.step.Warning {
 		t.Error("nobody is told")
 	}

@@ -20,8 +20,7 @@ func TestReturnedNodeWaitsByFairleadsClock(t *testing.T) {
 		if s.step.After != DefaultReadyFor {
 			t.Errorf("clock %s: it is looked at again after %s", name, s.step.After)
 		}
-		s.pass(DefaultReadyFor)
-		s.look()
+		s.pass(DefaultReadyFor).look()
 		s.want(v1alpha1.NodeUnfencing, ReasonUnfencing, "letting the node in again")
 	}
 }
@@ -30,13 +29,11 @@ func TestReturnedNodeWaitsByFairleadsClock(t *testing.T) {
 func TestFlapBeginsReadinessAnew(t *testing.T) {
 	s := fenced(t)
 	s.boot("boot-2")
-	s.Node.OutOfService = false
-	s.look()
+	s.taint(false).look()
 	s.pass(DefaultReadyFor - time.Second)
 	s.Node.ReadyChanged = s.Node.ReadyChanged.Add(30 * time.Second)
 	s.look()
-	s.pass(2 * time.Second)
-	s.look()
+	s.pass(2 * time.Second).look()
 	s.wantReason(ReasonSettling)
 }
 
@@ -45,17 +42,13 @@ func TestTimesOfTheFutureAreNotWaitedFor(t *testing.T) {
 	s := fenced(t)
 	s.boot("boot-2")
 	s.Node.OutOfService = false
-	s.pass(8 * time.Hour)
-	s.look()
-	s.pass(-8 * time.Hour)
-	s.look()
-	s.pass(DefaultReadyFor)
-	s.look()
+	s.pass(8 * time.Hour).look()
+	s.pass(-8 * time.Hour).look()
+	s.pass(DefaultReadyFor).look()
 	s.want(v1alpha1.NodeUnfencing, ReasonUnfencing, "letting the node in again")
 
 	s = healthy(t)
-	s.pass(8 * time.Hour)
-	s.look()
+	s.pass(8 * time.Hour).look()
 	s.pass(-8 * time.Hour)
 	if s.watched() {
 		t.Error("a look in the future passes for a recent one")
@@ -71,8 +64,7 @@ func TestAddressesOfTheFutureAreOfNow(t *testing.T) {
 	s := healthy(t)
 	s.Ledger = []v1alpha1.StorageIdentity{identity(rbd, "a", "10.0.0.2/32")}
 	s.Status.Identities[0].Addresses[0].LastSeen = metav1.NewTime(noon.Add(8 * time.Hour))
-	s.pass(time.Minute)
-	s.look()
+	s.pass(time.Minute).look()
 	for _, a := range s.Status.Identities[0].Addresses {
 		if a.LastSeen.After(s.Now) {
 			t.Errorf("%s was last seen at %s, and it is %s", a.CIDR, a.LastSeen, s.Now)
@@ -112,8 +104,7 @@ func TestLossThatNobodySawHoldsVolumesLikeOneThatWasSeen(t *testing.T) {
 		if held := len(s.Status.Volumes) > 0; held != test.held || s.attach() == nil == test.held {
 			t.Errorf("%s: it is held: %t, on record are %v", name, held, s.Status.Volumes)
 		}
-		s.pass(endsWithin)
-		s.look()
+		s.pass(endsWithin).look()
 		s.wantHeld(false)
 	}
 }

@@ -49,8 +49,7 @@ func TestAReadyNodeIsNotFencedByWhatWasRecorded(t *testing.T) {
 			s := askedOnly(t)
 			how(s)
 			s.back()
-			s.Node.OutOfService = false
-			s.look()
+			s.taint(false).look()
 			s.want(v1alpha1.NodeUnfencing, ReasonUnfencing, backAgain)
 			s.wantHeld(false) // nothing is lost, and nothing was taken by force
 			s.takesBack()
@@ -65,8 +64,7 @@ func TestWhatAHungLeaderAsksForWhenAllIsOverIsTakenBack(t *testing.T) {
 	s := askedOnly(t)
 	late := s.Fences[0]
 	s.back()
-	s.Node.OutOfService = false
-	s.look()
+	s.taint(false).look()
 	s.takesBack()
 	s.wantHealthy()
 	s.Fences = []NetworkFence{late}
@@ -87,8 +85,7 @@ func TestWhatAHungLeaderAsksForWhenAllIsOverIsTakenBack(t *testing.T) {
 	if got := s.Status.Ended; len(got) != maxEnded || got[maxEnded-1] != string(rune('a'+2*maxEnded-1)) {
 		t.Fatalf("remembered are %q", got)
 	}
-	s.boot("boot-2")
-	s.look()
+	s.boot("boot-2").look()
 	if len(s.Status.Ended) > 0 {
 		t.Fatalf("after a boot, remembered are %q", s.Status.Ended)
 	}
@@ -104,8 +101,7 @@ func TestAnOverriddenTaintLeavesTimeToEnd(t *testing.T) {
 			s.override(GateTaint)
 			s.Holding = nil // taken by force
 			s.back()
-			s.Node.OutOfService = false
-			s.look()
+			s.taint(false).look()
 			s.wantHeld(true)
 		})
 	}
@@ -123,15 +119,11 @@ func TestATaintedNodeThatIsReadyAgainIsNotFenced(t *testing.T) {
 		t.Fatalf("its taint may not go: %s", r.Message)
 	}
 	s.takesBack()
-	if s.Status.Phase != v1alpha1.NodeHealthy || s.Status.Reason != ReasonTaintedButReady {
-		t.Fatalf("it is %s: %s", s.Status.Phase, s.Status.Message)
-	}
+	s.wantPhase(v1alpha1.NodeHealthy, ReasonTaintedButReady)
 	s.wantHeld(true)
-	s.Node.OutOfService = false
-	s.look()
+	s.taint(false).look()
 	s.wantHeld(true) // what runs there is given the time to end
-	s.pass(endsWithin)
-	s.look()
+	s.pass(endsWithin).look()
 	s.wantHealthy()
 	s.wantHeld(false)
 }
@@ -141,14 +133,11 @@ func TestWhatIsNotTakenBackIsSaid(t *testing.T) {
 	s.back()
 	s.look()
 	s.want(v1alpha1.NodeFencing, ReasonTaintedButReady, backTainted)
-	s.pass(unanswered + time.Second)
-	s.look()
+	s.pass(unanswered + time.Second).look()
 	s.want(v1alpha1.NodeFencing, ReasonTaintedButReady, backTainted+" (waiting for NetworkFence "+s.Fences[0].Name+": "+noAnswer+")")
-	s.csiFails("no leader")
-	s.look()
+	s.csiFails("no leader").look()
 	s.want(v1alpha1.NodeFencing, ReasonTaintedButReady, backTainted+" ("+rbd+" of a: no leader)")
-	s.pass(10 * time.Second)
-	s.look()
+	s.pass(10 * time.Second).look()
 	s.wantObjects(deletingOf1)
 	s.answer()
 	s.takesBack()
@@ -175,8 +164,7 @@ func TestWhatIsTakenBackIsAskedForAgain(t *testing.T) {
 			if answered {
 				s.csi()
 			}
-			s.lose()
-			s.look()
+			s.lose().look()
 			s.wantHeld(true)
 			s.wantObjects(deletingOf1)
 			s.answer()
@@ -200,13 +188,11 @@ func TestWhatMayHaveBeenLetGoOfIsNotWithdrawn(t *testing.T) {
 			s.csi()
 		},
 		"an operator let them go": func(s *story) {
-			s.override(GateAttach)
-			s.look()
+			s.override(GateAttach).look()
 			s.wantHeld(false)
 		},
 		"an operator had let them go": func(s *story) {
-			s.override(GateAttach)
-			s.look()
+			s.override(GateAttach).look()
 			s.Override = Override{}
 		},
 	} {
@@ -233,10 +219,8 @@ func TestWhatAnEarlierIncidentBlocksIsNotLetInWithIt(t *testing.T) {
 	for name, tainted := range map[string]bool{"tainted": true, "untainted": false} {
 		t.Run(name, func(t *testing.T) {
 			s := fenced(t)
-			s.boot("boot-2")
-			s.look()
-			s.lose()
-			s.look()
+			s.boot("boot-2").look()
+			s.lose().look()
 			s.wantObjects(fencedOf1, fencedOf1)
 			s.back()
 			s.Node.OutOfService = tainted
@@ -244,10 +228,8 @@ func TestWhatAnEarlierIncidentBlocksIsNotLetInWithIt(t *testing.T) {
 			s.wantObjects(fencedOf1, deletingOf1)
 			s.answer()
 			s.wantObjects(fencedOf1)
-			s.Node.OutOfService = false
-			s.look()
-			s.pass(time.Minute)
-			s.look()
+			s.taint(false).look()
+			s.pass(time.Minute).look()
 			s.takesBack()
 			s.wantHealthy()
 		})
@@ -279,9 +261,7 @@ func TestSwitchedOffWhatWasAskedForIsTakenBack(t *testing.T) {
 			c.how(s)
 			switchedOff(s, c.mode)
 			s.look()
-			if s.Status.Phase != v1alpha1.NodeFencing || s.Status.Reason != ReasonSwitchedOff {
-				t.Fatalf("it is %s: %s", s.Status.Phase, s.Status.Message)
-			}
+			s.wantPhase(v1alpha1.NodeFencing, ReasonSwitchedOff)
 			s.wantObjects(unfencedOf1)
 			s.wantHeld(c.mode == ModeGuard)
 			s.takesBack()
@@ -406,8 +386,7 @@ func TestUnansweredFenceIsWithdrawnFromANodeThatIsLostAgain(t *testing.T) {
 	s.Status = Next(s.Facts).Status // recorded, and nothing done yet
 	s.wantObjects(fencedOf1)
 	s.lose()
-	s.Node.OutOfService = false
-	s.look()
+	s.taint(false).look()
 	if s.Status.Phase != v1alpha1.NodeLost {
 		t.Fatalf("it is %s: %s", s.Status.Phase, s.Status.Message)
 	}

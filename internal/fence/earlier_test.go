@@ -85,8 +85,7 @@ func TestAnAddressOfTheSameBootIsFencedToo(t *testing.T) {
 	})
 	t.Run("not after a boot", func(t *testing.T) {
 		s := moved(t)
-		s.boot("boot-2")
-		s.look()
+		s.boot("boot-2").look()
 		lost(s, "[10.0.0.1/32]")
 	})
 	t.Run("also when its object was deleted and is there again", func(t *testing.T) {
@@ -100,13 +99,11 @@ func TestAnAddressOfTheSameBootIsFencedToo(t *testing.T) {
 	})
 	t.Run("also when what it had was detached by force", func(t *testing.T) {
 		s := healthy(t)
-		s.lose()
-		s.look()
+		s.lose().look()
 		s.Holding = nil
 		s.Node.Ready, s.Ledger = true, []v1alpha1.StorageIdentity{identity(rbd, "a", "10.0.0.2/32")}
 		s.look()
-		s.pass(time.Minute)
-		s.look()
+		s.pass(time.Minute).look()
 		lost(s, "[10.0.0.1/32 10.0.0.2/32]")
 	})
 }
@@ -116,8 +113,7 @@ func TestAnEarlierAddressIsNotStale(t *testing.T) {
 	s := healthy(t)
 	s.Ledger = []v1alpha1.StorageIdentity{identity(rbd, "a", "10.0.0.2/32")}
 	for range 20 {
-		s.pass(RefreshEvery)
-		s.look()
+		s.pass(RefreshEvery).look()
 	}
 	s.loseTainted()
 	s.wantObjects("Fenced [10.0.0.1/32 10.0.0.2/32] fence-" + rbd)

@@ -70,6 +70,13 @@ func healthy(t *testing.T) *story {
 	return s
 }
 
+// recordedLoss is that node, lost and on record as lost.
+func recordedLoss(t *testing.T) *story {
+	s := lostStory(t)
+	s.look()
+	return s
+}
+
 // lostStory is that node, lost a minute later.
 func lostStory(t *testing.T) *story {
 	s := healthy(t)
@@ -92,19 +99,21 @@ func fenced(t *testing.T) *story {
 	return s
 }
 
-func (s *story) lose() {
+func (s *story) lose() *story {
 	s.Now = s.Now.Add(time.Minute)
 	s.Node.Ready, s.Node.ReadyChanged = false, s.Now
 	s.Ledger = nil
+	return s
 }
 
-func (s *story) boot(id string) {
+func (s *story) boot(id string) *story {
 	s.Now = s.Now.Add(time.Minute)
 	s.Node.Ready, s.Node.ReadyChanged, s.Node.Machine.BootID = true, s.Now, id
 	s.Ledger = []v1alpha1.StorageIdentity{identity(rbd, "a", "10.0.0.1/32")}
 	if len(s.Status.Fences) > 0 {
 		s.look() // from here on its readiness counts
 	}
+	return s
 }
 
 // loseTainted: the node is lost, and an operator says so.
@@ -133,7 +142,22 @@ func (s *story) bootUntainted(id string) {
 	s.look()
 }
 
-func (s *story) pass(d time.Duration) { s.Now = s.Now.Add(d) }
+func (s *story) pass(d time.Duration) *story {
+	s.Now = s.Now.Add(d)
+	return s
+}
+
+// taint the node, or take its taint away.
+func (s *story) taint(on bool) *story {
+	s.Node.OutOfService = on
+	return s
+}
+
+// deleteNode: the Node and what the cluster shows on it go.
+func (s *story) deleteNode() *story {
+	s.Node, s.Holding = Node{Name: "node-1"}, nil
+	return s
+}
 
 // look until there is nothing to do, as the controller does: what is recorded
 // first, then what follows from it.
@@ -200,16 +224,26 @@ func (s *story) answer() {
 	s.look()
 }
 
+// answers of csi-addons, one after the other.
+func (s *story) answers(times int) {
+	s.Helper()
+	for range times {
+		s.answer()
+	}
+}
+
 // csiFails is the driver saying no.
-func (s *story) csiFails(message string) {
+func (s *story) csiFails(message string) *story {
 	s.Fences = slices.DeleteFunc(slices.Clone(s.Fences), func(n NetworkFence) bool { return n.Deleting })
 	for i := range s.Fences {
 		s.Fences[i].Result, s.Fences[i].Message = resultFailed, message
 	}
+	return s
 }
 
-func (s *story) override(gate string) {
+func (s *story) override(gate string) *story {
 	s.Override = Override{Gate: gate, By: "alice", Reason: "it is off", Scope: Scope(s.Status), At: s.Now}
+	return s
 }
 
 func (s *story) want(phase v1alpha1.NodeFencePhase, reason, message string) {
@@ -264,6 +298,25 @@ func (s *story) wantReason(reason string) {
 	s.Helper()
 	if s.Status.Reason != reason {
 		s.Fatalf("the node is %s (%s): %s", s.Status.Phase, s.Status.Reason, s.Status.Message)
+	}
+}
+
+func (s *story) wantPhase(phase v1alpha1.NodeFencePhase, reason string) {
+	s.Helper()
+	s.want(phase, reason, s.Status.Message)
+}
+
+func (s *story) wantForgotten() {
+	s.Helper()
+	if !s.step.Forget {
+		s.Fatalf("the record is not forgotten: %+v", s.step)
+	}
+}
+
+func (s *story) wantWarning() {
+	s.Helper()
+	if !s.step.Warning {
+		s.Fatalf("no warning: %+v", s.step)
 	}
 }
 

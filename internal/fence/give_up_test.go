@@ -19,8 +19,7 @@ func machineOfAddress(uuid, address string) Other {
 func goneMachine(t *testing.T, g GiveUp) *story {
 	s := fenced(t)
 	s.Policy.GiveUp = g
-	s.Node, s.Holding = Node{Name: "node-1"}, nil
-	s.look()
+	s.deleteNode().look()
 	s.want(v1alpha1.NodeDrained, ReasonNodeDeleted, stayingFenced)
 	return s
 }
@@ -85,11 +84,9 @@ func TestGoneMachineIsGivenUpByConfiguration(t *testing.T) {
 			if len(s.Status.Volumes) > 0 {
 				t.Errorf("it holds %v", VolumeNames(s.Status.Volumes))
 			}
-			s.answer()
-			s.answer()
-			if s.wantObjects(); !s.step.Forget {
-				t.Errorf("it is not forgotten: %+v", s.Status)
-			}
+			s.answers(2)
+			s.wantObjects()
+			s.wantForgotten()
 		})
 	}
 }
@@ -105,10 +102,7 @@ func (s *story) wantReasonNot(reason string) {
 func TestMachineDeletedWhileLetInIsNotGivenUp(t *testing.T) {
 	s := fenced(t)
 	s.Policy.GiveUp = GiveUp{AddressTaken: true}
-	s.boot("boot-2")
-	s.Node.OutOfService = false
-	s.pass(DefaultReadyFor)
-	s.look()
+	s.bootUntainted("boot-2")
 	s.want(v1alpha1.NodeUnfencing, ReasonUnfencing, "letting the node in again")
 	s.Node = Node{Name: "node-1"}
 	s.Others = []Other{machineOfAddress("machine-7", "10.0.0.1")}
@@ -131,8 +125,7 @@ func TestVolumesOfMachineGivenUpAreFreeAtOnce(t *testing.T) {
 	s.Others = []Other{{Node: Node{Name: "node-2"}, Record: "node-2", Status: v1alpha1.NodeFenceStatus{
 		Phase: v1alpha1.NodeDrained, Incident: "i2", Fences: []v1alpha1.Fence{{Name: "theirs", Incident: "i2", CIDRs: []string{"10.0.0.1/32"}, State: v1alpha1.FenceFenced, LetGo: true}},
 	}}}
-	s.pass(time.Hour)
-	s.look()
+	s.pass(time.Hour).look()
 	if s.wantReason(ReasonSharedAddress); len(s.Status.Volumes) > 0 || !strings.Contains(s.Status.Message, "node-2") {
 		t.Errorf("got %+v", s.Status)
 	}
@@ -147,10 +140,7 @@ func TestGivingUpThatHasBegunIsFinished(t *testing.T) {
 	s.Others[0].Node.Ready = false
 	s.look()
 	s.wantObjects(unfencedOf1)
-	for range 2 {
-		s.answer()
-	}
-	if s.wantObjects(); !s.step.Forget {
-		t.Errorf("it is not forgotten: %+v", s.Status)
-	}
+	s.answers(2)
+	s.wantObjects()
+	s.wantForgotten()
 }

@@ -100,13 +100,11 @@ func TestALedgerIsOfOneBoot(t *testing.T) {
 func TestTimesAloneAreWrittenSeldom(t *testing.T) {
 	s := healthy(t)
 	first := s.Status
-	s.pass(RefreshEvery - time.Second)
-	s.look()
+	s.pass(RefreshEvery - time.Second).look()
 	if s.Status.LastHealthy.Time != first.LastHealthy.Time {
 		t.Fatal("written for the time alone")
 	}
-	s.pass(time.Second)
-	s.look()
+	s.pass(time.Second).look()
 	if s.Status.LastHealthy.Time.Equal(first.LastHealthy.Time) || textOfLedger(s.Status.Identities) != rbd+"/a 10.0.0.1/32 CSIAddonsNode 12:05" {
 		t.Fatalf("not seen since %s: %s", s.Status.LastHealthy, textOfLedger(s.Status.Identities))
 	}
@@ -201,8 +199,7 @@ func TestFenceIsNotConfirmedBesideTheDriversOwn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := lostStory(t)
 			s.Policy = with(s.Policy, StoragePolicy{Mode: ModeFence, Profile: "rook-ceph"})
-			s.Node.OutOfService = true
-			s.look()
+			s.taint(true).look()
 			if confirmed {
 				s.answer()
 			}

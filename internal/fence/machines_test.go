@@ -118,9 +118,8 @@ func TestWhatAnUnseenMachineLeftIsHeld(t *testing.T) {
 	s.wantHeld(false)
 	s.override(GateUnfence)
 	s.Holding = nil
-	if s.look(); !s.step.Forget {
-		t.Fatalf("got %+v", s.step)
-	}
+	s.look()
+	s.wantForgotten()
 }
 
 // A machine that takes the name again is the newest of the name.

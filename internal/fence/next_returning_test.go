@@ -26,8 +26,7 @@ func TestPodsThatKeepOldAttachmentsAreNamed(t *testing.T) {
 	s.look()
 	s.want(v1alpha1.NodeReturned, ReasonOldAttachments, left+"; pods that were there before it booted keep them (default/agent-x, apps/agent-y): kubectl delete pod -n default agent-x"+mayHaveThem)
 	s.OldPods = nil // it was deleted, and its DaemonSet has made the next one
-	s.pass(time.Minute)
-	s.look()
+	s.pass(time.Minute).look()
 	s.want(v1alpha1.NodeReturned, ReasonOldAttachments, left+mayHaveThem)
 	s.override(GateUnfence)
 	for range 3 {
@@ -49,8 +48,7 @@ func TestANodeWithOldAttachmentsThatMayNotHaveBootedIsNotSaidToBeSafe(t *testing
 	} {
 		s := fenced(t)
 		s.boot("boot-2")
-		s.Node.OutOfService = false
-		s.look()
+		s.taint(false).look()
 		s.wantReason(ReasonSettling)
 		s.pass(DefaultReadyFor)
 		s.OldAttachments = []string{"VolumeAttachment va-1 of pv-1"}
@@ -67,29 +65,22 @@ func TestANodeThatIsOnlyReadyAgainIsNotSaidToHaveBooted(t *testing.T) {
 	s := askedOnly(t)
 	s.Status.Fences = append(s.Status.Fences, v1alpha1.Fence{Name: "of-before", Incident: "before", Driver: other, ClusterID: "b", CIDRs: []string{"10.0.0.9/32"}, State: v1alpha1.FenceFenced})
 	s.back()
-	s.Node.OutOfService = false
-	s.look()
+	s.taint(false).look()
 	s.want(v1alpha1.NodeReturned, ReasonSettling, "the node is Ready again; it is let in when it has been Ready for 1m0s")
 	s = fenced(t)
-	s.boot("boot-2")
-	s.look()
+	s.boot("boot-2").look()
 	s.want(v1alpha1.NodeReturned, ReasonTainted, "the node has booted anew; let it in with: kubectl taint nodes node-1 node.kubernetes.io/out-of-service-")
 }
 
 // The gate is open, whether or not somebody has given it the taint.
 func TestAnOverriddenLossThatIsNotTaintedIsSaidToBe(t *testing.T) {
-	s := lostStory(t)
-	s.look()
-	s.override(GateAttach)
-	s.look()
+	s := recordedLoss(t)
+	s.override(GateAttach).look()
 	s.want(v1alpha1.NodeLost, ReasonOverridden, `the node is not Ready; its volumes may be attached elsewhere although it is not fenced: alice says "it is off"`)
 	s.wantHeld(false)
-	if !s.step.Warning {
-		t.Fatal("no warning")
-	}
+	s.wantWarning()
 	s.Node.OutOfService = true
-	s.pass(time.Second)
-	s.look()
+	s.pass(time.Second).look()
 	if s.Status.Phase != v1alpha1.NodeFencing {
 		t.Fatalf("tainted, it is %s: %s", s.Status.Phase, s.Status.Message)
 	}
@@ -101,8 +92,7 @@ func TestAnOperatorsTaintBesideFairleadsIsWaitedFor(t *testing.T) {
 	s := fenced(t)
 	s.boot("boot-2")
 	s.Node.OwnTaint, s.Node.OthersTaint = true, true
-	s.pass(DefaultReadyFor)
-	s.look()
+	s.pass(DefaultReadyFor).look()
 	s.want(v1alpha1.NodeReturned, ReasonTainted, "the node has booted anew; let it in with: kubectl taint nodes node-1 node.kubernetes.io/out-of-service-")
 	s.Node.OthersTaint = false
 	s.look()

@@ -20,8 +20,7 @@ func TestANodeIsLostAndComesBack(t *testing.T) {
 	s := healthy(t)
 	s.wantHeld(false)
 
-	s.lose()
-	s.look()
+	s.lose().look()
 	s.want(v1alpha1.NodeLost, ReasonNotReady, "the node is not Ready"+tellsHowToTaint)
 	s.wantHeld(true)
 	s.wantObjects()
@@ -35,6 +34,8 @@ func TestANodeIsLostAndComesBack(t *testing.T) {
 	if !s.attach().Soon || s.step.Warning {
 		t.Fatalf("all is well, and yet %+v", s.step)
 	}
+	s.csi()
+	s.wantHeld(true) // confirmed, and not recorded
 
 	s.answer()
 	s.want(v1alpha1.NodeFenced, ReasonFenced, "the node is not Ready; fenced; still on it: Pod default/db-0, VolumeAttachment csi-1 of pv-1")
@@ -48,12 +49,10 @@ func TestANodeIsLostAndComesBack(t *testing.T) {
 		t.Fatal("what was on it is forgotten before it is back")
 	}
 
-	s.boot("boot-2")
-	s.look()
+	s.boot("boot-2").look()
 	s.want(v1alpha1.NodeReturned, ReasonTainted, "the node has booted anew; let it in with: kubectl taint nodes node-1 node.kubernetes.io/out-of-service-")
 
-	s.Node.OutOfService = false
-	s.look()
+	s.taint(false).look()
 	s.want(v1alpha1.NodeReturned, ReasonSettling, "the node has booted anew; it is let in when it has been Ready for 1m0s")
 	if s.step.After != time.Minute {
 		t.Fatalf("it is looked at again in %s", s.step.After)
@@ -79,21 +78,11 @@ func TestANodeIsLostAndComesBack(t *testing.T) {
 	}
 }
 
-func TestANodeThatComesBackBeforeAnythingWasAsked(t *testing.T) {
-	s := lostStory(t)
-	s.look()
-	s.Node.Ready = true
-	s.look()
-	s.wantHealthy()
-	s.wantHeld(false)
-}
-
 // A kubelet that was started anew after its volume was taken by force says of it what
 // one says that has unmounted it: from a node that is not Ready, nothing is let go of
 // on its word. The model's kubelets do both.
 func TestWhatALostNodeDoesNotShowAnyMoreIsHeld(t *testing.T) {
-	s := lostStory(t)
-	s.look()
+	s := recordedLoss(t)
 	s.Holding = nil
 	s.look()
 	s.want(v1alpha1.NodeLost, ReasonNotReady, "the node is not Ready"+tellsHowToTaint)
@@ -104,8 +93,7 @@ func TestALostNodeWithoutVolumesIsNotFenced(t *testing.T) {
 	for name, volumes := range map[string][]v1alpha1.HeldVolume{"none": nil, "not ours": {held("pv", "ebs.csi.aws.com", "")}} {
 		s := lostStory(t)
 		s.Holding, s.Status.Volumes = volumes, nil
-		s.Node.OutOfService = true
-		s.look()
+		s.taint(true).look()
 		s.want(v1alpha1.NodeLost, ReasonNothingHeld, "the node is not Ready; no protected volume is on it")
 		if len(s.created) > 0 {
 			t.Errorf("%s: fenced", name)
@@ -124,15 +112,13 @@ func TestATaintedNodeThatIsReadyIsNotFenced(t *testing.T) {
 	if s.step.RemoveTaint || !s.step.Warning || s.Status.VolumeCount != 1 {
 		t.Fatalf("got %+v", s.step)
 	}
-	s.lose()
-	s.look()
+	s.lose().look()
 	s.want(v1alpha1.NodeFencing, ReasonFencing, "waiting for NetworkFence "+s.Fences[0].Name)
 }
 
 // What Fairlead tainted, and came back before it was fenced.
 func TestAnOwnTaintIsTakenBack(t *testing.T) {
-	s := lostStory(t)
-	s.look()
+	s := recordedLoss(t)
 	s.Node.OutOfService, s.Node.OwnTaint, s.Node.Ready = true, true, true
 	s.look()
 	if !s.step.RemoveTaint {
@@ -141,11 +127,9 @@ func TestAnOwnTaintIsTakenBack(t *testing.T) {
 	s = fenced(t)
 	s.Node.OwnTaint = true
 	s.boot("boot-2")
-	s.pass(time.Minute)
-	s.look()
+	s.pass(time.Minute).look()
 	s.want(v1alpha1.NodeUnfencing, ReasonUnfencing, "letting the node in again")
-	s.answer()
-	s.answer()
+	s.answers(2)
 	if !s.step.RemoveTaint {
 		t.Fatalf("got %+v", s.step)
 	}
@@ -157,11 +141,9 @@ func TestAnOwnTaintIsTakenBack(t *testing.T) {
 func TestAutomaticallyLetIn(t *testing.T) {
 	s := fenced(t)
 	s.Policy.Automatic = true
-	s.boot("boot-2")
-	s.look()
+	s.boot("boot-2").look()
 	s.want(v1alpha1.NodeReturned, ReasonSettling, "the node has booted anew; it is let in when it has been Ready for 1m0s")
-	s.pass(time.Minute)
-	s.look()
+	s.pass(time.Minute).look()
 	s.want(v1alpha1.NodeUnfencing, ReasonUnfencing, "letting the node in again")
 }
 
@@ -169,25 +151,21 @@ func TestADriverThatSaysNoIsAskedAnew(t *testing.T) {
 	s := askedOnly(t)
 	first := s.Fences[0].Name
 	s.pass(time.Second)
-	s.csiFails("no such pool")
-	s.look()
+	s.csiFails("no such pool").look()
 	s.want(v1alpha1.NodeFencing, ReasonDriverFailed, rbd+" of a: no such pool (asked 1 times; it is asked again)")
 	s.wantHeld(true)
 	s.wantObjects(fencedOf1)
 	if s.attach().Soon || s.step.After != 4*time.Second {
 		t.Fatalf("it is looked at again in %s", s.step.After)
 	}
-	s.pass(4 * time.Second)
-	s.look()
+	s.pass(4 * time.Second).look()
 	s.wantObjects(deletingOf1)
-	s.csiFails("")
-	s.look()
+	s.csiFails("").look()
 	s.wantObjects(fencedOf1)
 	if s.Fences[0].Name != first {
 		t.Fatalf("asked as %s, and as %s", first, s.Fences[0].Name)
 	}
-	s.csiFails("still no such pool")
-	s.look()
+	s.csiFails("still no such pool").look()
 	s.want(v1alpha1.NodeFencing, ReasonDriverFailed, rbd+" of a: still no such pool (asked 2 times; it is asked again)")
 	if s.step.After != 10*time.Second {
 		t.Fatalf("it is looked at again in %s", s.step.After)
@@ -202,18 +180,15 @@ func TestADriverThatSaysNoIsAskedAnew(t *testing.T) {
 func TestEachFailureIsWaitedFor(t *testing.T) {
 	s := askedOnly(t)
 	for failures := range 3 {
-		s.csiFails("no such pool")
-		s.look()
+		s.csiFails("no such pool").look()
 		if want := backoff(failures); len(s.deleted) > 0 || s.step.After != want {
 			t.Fatalf("after %d failures, deleted %v; it is looked at again in %s, not %s", failures, s.deleted, s.step.After, want)
 		}
-		s.pass(backoff(failures))
-		s.look()
+		s.pass(backoff(failures)).look()
 		if len(s.deleted) != 1 {
 			t.Fatalf("after %d failures, it is not asked anew", failures)
 		}
-		s.csiFails("")
-		s.look()
+		s.csiFails("").look()
 	}
 }
 
@@ -231,47 +206,36 @@ func TestNoAnswerIsSaid(t *testing.T) {
 	if s.step.After != 31*time.Second {
 		t.Fatalf("it is looked at again in %s", s.step.After)
 	}
-	s.pass(31 * time.Second)
-	s.look()
+	s.pass(31 * time.Second).look()
 	s.want(v1alpha1.NodeFencing, ReasonUnanswered, "waiting for NetworkFence "+name+": csi-addons has not answered; is its controller manager running, and is the driver's leader connected?")
-	if !s.step.Warning {
-		t.Fatal("no warning")
-	}
+	s.wantWarning()
 }
 
 // A node that is Ready and untainted gets pods, and each mount fails.
 func TestNoAnswerIsSaidOfANodeThatIsToBeLetIn(t *testing.T) {
 	s := fenced(t)
 	s.boot("boot-2")
-	s.Node.OutOfService = false
-	s.look()
-	s.pass(DefaultReadyFor)
-	s.look()
+	s.taint(false).look()
+	s.pass(DefaultReadyFor).look()
 	const comesIn = "letting the node in again"
 	s.want(v1alpha1.NodeUnfencing, ReasonUnfencing, comesIn)
-	s.pass(unanswered)
-	s.look()
+	s.pass(unanswered).look()
 	s.want(v1alpha1.NodeUnfencing, ReasonUnfencing, comesIn)
-	s.pass(time.Second)
-	s.look()
+	s.pass(time.Second).look()
 	s.want(v1alpha1.NodeUnfencing, ReasonUnanswered, "waiting for NetworkFence "+s.Fences[0].Name+": "+noAnswer)
-	if !s.step.Warning {
-		t.Fatal("no warning")
-	}
+	s.wantWarning()
 	// It does what it is asked for, and does not let the object go.
 	s.change(s.Fences[0].Name, func(n *NetworkFence) { n.Result, n.Message = resultSucceeded, unfencedMessage })
 	s.look()
 	s.want(v1alpha1.NodeUnfencing, ReasonUnfencing, comesIn)
 	s.wantObjects("Deleting [10.0.0.1/32] fence-" + rbd)
-	s.pass(unanswered + time.Second)
-	s.look()
+	s.pass(unanswered + time.Second).look()
 	s.want(v1alpha1.NodeUnfencing, ReasonUnanswered, "waiting for NetworkFence "+s.Fences[0].Name+": "+noAnswer)
 	// Lost anew, it waits for that object too.
 	old := s.Fences[0].Name
 	s.loseTainted()
 	s.want(v1alpha1.NodeFencing, ReasonFencing, "not fenced: "+rbd+" of a: NetworkFence "+old+" of before would let the node in again, and has to be gone first: "+noAnswer)
-	s.answer()
-	s.answer()
+	s.answers(2)
 	if s.Status.Phase != v1alpha1.NodeDrained {
 		t.Fatalf("it is %s: %s", s.Status.Phase, s.Status.Message)
 	}
@@ -302,17 +266,6 @@ func TestAChangedFenceIsMadeAnew(t *testing.T) {
 	}
 }
 
-func TestADeletedFenceIsMadeAnew(t *testing.T) {
-	s := fenced(t)
-	s.change(s.Fences[0].Name, func(n *NetworkFence) { n.Deleting = true })
-	s.look()
-	s.wantHeld(true)
-	s.answer()
-	s.wantObjects(fencedOf1)
-	s.answer()
-	s.wantDrained()
-}
-
 func TestADeletedNode(t *testing.T) {
 	s := healthy(t)
 	s.Node = Node{Name: "node-1"}
@@ -322,19 +275,14 @@ func TestADeletedNode(t *testing.T) {
 	s.answer()
 	s.want(v1alpha1.NodeDrained, ReasonNodeDeleted, stayingFenced)
 	s.wantHeld(false)
-	s.pass(240 * time.Hour)
-	s.look()
+	s.pass(240 * time.Hour).look()
 	s.want(v1alpha1.NodeDrained, ReasonNodeDeleted, stayingFenced)
 
-	s.override(GateUnfence)
-	s.look()
+	s.override(GateUnfence).look()
 	s.want(v1alpha1.NodeUnfencing, ReasonOverridden, `letting the node in again: alice says "it is off"`)
 	s.wantObjects(unfencedOf1)
-	s.answer()
-	s.answer()
-	if !s.step.Forget {
-		t.Fatalf("not forgotten: %+v", s.step)
-	}
+	s.answers(2)
+	s.wantForgotten()
 }
 
 // It is given up though an attachment of it is left, and not fenced by what is not known any more.
@@ -343,22 +291,17 @@ func TestADeletedNodeIsGivenUpWithWhatIsLeftOfIt(t *testing.T) {
 	s.Node, s.Ledger = Node{Name: "node-1"}, nil
 	s.look()
 	s.answer()
-	s.override(GateUnfence)
-	s.look()
-	s.answer()
-	s.answer()
+	s.override(GateUnfence).look()
+	s.answers(2)
 	given := `the node's object was deleted; it is not fenced, and its volumes are not held: alice says "it is off"`
 	s.want(v1alpha1.NodeLost, ReasonOverridden, given)
 	s.wantObjects()
 	s.wantHeld(false)
-	s.pass(time.Hour)
-	s.look()
+	s.pass(time.Hour).look()
 	s.want(v1alpha1.NodeLost, ReasonOverridden, given)
 	s.Holding = nil
 	s.look()
-	if !s.step.Forget {
-		t.Fatalf("not forgotten: %+v", s.step)
-	}
+	s.wantForgotten()
 }
 
 func TestADeletedNodeWithoutVolumesIsForgotten(t *testing.T) {
@@ -367,9 +310,7 @@ func TestADeletedNodeWithoutVolumesIsForgotten(t *testing.T) {
 	s.look()
 	s.Node = Node{Name: "node-1"}
 	s.look()
-	if !s.step.Forget {
-		t.Fatalf("got %+v", s.step)
-	}
+	s.wantForgotten()
 }
 
 func TestAReplacedMachine(t *testing.T) {
@@ -382,24 +323,18 @@ func TestAReplacedMachine(t *testing.T) {
 	s.want(v1alpha1.NodeDrained, ReasonReplaced, stayingFenced)
 	s.wantHeld(false)
 
-	s.override(GateUnfence)
-	s.look()
-	s.answer()
-	s.answer()
-	if !s.step.Forget {
-		t.Fatalf("got %+v", s.step)
-	}
+	s.override(GateUnfence).look()
+	s.answers(2)
+	s.wantForgotten()
 }
 
 // An operator answers for it: the volumes go though nothing is fenced.
 func TestOverriddenAttach(t *testing.T) {
 	s := lostStory(t)
 	s.Status.Identities = nil
-	s.Node.OutOfService = true
-	s.look()
+	s.taint(true).look()
 	s.wantHeld(true)
-	s.override(GateAttach)
-	s.look()
+	s.override(GateAttach).look()
 	s.want(v1alpha1.NodeFencing, ReasonOverridden, `its volumes may be attached elsewhere although it is not fenced: alice says "it is off"`)
 	s.wantHeld(false)
 	s.Override = Override{}
@@ -410,25 +345,20 @@ func TestOverriddenAttach(t *testing.T) {
 // What is let in by override and stays lost is not fenced again, nor held.
 func TestOverriddenUnfenceEnds(t *testing.T) {
 	s := fenced(t)
-	s.override(GateUnfence)
-	s.look()
-	s.answer()
-	s.answer()
+	s.override(GateUnfence).look()
+	s.answers(2)
 	s.want(v1alpha1.NodeLost, ReasonOverridden, `the node is not Ready; it is not fenced, and its volumes are not held: alice says "it is off"`)
 	s.wantObjects()
 	s.wantHeld(false)
-	s.pass(time.Hour)
-	s.look()
+	s.pass(time.Hour).look()
 	s.want(v1alpha1.NodeLost, ReasonOverridden, `the node is not Ready; it is not fenced, and its volumes are not held: alice says "it is off"`)
 	// It comes back, and is lost another time: that was not meant.
 	s.Node.OutOfService = false
-	s.boot("boot-1")
-	s.look()
+	s.boot("boot-1").look()
 	s.wantHealthy()
 	s.lose()
 	s.Override = Override{} // it was of another incident
-	s.Node.OutOfService = true
-	s.look()
+	s.taint(true).look()
 	s.wantObjects(fencedOf1)
 	s.wantHeld(true)
 }
@@ -436,11 +366,9 @@ func TestOverriddenUnfenceEnds(t *testing.T) {
 func TestLostAgainWhileReturned(t *testing.T) {
 	s := fenced(t)
 	first := s.Fences[0].Name
-	s.boot("boot-2")
-	s.look()
+	s.boot("boot-2").look()
 	s.want(v1alpha1.NodeReturned, ReasonTainted, "the node has booted anew; let it in with: kubectl taint nodes node-1 node.kubernetes.io/out-of-service-")
-	s.lose()
-	s.look()
+	s.lose().look()
 	s.wantHeld(true) // the fence of before was of before
 	if len(s.Fences) != 2 || s.Fences[1].Name == first {
 		t.Fatalf("not fenced anew: %+v", s.Fences)
@@ -449,8 +377,7 @@ func TestLostAgainWhileReturned(t *testing.T) {
 	s.wantHeld(false)
 	s.bootUntainted("boot-3")
 	s.wantObjects(unfencedOf1, unfencedOf1)
-	s.answer()
-	s.answer()
+	s.answers(2)
 	s.wantHealthy()
 	s.wantObjects()
 }
@@ -473,9 +400,7 @@ func TestLostAgainWhileItIsLetIn(t *testing.T) {
 	s.answer()
 	s.wantHeld(false)
 	s.bootUntainted("boot-3")
-	for range 3 {
-		s.answer()
-	}
+	s.answers(3)
 	s.wantHealthy()
 	s.wantObjects()
 }
@@ -486,17 +411,13 @@ func TestLettingInIsTriedUntilItIsConfirmed(t *testing.T) {
 	s.wantObjects(unfencedOf1)
 	s.look()
 	s.want(v1alpha1.NodeUnfencing, ReasonUnfencing, "letting the node in again") // the message is of before
-	s.csiFails("no route")
-	s.look()
+	s.csiFails("no route").look()
 	s.want(v1alpha1.NodeUnfencing, ReasonDriverFailed, rbd+" of a: no route")
-	s.pass(5 * time.Second)
-	s.look()
+	s.pass(5 * time.Second).look()
 	s.wantObjects(deletingOf1)
-	s.csiFails("")
-	s.look()
+	s.csiFails("").look()
 	s.wantObjects(unfencedOf1)
-	s.answer()
-	s.answer()
+	s.answers(2)
 	s.wantHealthy()
 }
 
@@ -522,35 +443,13 @@ func TestWhatIsChangedWhileItIsLetInIsMadeAnew(t *testing.T) {
 func TestWhatWasNotAnsweredIsWithdrawn(t *testing.T) {
 	s := askedOnly(t)
 	s.wantObjects(fencedOf1)
-	s.boot("boot-2")
-	s.look()
+	s.boot("boot-2").look()
 	s.want(v1alpha1.NodeReturned, ReasonTainted, "the node has booted anew; let it in with: kubectl taint nodes node-1 node.kubernetes.io/out-of-service-")
 	s.wantObjects(deletingOf1)
 	s.Fences = nil
 	s.Node.OutOfService = false
-	s.pass(time.Minute)
-	s.look()
+	s.pass(time.Minute).look()
 	s.wantObjects(unfencedOf1) // it may have been done
-}
-
-func TestTwoIdentities(t *testing.T) {
-	s := healthy(t)
-	s.loseWith(other, "b", "10.0.0.1/32")
-	s.wantObjects(fencedOf1, "Fenced [10.0.0.1/32] fence-"+other)
-	s.change(s.Fences[0].Name, func(n *NetworkFence) { n.Result, n.Message = resultSucceeded, fencedMessage })
-	s.change(s.Fences[1].Name, func(n *NetworkFence) { n.Result, n.Message = resultFailed, "no leader" })
-	s.look()
-	s.want(v1alpha1.NodeFencing, ReasonDriverFailed, other+" of b: no leader (asked 1 times; it is asked again)")
-	s.wantHeld(false) // it is of the other storage
-	holder := []Holder{{Node: s.Node, Status: s.Status}}
-	if Attach(pv("pv-2", other, "h", "b", "ReadWriteOnce"), "node-2", holder, s.Policy) == nil {
-		t.Fatal("let go of, and not fenced")
-	}
-	s.answer()
-	s.wantDrained()
-	if held := Attach(pv("pv-2", other, "h", "b", "ReadWriteOnce"), "node-2", []Holder{{Node: s.Node, Status: s.Status}}, s.Policy); held != nil {
-		t.Fatalf("held: %+v", held)
-	}
 }
 
 // A volume that comes up while the node is fenced needs its fence too.
@@ -616,8 +515,7 @@ func TestOneAddressOfTwoNodes(t *testing.T) {
 	// An override of this node is none of the other.
 	s = fenced(t)
 	s.Others = []Other{node2}
-	s.override(GateUnfence)
-	s.look()
+	s.override(GateUnfence).look()
 	s.want(v1alpha1.NodeUnfencing, ReasonSharedAddress, waits)
 	s.wantHeld(false)
 	s = back()
@@ -630,21 +528,13 @@ func TestOneAddressOfTwoNodes(t *testing.T) {
 	s.wantObjects(deletingOf1)
 }
 
-func TestSwitchedOffWhileItIsLost(t *testing.T) {
-	s := lostStory(t)
-	s.look()
-	s.Policy = with(s.Policy, StoragePolicy{Mode: ModeOff})
-	s.Node.OutOfService = true
-	s.look()
-	s.want(v1alpha1.NodeLost, ReasonNothingHeld, "the node is not Ready; no protected volume is on it")
-	s.wantHeld(false)
-	// What stands is taken back all the same.
-	s = fenced(t)
+// A fence in effect is released though fencing is off by then.
+func TestFenceIsReleasedThoughSwitchedOff(t *testing.T) {
+	s := fenced(t)
 	s.Policy = with(s.Policy, StoragePolicy{Mode: ModeOff})
 	s.boot("boot-2")
 	s.Node.OutOfService = false
-	s.pass(time.Hour)
-	s.look()
+	s.pass(time.Hour).look()
 	s.wantObjects(unfencedOf1)
 }
 
@@ -667,8 +557,7 @@ func TestAStrayFenceOfABootThatIsOver(t *testing.T) {
 	if f := s.Status.Fences[0]; f.Driver != rbd || f.ClusterID != "a" || f.Incident != "old" {
 		t.Fatalf("got %+v", f)
 	}
-	s.answer()
-	s.answer()
+	s.answers(2)
 	s.wantHealthy()
 	for name, how := range map[string]func(*NetworkFence){
 		"of this boot":    func(n *NetworkFence) { n.Labels[BootLabel] = "boot-1" },
@@ -688,20 +577,17 @@ func TestWhatLingersDoesSoWhenItsNodeIsLostAgain(t *testing.T) {
 		"not Ready": func(s *story) { s.lose() },
 		"deleted":   func(s *story) { s.Node = Node{Name: "node-1"} },
 	} {
-		s := lostStory(t)
-		s.look()
+		s := recordedLoss(t)
 		attached := s.Holding
 		s.Holding = nil
-		s.boot("boot-1")
-		s.look()
+		s.boot("boot-1").look()
 		node := s.Node
 		s.Holding = attached
 		s.look()
 		lose(s)
 		s.look()
 		s.Node, s.Holding = node, attached
-		s.pass(time.Minute)
-		s.look()
+		s.pass(time.Minute).look()
 		s.Holding = nil
 		s.look()
 		if got := s.attach(); got == nil || got.Reason != ReasonStillMounted {

@@ -183,8 +183,7 @@ func TestAGivenUpNodeWithFencesOfBeforeIsLetIn(t *testing.T) {
 // The machine was back while Fairlead did not look, and mounted more.
 func TestAttachOverrideEndsWithTheLossItWasGivenFor(t *testing.T) {
 	s := askedOnly(t)
-	s.override(GateAttach)
-	s.look()
+	s.override(GateAttach).look()
 	s.wantReason(ReasonOverridden)
 	s.wantHeld(false)
 	s.pass(time.Minute)
@@ -194,8 +193,7 @@ func TestAttachOverrideEndsWithTheLossItWasGivenFor(t *testing.T) {
 	s.wantHeld(true)
 	// Back without a boot, it may write to what was taken by force.
 	s.Node.Ready, s.Node.OutOfService, s.Node.ReadyChanged, s.Holding = true, false, s.Now.Add(time.Minute), nil
-	s.pass(time.Minute)
-	s.look()
+	s.pass(time.Minute).look()
 	if len(s.Status.Volumes) != 2 {
 		t.Errorf("it holds %v", VolumeNames(s.Status.Volumes))
 	}
@@ -204,16 +202,14 @@ func TestAttachOverrideEndsWithTheLossItWasGivenFor(t *testing.T) {
 // Back from the loss that the override was given for, it mounts more, and is lost again while Fairlead does not look.
 func TestOverrideDoesNotPardonALossAfterTheReturn(t *testing.T) {
 	s := askedOnly(t)
-	s.override(GateAttach)
-	s.look()
+	s.override(GateAttach).look()
 	s.answer()
 	s.boot("boot-2")
 	s.Holding = []v1alpha1.HeldVolume{held("pv-2", rbd, "a")}
 	s.look()
 	s.wantReason(ReasonTainted)
 	s.Node.ReadyChanged, s.Holding = s.Now.Add(time.Second), nil
-	s.pass(time.Minute)
-	s.look()
+	s.pass(time.Minute).look()
 	if v := s.Status.Volumes; len(v) != 1 || v[0].Until == nil {
 		t.Errorf("it holds %+v", v)
 	}

@@ -24,10 +24,8 @@ func TestRecordedLoss(t *testing.T) {
 		"its Node is gone":               {func(s *story) { s.Node = Node{Name: "node-1"} }, ""},
 		"no boot ID":                     {func(s *story) { s.Node.Machine.BootID, s.Status.Node.BootID = "", "" }, ""},
 		"given up": {func(s *story) {
-			s.Node.OutOfService = true
-			s.look()
-			s.override(GateUnfence)
-			s.look()
+			s.taint(true).look()
+			s.override(GateUnfence).look()
 		}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -28,8 +28,7 @@ func TestARebootedMachineOfAnotherNameIsUnfenced(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := fenced(t)
-			s.Node, s.Holding = Node{Name: "node-1"}, nil
-			s.look()
+			s.deleteNode().look()
 			s.want(v1alpha1.NodeDrained, ReasonNodeDeleted, stayingFenced)
 			s.pass(time.Hour)
 			back := readyNamed("node-7", "boot-2")
@@ -48,11 +47,9 @@ func TestARebootedMachineOfAnotherNameIsUnfenced(t *testing.T) {
 				t.Fatalf("it holds %v", s.Status.Volumes)
 			}
 			s.Others[0].Node.Ready = false // it was seen to have rebooted
-			s.answer()
-			s.answer()
-			if s.wantObjects(); !s.step.Forget {
-				t.Fatalf("got %+v", s.step)
-			}
+			s.answers(2)
+			s.wantObjects()
+			s.wantForgotten()
 		})
 	}
 }
@@ -60,8 +57,7 @@ func TestARebootedMachineOfAnotherNameIsUnfenced(t *testing.T) {
 // Another fenced machine at its address is not let in with it.
 func TestARenamedMachineWaitsForWhoSharesItsAddress(t *testing.T) {
 	s := fenced(t)
-	s.Node, s.Holding = Node{Name: "node-1"}, nil
-	s.look()
+	s.deleteNode().look()
 	s.pass(time.Hour)
 	back := readyNamed("node-7", "boot-2")
 	back.Created = s.Now.Add(-10 * time.Minute)
@@ -75,15 +71,13 @@ func TestARenamedMachineWaitsForWhoSharesItsAddress(t *testing.T) {
 	s.Others = s.Others[:1]
 	s.look()
 	s.wantObjects(unfencedOf1)
-	s.answer()
-	s.answer()
+	s.answers(2)
 	s.wantObjects()
 }
 
 // What was never fenced is forgotten, once nothing is shown under the former name.
 func TestARenamedMachineThatWasNotFencedIsForgotten(t *testing.T) {
-	s := lostStory(t)
-	s.look()
+	s := recordedLoss(t)
 	s.Status.Identities = nil
 	s.Node, s.Left = Node{Name: "node-1"}, []string{"VolumeAttachment a of pv-1"}
 	s.look()
@@ -96,7 +90,5 @@ func TestARenamedMachineThatWasNotFencedIsForgotten(t *testing.T) {
 	s.want(v1alpha1.NodeLost, ReasonRenamed, "the machine has rebooted, and is node node-7 now; attachments or pods of its former name are left: VolumeAttachment a of pv-1")
 	s.Holding, s.Left = nil, nil
 	s.look()
-	if !s.step.Forget {
-		t.Fatalf("got %+v", s.step)
-	}
+	s.wantForgotten()
 }

@@ -157,11 +157,9 @@ func TestARequestIsRefused(t *testing.T) {
 			k + "Fairlead is configured to guard only: fence the node by hand, then: kubectl annotate --overwrite nodefence node-1 'fairlead.io/override-gate=attach: <why>'"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := lostStory(t)
-			s.look()
+			s := recordedLoss(t)
 			test.but(s)
-			s.Node.OutOfService = true
-			s.look()
+			s.taint(true).look()
 			if test.reason == "" {
 				if s.Status.Reason != ReasonFencing || len(s.created) != 1 {
 					t.Fatalf("refused: %s: %s", s.Status.Reason, s.Status.Message)
@@ -186,8 +184,7 @@ func TestWhatIsAskedFor(t *testing.T) {
 		identity(cephFS, "a", "10.0.0.1/32"), // nothing of it was on the node
 	}
 	s.Holding = []v1alpha1.HeldVolume{held("pv-1", rbd, "a"), held("pv-2", other, ""), held("pv-3", rbd, "a")}
-	s.Node.OutOfService = true
-	s.look()
+	s.taint(true).look()
 	s.wantObjects("Fenced [10.0.0.1/32 fd00::1/128] fence-"+rbd, "Fenced [10.0.0.7/32] ")
 	if n := s.Fences[1]; n.Driver != other || *n.Secret != (v1alpha1.SecretReference{Name: "s", Namespace: "n"}) || n.Parameters != nil {
 		t.Errorf("got %+v", n)

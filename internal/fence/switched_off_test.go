@@ -20,26 +20,21 @@ func TestAMachineThatWentWhileItWasSwitchedOffIsForgotten(t *testing.T) {
 	s.wantHeld(true) // its object is there: it may come back with what it had
 	s.Policy = off
 	s.look()
-	s.Node, s.Holding = Node{Name: "node-1"}, nil
-	s.look()
+	s.deleteNode().look()
 	if len(s.Status.Volumes) > 0 || !s.step.Forget {
 		t.Fatalf("it is remembered with %v", s.Status.Volumes)
 	}
 	s.Policy = on
-	s.pass(30 * 24 * time.Hour)
-	s.look()
+	s.pass(30 * 24 * time.Hour).look()
 	s.wantObjects()
-	if !s.step.Forget {
-		t.Fatalf("it is %s (%s)", s.Status.Phase, s.Status.Reason)
-	}
+	s.wantForgotten()
 }
 
 // What is fenced for a volume is taken back by what is on record of it.
 func TestWhatWasFencedIsRememberedWhileItIsSwitchedOff(t *testing.T) {
 	s := fenced(t)
 	s.Policy = with(s.Policy, StoragePolicy{Mode: ModeOff})
-	s.Node, s.Holding = Node{Name: "node-1"}, nil
-	s.look()
+	s.deleteNode().look()
 	if len(s.Status.Volumes) != 1 || len(s.Status.Fences) != 1 || s.step.Forget {
 		t.Fatalf("on record are %v and %v", s.Status.Volumes, s.Status.Fences)
 	}

@@ -76,36 +76,16 @@ func TestTaint(t *testing.T) {
 		// says is a part of the first message.
 		says string
 	}{
-		"a lost node that can be fenced": {
-			change: facts(func(*Facts) {}), want: "node-1 taint Lost", says: "pv-node-1",
-		},
-		"in a dry run it is only said": {
-			change: func(t *Rules, _ *Facts) { t.Mode = DryRun }, want: "node-1 wouldTaint Lost",
-		},
-		"off is off": {
-			change: func(t *Rules, _ *Facts) { t.Mode = Off }, want: "node-1 none TaintingOff",
-		},
-		"what says nothing is off": {
-			change: func(t *Rules, _ *Facts) { t.Mode = "" }, want: "node-1 none TaintingOff",
-		},
-		"an unknown mode is off": {
-			change: func(t *Rules, _ *Facts) { t.Mode = "ON" }, want: "node-1 none TaintingOff",
-		},
-		"a pause": {
-			change: facts(func(f *Facts) { f.Paused = true }), want: "node-1 none Paused", says: "AUTOMATIC_TAINTING",
-		},
-		"a node that is gone is fenced without a taint": {
-			change: one(func(n *Candidate) { n.Node.Exists = false }), want: "",
-		},
-		"a node of the control plane": {
-			change: one(func(n *Candidate) { n.Labels["node-role.kubernetes.io/control-plane"] = "" }), want: "node-1 none ControlPlane",
-		},
-		"a node of the control plane as it was called before": {
-			change: one(func(n *Candidate) { n.Labels["node-role.kubernetes.io/master"] = "true" }), want: "node-1 none ControlPlane",
-		},
-		"a node of etcd": {
-			change: one(func(n *Candidate) { n.Labels["node-role.kubernetes.io/etcd"] = "true" }), want: "node-1 none ControlPlane",
-		},
+		"a lost node that can be fenced":                      {change: facts(func(*Facts) {}), want: "node-1 taint Lost", says: "pv-node-1"},
+		"in a dry run it is only said":                        {change: func(t *Rules, _ *Facts) { t.Mode = DryRun }, want: "node-1 wouldTaint Lost"},
+		"off is off":                                          {change: func(t *Rules, _ *Facts) { t.Mode = Off }, want: "node-1 none TaintingOff"},
+		"what says nothing is off":                            {change: func(t *Rules, _ *Facts) { t.Mode = "" }, want: "node-1 none TaintingOff"},
+		"an unknown mode is off":                              {change: func(t *Rules, _ *Facts) { t.Mode = "ON" }, want: "node-1 none TaintingOff"},
+		"a pause":                                             {change: facts(func(f *Facts) { f.Paused = true }), want: "node-1 none Paused", says: "AUTOMATIC_TAINTING"},
+		"a node that is gone is fenced without a taint":       {change: one(func(n *Candidate) { n.Node.Exists = false }), want: ""},
+		"a node of the control plane":                         {change: one(func(n *Candidate) { n.Labels["node-role.kubernetes.io/control-plane"] = "" }), want: "node-1 none ControlPlane"},
+		"a node of the control plane as it was called before": {change: one(func(n *Candidate) { n.Labels["node-role.kubernetes.io/master"] = "true" }), want: "node-1 none ControlPlane"},
+		"a node of etcd":                                      {change: one(func(n *Candidate) { n.Labels["node-role.kubernetes.io/etcd"] = "true" }), want: "node-1 none ControlPlane"},
 		"a node that is not selected": {
 			change: func(t *Rules, _ *Facts) {
 				t.NodeSelector = labels.SelectorFromSet(labels.Set{"pool": "storage"})
@@ -119,75 +99,29 @@ func TestTaint(t *testing.T) {
 			},
 			want: "node-1 taint Lost",
 		},
-		"a node that is kept out by annotation": {
-			change: one(func(n *Candidate) { n.OptedOut = true }), want: "node-1 none OptedOut", says: NoTaintAnnotation,
-		},
-		"a node that is tainted by an operator": {
-			change: one(func(n *Candidate) { n.Node.OutOfService = true }), want: "node-1 none AlreadyTainted",
-		},
-		"a node whose taint was taken away, as is on record": {
-			change: one(func(n *Candidate) { at := metav1.NewTime(ago(time.Minute)); n.Status.Tainted = &at }), want: "node-1 none TaintTaken",
-		},
-		"a node whose taint was taken away, as Fairlead remembers": {
-			change: one(func(n *Candidate) { n.Given = true }), want: "node-1 none TaintTaken",
-		},
-		"a node that was tainted before it was lost this time": {
-			change: one(func(n *Candidate) { at := metav1.NewTime(ago(time.Hour)); n.Status.Tainted = &at }), want: "node-1 taint Lost",
-		},
-		"a cordoned node is in somebody's hands": {
-			change: one(func(n *Candidate) { n.Cordoned = true }), want: "node-1 none Cordoned",
-		},
-		"a node that is being deleted": {
-			change: one(func(n *Candidate) { n.Deleting = true }), want: "node-1 none Leaving",
-		},
-		"a kubelet that says that it is not Ready is alive": {
-			change: one(func(n *Candidate) { n.Node.Unknown = false; n.Heartbeat = ago(5 * time.Second) }), want: "node-1 none KubeletAlive",
-		},
-		"a kubelet that said so and fell silent is left to the node controller": {
-			change: one(func(n *Candidate) { n.Node.Unknown = false }), want: "node-1 none KubeletAlive",
-		},
-		"a node that has just renewed its lease": {
-			change: one(func(n *Candidate) { n.Heartbeat = ago(20 * time.Second) }), want: "node-1 none KubeletAlive",
-		},
-		"a node that was heard of after it was given up": {
-			change: one(func(n *Candidate) { n.Heartbeat = ago(3 * time.Minute) }), want: "node-1 none NotYet",
-		},
-		"a node whose clock is an hour ahead": {
-			change: one(func(n *Candidate) { n.Heartbeat = ago(-time.Hour) }), want: "node-1 taint Lost",
-		},
-		"a node without a lease": {
-			change: one(func(n *Candidate) { n.Heartbeat = time.Time{} }), want: "node-1 taint Lost",
-		},
-		"a node that is lost for less than five minutes": {
-			change: one(func(n *Candidate) { n.lose(5*time.Minute - time.Second) }), want: "node-1 none NotYet", says: "5m0s",
-		},
-		"a node that is lost for five minutes": {
-			change: one(func(n *Candidate) { n.lose(5 * time.Minute) }), want: "node-1 taint Lost",
-		},
-		"a time of one's own": {
-			change: func(t *Rules, _ *Facts) { t.NotReadyFor = 11 * time.Minute }, want: "node-1 none NotYet",
-		},
-		"a node that is lost since nobody knows when": {
-			change: one(func(n *Candidate) { n.Node.ReadyChanged, n.Heartbeat = time.Time{}, time.Time{} }), want: "node-1 none SinceUnknown",
-		},
-		"a loss that the record does not know of": {
-			change: one(func(n *Candidate) { n.Status.Phase = v1alpha1.NodeHealthy }), want: "node-1 none NotRecorded",
-		},
-		"a node without a record": {
-			change: one(func(n *Candidate) { n.Status = v1alpha1.NodeFenceStatus{} }), want: "node-1 none NotRecorded",
-		},
-		"a node that is fenced already": {
-			change: one(func(n *Candidate) { n.Status.Phase = v1alpha1.NodeFenced }), want: "node-1 none UnderWay", says: "Fenced",
-		},
-		"a node that is back and was not let in yet": {
-			change: one(func(n *Candidate) { n.Status.Phase = v1alpha1.NodeReturned }), want: "node-1 none UnderWay",
-		},
-		"a node that holds nothing": {
-			change: one(func(n *Candidate) { n.Status.Volumes = nil }), want: "node-1 none NothingHeld",
-		},
-		"a node whose volumes are switched off": {
-			change: facts(func(f *Facts) { f.Policy = cephIsFenced(fence.ModeOff) }), want: "node-1 none SwitchedOff",
-		},
+		"a node that is kept out by annotation":                                 {change: one(func(n *Candidate) { n.OptedOut = true }), want: "node-1 none OptedOut", says: NoTaintAnnotation},
+		"a node that is tainted by an operator":                                 {change: one(func(n *Candidate) { n.Node.OutOfService = true }), want: "node-1 none AlreadyTainted"},
+		"a node whose taint was taken away, as is on record":                    {change: one(func(n *Candidate) { at := metav1.NewTime(ago(time.Minute)); n.Status.Tainted = &at }), want: "node-1 none TaintTaken"},
+		"a node whose taint was taken away, as Fairlead remembers":              {change: one(func(n *Candidate) { n.Given = true }), want: "node-1 none TaintTaken"},
+		"a node that was tainted before it was lost this time":                  {change: one(func(n *Candidate) { at := metav1.NewTime(ago(time.Hour)); n.Status.Tainted = &at }), want: "node-1 taint Lost"},
+		"a cordoned node is in somebody's hands":                                {change: one(func(n *Candidate) { n.Cordoned = true }), want: "node-1 none Cordoned"},
+		"a node that is being deleted":                                          {change: one(func(n *Candidate) { n.Deleting = true }), want: "node-1 none Leaving"},
+		"a kubelet that says that it is not Ready is alive":                     {change: one(func(n *Candidate) { n.Node.Unknown = false; n.Heartbeat = ago(5 * time.Second) }), want: "node-1 none KubeletAlive"},
+		"a kubelet that said so and fell silent is left to the node controller": {change: one(func(n *Candidate) { n.Node.Unknown = false }), want: "node-1 none KubeletAlive"},
+		"a node that has just renewed its lease":                                {change: one(func(n *Candidate) { n.Heartbeat = ago(20 * time.Second) }), want: "node-1 none KubeletAlive"},
+		"a node that was heard of after it was given up":                        {change: one(func(n *Candidate) { n.Heartbeat = ago(3 * time.Minute) }), want: "node-1 none NotYet"},
+		"a node whose clock is an hour ahead":                                   {change: one(func(n *Candidate) { n.Heartbeat = ago(-time.Hour) }), want: "node-1 taint Lost"},
+		"a node without a lease":                                                {change: one(func(n *Candidate) { n.Heartbeat = time.Time{} }), want: "node-1 taint Lost"},
+		"a node that is lost for less than five minutes":                        {change: one(func(n *Candidate) { n.lose(5*time.Minute - time.Second) }), want: "node-1 none NotYet", says: "5m0s"},
+		"a node that is lost for five minutes":                                  {change: one(func(n *Candidate) { n.lose(5 * time.Minute) }), want: "node-1 taint Lost"},
+		"a time of one's own":                                                   {change: func(t *Rules, _ *Facts) { t.NotReadyFor = 11 * time.Minute }, want: "node-1 none NotYet"},
+		"a node that is lost since nobody knows when":                           {change: one(func(n *Candidate) { n.Node.ReadyChanged, n.Heartbeat = time.Time{}, time.Time{} }), want: "node-1 none SinceUnknown"},
+		"a loss that the record does not know of":                               {change: one(func(n *Candidate) { n.Status.Phase = v1alpha1.NodeHealthy }), want: "node-1 none NotRecorded"},
+		"a node without a record":                                               {change: one(func(n *Candidate) { n.Status = v1alpha1.NodeFenceStatus{} }), want: "node-1 none NotRecorded"},
+		"a node that is fenced already":                                         {change: one(func(n *Candidate) { n.Status.Phase = v1alpha1.NodeFenced }), want: "node-1 none UnderWay", says: "Fenced"},
+		"a node that is back and was not let in yet":                            {change: one(func(n *Candidate) { n.Status.Phase = v1alpha1.NodeReturned }), want: "node-1 none UnderWay"},
+		"a node that holds nothing":                                             {change: one(func(n *Candidate) { n.Status.Volumes = nil }), want: "node-1 none NothingHeld"},
+		"a node whose volumes are switched off":                                 {change: facts(func(f *Facts) { f.Policy = cephIsFenced(fence.ModeOff) }), want: "node-1 none SwitchedOff"},
 		"a node with volumes that nobody fences": {
 			change: one(func(n *Candidate) { n.Drivers = append(n.Drivers, "ebs.csi.aws.com", "ebs.csi.aws.com") }),
 			want:   "node-1 none Unprotected", says: "volumes of ebs.csi.aws.com are",
@@ -199,39 +133,25 @@ func TestTaint(t *testing.T) {
 			},
 			want: "node-1 taint Lost",
 		},
-		"a storage that is guarded only": {
-			change: facts(func(f *Facts) { f.Policy = cephIsFenced(fence.ModeGuard) }), want: "node-1 none GuardOnly", says: "would lose its pods",
-		},
-		"a node without a ledger": {
-			change: one(func(n *Candidate) { n.Status.Identities = nil }), want: "node-1 none NoIdentity",
-		},
+		"a storage that is guarded only": {change: facts(func(f *Facts) { f.Policy = cephIsFenced(fence.ModeGuard) }), want: "node-1 none GuardOnly", says: "would lose its pods"},
+		"a node without a ledger":        {change: one(func(n *Candidate) { n.Status.Identities = nil }), want: "node-1 none NoIdentity"},
 		"a ledger that was too old when the node was lost": {
 			change: one(func(n *Candidate) {
 				n.Status.Identities[0].Addresses[0].LastSeen = metav1.NewTime(ago(10*time.Minute + fence.DefaultMaxAge + time.Second))
 			}),
 			want: "node-1 none StaleLedger",
 		},
-		"a ledger of another boot": {
-			change: one(func(n *Candidate) { n.Node.Machine.BootID = "another" }), want: "node-1 none StaleLedger",
-		},
-		"a storage without credentials": {
-			change: one(func(n *Candidate) { n.Status.Identities[0].Class = "" }), want: "node-1 none NoCredentials",
-		},
+		"a ledger of another boot":      {change: one(func(n *Candidate) { n.Node.Machine.BootID = "another" }), want: "node-1 none StaleLedger"},
+		"a storage without credentials": {change: one(func(n *Candidate) { n.Status.Identities[0].Class = "" }), want: "node-1 none NoCredentials"},
 		"an address that a live node has": {
 			change: facts(func(f *Facts) {
 				f.Nodes[2].Status.Identities = []v1alpha1.StorageIdentity{{Addresses: []v1alpha1.ClientAddress{{CIDR: "10.0.0.1/32"}}}}
 			}),
 			want: "node-1 none AddressInUse", says: "node-2",
 		},
-		"a fence that would be refused by a closer look": {
-			change: one(func(n *Candidate) { n.Refused = fence.Refuse(fence.ReasonContradicted, "seen elsewhere") }), want: "node-1 none Contradicted", says: "seen elsewhere",
-		},
-		"a reading that is old": {
-			change: facts(func(f *Facts) { f.Read = ago(61 * time.Second) }), want: "node-1 none StaleView", says: "1m1s ago",
-		},
-		"a reading that never was": {
-			change: facts(func(f *Facts) { f.Read = time.Time{} }), want: "node-1 none StaleView",
-		},
+		"a fence that would be refused by a closer look": {change: one(func(n *Candidate) { n.Refused = fence.Refuse(fence.ReasonContradicted, "seen elsewhere") }), want: "node-1 none Contradicted", says: "seen elsewhere"},
+		"a reading that is old":                          {change: facts(func(f *Facts) { f.Read = ago(61 * time.Second) }), want: "node-1 none StaleView", says: "1m1s ago"},
+		"a reading that never was":                       {change: facts(func(f *Facts) { f.Read = time.Time{} }), want: "node-1 none StaleView"},
 		"no node is heard of": {
 			change: facts(func(f *Facts) {
 				for i := range f.Nodes {
@@ -249,9 +169,7 @@ func TestTaint(t *testing.T) {
 			}),
 			want: "node-1 taint Lost",
 		},
-		"our clock is ten minutes ahead": {
-			change: facts(func(f *Facts) { f.Now, f.Read = f.Now.Add(10*time.Minute), f.Read.Add(10*time.Minute) }), want: "node-1 none StaleView",
-		},
+		"our clock is ten minutes ahead": {change: facts(func(f *Facts) { f.Now, f.Read = f.Now.Add(10*time.Minute), f.Read.Add(10*time.Minute) }), want: "node-1 none StaleView"},
 		"our clock is ten minutes behind": {
 			change: func(t *Rules, f *Facts) {
 				t.NotReadyFor = time.Second
@@ -339,15 +257,9 @@ func TestTaint(t *testing.T) {
 			},
 			want: "node-1 taint Lost; node-10 none TooManyTainted; node-2 none TooManyTainted; node-3 none TooManyTainted; node-4 none TooManyTainted; node-5 none TooManyTainted; node-6 none TooManyTainted; node-7 none TooManyTainted; node-8 none TooManyTainted; node-9 none TooManyTainted",
 		},
-		"one of three in a zone may go": {
-			change: facts(func(f *Facts) { f.zones("z", 1, 2, 3) }), want: "node-1 taint Lost",
-		},
-		"one of two in a zone may not": {
-			change: facts(func(f *Facts) { f.zones("z", 1, 2) }), want: "node-1 none ZoneShare", says: "1 of 2 nodes",
-		},
-		"a tainted node counts for its zone": {
-			change: facts(func(f *Facts) { f.zones("z", 1, 2, 3); f.Nodes[2].Node.OutOfService = true }), want: "node-1 none ZoneShare", says: "2 of 3 nodes",
-		},
+		"one of three in a zone may go":      {change: facts(func(f *Facts) { f.zones("z", 1, 2, 3) }), want: "node-1 taint Lost"},
+		"one of two in a zone may not":       {change: facts(func(f *Facts) { f.zones("z", 1, 2) }), want: "node-1 none ZoneShare", says: "1 of 2 nodes"},
+		"a tainted node counts for its zone": {change: facts(func(f *Facts) { f.zones("z", 1, 2, 3); f.Nodes[2].Node.OutOfService = true }), want: "node-1 none ZoneShare", says: "2 of 3 nodes"},
 		"a node of any kind counts for its zone": {
 			change: facts(func(f *Facts) {
 				f.zones("z", 1, 2, 3)
@@ -356,12 +268,8 @@ func TestTaint(t *testing.T) {
 			}),
 			want: "node-2 none ControlPlane; node-1 none ZoneShare", says: "node-2",
 		},
-		"nodes without a zone are one zone": {
-			change: facts(func(f *Facts) { f.zones("", 1, 2) }), want: "node-1 none ZoneShare", says: `zone ""`,
-		},
-		"one at a time": {
-			change: facts(func(f *Facts) { f.Nodes[2].lose(30 * time.Minute) }), want: "node-2 taint Lost; node-1 none TooManyTainted", says: "pv-node-2",
-		},
+		"nodes without a zone are one zone": {change: facts(func(f *Facts) { f.zones("", 1, 2) }), want: "node-1 none ZoneShare", says: `zone ""`},
+		"one at a time":                     {change: facts(func(f *Facts) { f.Nodes[2].lose(30 * time.Minute) }), want: "node-2 taint Lost; node-1 none TooManyTainted", says: "pv-node-2"},
 		"one at a time in a dry run too": {
 			change: func(t *Rules, f *Facts) { t.Mode = DryRun; f.Nodes[2].lose(30 * time.Minute) },
 			want:   "node-2 wouldTaint Lost; node-1 none TooManyTainted",
@@ -370,12 +278,8 @@ func TestTaint(t *testing.T) {
 			change: func(t *Rules, f *Facts) { t.MaxNodes = 2; f.Nodes[2].lose(30 * time.Minute) },
 			want:   "node-2 taint Lost; node-1 taint Lost",
 		},
-		"an own taint of before": {
-			change: facts(func(f *Facts) { f.Nodes[2].Node.OutOfService, f.Nodes[2].Node.OwnTaint = true, true }), want: "node-1 none TooManyTainted",
-		},
-		"an own taint that was taken away from a node that is not healthy yet": {
-			change: facts(func(f *Facts) { at := metav1.NewTime(ago(time.Hour)); f.Nodes[2].Status.Tainted = &at }), want: "node-1 none TooManyTainted",
-		},
+		"an own taint of before": {change: facts(func(f *Facts) { f.Nodes[2].Node.OutOfService, f.Nodes[2].Node.OwnTaint = true, true }), want: "node-1 none TooManyTainted"},
+		"an own taint that was taken away from a node that is not healthy yet": {change: facts(func(f *Facts) { at := metav1.NewTime(ago(time.Hour)); f.Nodes[2].Status.Tainted = &at }), want: "node-1 none TooManyTainted"},
 		"an own taint on a node that was deleted": {
 			change: facts(func(f *Facts) {
 				at := metav1.NewTime(ago(time.Hour))
@@ -383,9 +287,7 @@ func TestTaint(t *testing.T) {
 			}),
 			want: "node-1 taint Lost",
 		},
-		"an operator's taint is none of ours": {
-			change: facts(func(f *Facts) { f.Nodes[2].Node.OutOfService = true }), want: "node-1 taint Lost",
-		},
+		"an operator's taint is none of ours": {change: facts(func(f *Facts) { f.Nodes[2].Node.OutOfService = true }), want: "node-1 taint Lost"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tainting, f := lostWorld()
@@ -448,16 +350,5 @@ func TestCheckOfTainting(t *testing.T) {
 		if bad.Check() == nil {
 			t.Errorf("%+v passes", bad)
 		}
-	}
-}
-
-func TestSwitch(t *testing.T) {
-	for value, off := range map[string]bool{"false": true, " False\n": true, "true": false, "": false, "no": false} {
-		if got := Switch().Off(map[string]string{Switch().Key: value}); got != off {
-			t.Errorf("%q switches off: %t", value, got)
-		}
-	}
-	if Switch().Off(nil) {
-		t.Error("a ConfigMap that is not there switches off")
 	}
 }
