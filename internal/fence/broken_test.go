@@ -1,6 +1,7 @@
 package fence
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -49,78 +50,81 @@ func (f fault) recordHolds(s v1alpha1.NodeFenceStatus, v Volume, sameNode bool) 
 // faults are the pieces that invariant 10 rests on, and what their loss must lead to.
 var faults = map[string]struct {
 	fault
+	// want is what the model must say; invariant 10 where nothing is given.
 	want string
+	// seed of a run that finds the fault: the first of all that are tried.
+	seed int
 }{
-	"the gate lets everything go": {fault{gate: func(Volume, string, []Holder, Policy) *Held { return nil }}, "invariant 10"},
-	"the gate does not know the records": {fault{gate: func(v Volume, node string, holders []Holder, p Policy) *Held {
+	"the gate lets everything go": {fault: fault{gate: func(Volume, string, []Holder, Policy) *Held { return nil }}},
+	"the gate does not know the records": {fault: fault{gate: func(v Volume, node string, holders []Holder, p Policy) *Held {
 		for i := range holders {
 			holders[i].Status = v1alpha1.NodeFenceStatus{}
 		}
 		return Attach(v, node, holders, p)
-	}}, "invariant 10"},
-	"the gate goes by attachments alone": {fault{gate: func(v Volume, node string, holders []Holder, p Policy) *Held {
+	}}},
+	"the gate goes by attachments alone": {fault: fault{gate: func(v Volume, node string, holders []Holder, p Policy) *Held {
 		for i := range holders {
 			holders[i].Status.Volumes, holders[i].InUse = nil, false
 		}
 		return Attach(v, node, slices.DeleteFunc(holders, func(h Holder) bool { return !h.Node.Exists }), p)
-	}}, "invariant 10"},
-	"held volumes are not remembered":    {fault{facts: func(_ *world, _ view, f *Facts) { f.Status.Volumes = nil }}, "invariant 10"},
-	"the ledger is what is seen now":     {fault{facts: seenNow}, "invariant 10"},
-	"any client of a volume is the node": {fault{facts: anyClient}, "shuts out the healthy machine"},
-	"the Node's address is guessed": {fault{facts: func(_ *world, _ view, f *Facts) {
+	}}},
+	"held volumes are not remembered":    {fault: fault{facts: func(_ *world, _ view, f *Facts) { f.Status.Volumes = nil }}},
+	"the ledger is what is seen now":     {fault: fault{facts: seenNow}},
+	"any client of a volume is the node": {fault: fault{facts: anyClient}, want: "shuts out the healthy machine"},
+	"the Node's address is guessed": {fault: fault{facts: func(_ *world, _ view, f *Facts) {
 		for i, found := range f.Ledger {
 			if len(found.Addresses) == 0 {
 				f.Ledger[i].Addresses = []v1alpha1.ClientAddress{{CIDR: HostPrefix(f.Node.Addresses[0]).String(), Source: SourceCSIAddonsNode}}
 				f.Ledger[i].Problem = ""
 			}
 		}
-	}}, "invariant 10"},
-	"earlier addresses are not fenced":   {fault{facts: withoutEarlier}, "invariant 10"},
-	"a fence is not waited for":          {fault{facts: confirmed(func(NetworkFence) bool { return true })}, "invariant 10"},
-	"what is Unfenced passes for Fenced": {fault{facts: confirmed(func(n NetworkFence) bool { return n.Result == resultSucceeded })}, "invariant 10"},
-	"it is let in without a boot":        {fault{facts: bootedAnew}, "lets in the machine"},
-	"a machine that was renamed passes for rebooted": {fault{facts: func(_ *world, _ view, f *Facts) {
+	}}},
+	"earlier addresses are not fenced":   {fault: fault{facts: withoutEarlier}},
+	"a fence is not waited for":          {fault: fault{facts: confirmed(func(NetworkFence) bool { return true })}},
+	"what is Unfenced passes for Fenced": {fault: fault{facts: confirmed(func(n NetworkFence) bool { return n.Result == resultSucceeded })}},
+	"it is let in without a boot":        {fault: fault{facts: bootedAnew}, want: "lets in the machine"},
+	"a machine that was renamed passes for rebooted": {fault: fault{facts: func(_ *world, _ view, f *Facts) {
 		for i := range f.Others {
 			f.Others[i].Node.Machine.BootID += "-anew"
 		}
-	}}, "lets in the machine"},
-	"another machine passes for the same": {fault{facts: sameMachine}, "invariant 10"},
-	"an address of others is fenced": {fault{facts: func(_ *world, _ view, f *Facts) {
+	}}, want: "lets in the machine"},
+	"another machine passes for the same": {fault: fault{facts: sameMachine}},
+	"an address of others is fenced": {fault: fault{facts: func(_ *world, _ view, f *Facts) {
 		for i := range f.Others {
 			o := &f.Others[i]
 			o.Node.Addresses, o.ClientAddresses, o.Status.Identities = nil, nil, nil
 		}
-	}}, "shuts out the healthy machine"},
-	"who shares an address is let in with it": {fault{facts: func(_ *world, _ view, f *Facts) {
+	}}, want: "shuts out the healthy machine"},
+	"who shares an address is let in with it": {fault: fault{facts: func(_ *world, _ view, f *Facts) {
 		for i := range f.Others {
 			f.Others[i].Status.Fences = nil
 		}
-	}}, "invariant 10"},
-	"what lets in again is left there": {fault{facts: func(_ *world, _ view, f *Facts) {
+	}}},
+	"what lets in again is left there": {fault: fault{facts: func(_ *world, _ view, f *Facts) {
 		f.Fences = slices.DeleteFunc(f.Fences, func(n NetworkFence) bool { return !f.ours(n) && n.Unfenced })
-	}}, "invariant 10"},
-	"policies find no record of a node that is back": {fault{labelled: func(s v1alpha1.NodeFenceStatus) string { return string(s.Phase) }}, "invariant 10"},
-	"policies hold nothing that is still mounted": {fault{holds: func(s v1alpha1.NodeFenceStatus, v Volume, sameNode bool) bool {
+	}}},
+	"policies find no record of a node that is back": {fault: fault{labelled: func(s v1alpha1.NodeFenceStatus) string { return string(s.Phase) }}},
+	"policies hold nothing that is still mounted": {fault: fault{holds: func(s v1alpha1.NodeFenceStatus, v Volume, sameNode bool) bool {
 		return (s.Phase == v1alpha1.NodeLost || s.Phase == v1alpha1.NodeFencing) && recordHolds(s, v, sameNode)
-	}}, "invariant 10"},
-	"what is attached again is forgotten to linger": {fault{facts: func(_ *world, _ view, f *Facts) {
+	}}},
+	"what is attached again is forgotten to linger": {fault: fault{facts: func(_ *world, _ view, f *Facts) {
 		for i, v := range f.Status.Volumes {
 			if slices.ContainsFunc(f.Holding, func(h v1alpha1.HeldVolume) bool { return h.PersistentVolume == v.PersistentVolume }) {
 				f.Status.Volumes = slices.Clone(f.Status.Volumes)
 				f.Status.Volumes[i].Until = nil
 			}
 		}
-	}}, "invariant 10"},
-	"policies hold what lingers, and not what is in use": {fault{facts: func(_ *world, _ view, f *Facts) {
+	}}, seed: 747},
+	"policies hold what lingers, and not what is in use": {fault: fault{facts: func(_ *world, _ view, f *Facts) {
 		for i := range f.Holding {
 			f.Holding[i].Detached = false
 		}
-	}}, "invariant 10"},
-	"policies know machines by their names alone": {fault{holds: func(s v1alpha1.NodeFenceStatus, v Volume, sameNode bool) bool {
+	}}},
+	"policies know machines by their names alone": {fault: fault{holds: func(s v1alpha1.NodeFenceStatus, v Volume, sameNode bool) bool {
 		return !sameNode && recordHolds(s, v, sameNode)
-	}}, "invariant 10"},
-	"policies take every loss for recorded": {fault{recorded: func(n worldNode, _ Volume) bool { return !n.ready }}, "invariant 10"},
-	"caches are believed":                   {fault{believesCaches: true}, "invariant 10"},
+	}}, seed: 641},
+	"policies take every loss for recorded": {fault: fault{recorded: func(n worldNode, _ Volume) bool { return !n.ready }}},
+	"caches are believed":                   {fault: fault{believesCaches: true}},
 }
 
 // seenNow: who is looked for when the node is lost, and not before.
@@ -185,24 +189,25 @@ func sameMachine(w *world, v view, f *Facts) {
 	}
 }
 
-// maxRuns of the model until it must have found a fault; most are found in the first hundred.
+// maxRuns of the model until it must have found a fault.
 const maxRuns = 1000
 
-// Whoever breaks one of the pieces sees it: the random model finds each by itself. The
-// seeds are fixed, so that this does not hang on chance.
+// The random model finds each fault by itself, in a fixed order of seeds. Two faults need hundreds of runs, so a seed
+// that finds them is tried first.
 func TestTheModelFindsWhatIsBroken(t *testing.T) {
 	for name, test := range faults {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			runs := rapid.Custom(func(t *rapid.T) string { return violation(t, test.fault) })
-			for seed := range maxRuns {
-				found, _, _ := strings.Cut(runs.Example(seed), "\n")
-				if strings.Contains(found, test.want) {
-					t.Logf("found in run %d: %s", seed+1, found)
+			want := cmp.Or(test.want, "invariant 10")
+			for run := range maxRuns {
+				seed := (test.seed + run) % maxRuns
+				if found, _, _ := strings.Cut(runs.Example(seed), "\n"); strings.Contains(found, want) {
+					t.Logf("found with seed %d: %s", seed, found)
 					return
 				}
 			}
-			t.Fatalf("%q is not found in %d runs", test.want, maxRuns)
+			t.Fatalf("%q is not found in %d runs", want, maxRuns)
 		})
 	}
 }
