@@ -86,19 +86,13 @@ func TestTaint(t *testing.T) {
 		"a node of the control plane":                         {change: one(func(n *Candidate) { n.Labels["node-role.kubernetes.io/control-plane"] = "" }), want: "node-1 none ControlPlane"},
 		"a node of the control plane as it was called before": {change: one(func(n *Candidate) { n.Labels["node-role.kubernetes.io/master"] = "true" }), want: "node-1 none ControlPlane"},
 		"a node of etcd":                                      {change: one(func(n *Candidate) { n.Labels["node-role.kubernetes.io/etcd"] = "true" }), want: "node-1 none ControlPlane"},
-		"a node that is not selected": {
-			change: func(t *Rules, _ *Facts) {
-				t.NodeSelector = labels.SelectorFromSet(labels.Set{"pool": "storage"})
-			},
-			want: "node-1 none NotSelected", says: "pool=storage",
-		},
-		"a node that is selected": {
-			change: func(t *Rules, f *Facts) {
-				t.NodeSelector = labels.SelectorFromSet(labels.Set{"pool": "storage"})
-				f.Nodes[1].Labels["pool"] = "storage"
-			},
-			want: "node-1 taint Lost",
-		},
+		"a node that is not selected": {want: "node-1 none NotSelected", says: "pool=storage", change: func(t *Rules, _ *Facts) {
+			t.NodeSelector = labels.SelectorFromSet(labels.Set{"pool": "storage"})
+		}},
+		"a node that is selected": {want: "node-1 taint Lost", change: func(t *Rules, f *Facts) {
+			t.NodeSelector = labels.SelectorFromSet(labels.Set{"pool": "storage"})
+			f.Nodes[1].Labels["pool"] = "storage"
+		}},
 		"a node that is kept out by annotation":                                 {change: one(func(n *Candidate) { n.OptedOut = true }), want: "node-1 none OptedOut", says: NoTaintAnnotation},
 		"a node that is tainted by an operator":                                 {change: one(func(n *Candidate) { n.Node.OutOfService = true }), want: "node-1 none AlreadyTainted"},
 		"a node whose taint was taken away, as is on record":                    {change: one(func(n *Candidate) { at := metav1.NewTime(ago(time.Minute)); n.Status.Tainted = &at }), want: "node-1 none TaintTaken"},
@@ -122,171 +116,98 @@ func TestTaint(t *testing.T) {
 		"a node that is back and was not let in yet":                            {change: one(func(n *Candidate) { n.Status.Phase = v1alpha1.NodeReturned }), want: "node-1 none UnderWay"},
 		"a node that holds nothing":                                             {change: one(func(n *Candidate) { n.Status.Volumes = nil }), want: "node-1 none NothingHeld"},
 		"a node whose volumes are switched off":                                 {change: facts(func(f *Facts) { f.Policy = cephIsFenced(fence.ModeOff) }), want: "node-1 none SwitchedOff"},
-		"a node with volumes that nobody fences": {
-			change: one(func(n *Candidate) { n.Drivers = append(n.Drivers, "ebs.csi.aws.com", "ebs.csi.aws.com") }),
-			want:   "node-1 none Unprotected", says: "volumes of ebs.csi.aws.com are",
-		},
-		"a node with volumes that nobody need fence": {
-			change: func(t *Rules, f *Facts) {
-				t.ForceDetach = []string{"ebs.csi.aws.com"}
-				f.Nodes[1].Drivers = append(f.Nodes[1].Drivers, "ebs.csi.aws.com")
-			},
-			want: "node-1 taint Lost",
-		},
+		"a node with volumes that nobody fences":                                {change: one(func(n *Candidate) { n.Drivers = append(n.Drivers, "ebs.csi.aws.com", "ebs.csi.aws.com") }), want: "node-1 none Unprotected", says: "volumes of ebs.csi.aws.com are"},
+		"a node with volumes that nobody need fence": {want: "node-1 taint Lost", change: func(t *Rules, f *Facts) {
+			t.ForceDetach = []string{"ebs.csi.aws.com"}
+			f.Nodes[1].Drivers = append(f.Nodes[1].Drivers, "ebs.csi.aws.com")
+		}},
 		"a storage that is guarded only": {change: facts(func(f *Facts) { f.Policy = cephIsFenced(fence.ModeGuard) }), want: "node-1 none GuardOnly", says: "would lose its pods"},
 		"a node without a ledger":        {change: one(func(n *Candidate) { n.Status.Identities = nil }), want: "node-1 none NoIdentity"},
-		"a ledger that was too old when the node was lost": {
-			change: one(func(n *Candidate) {
-				n.Status.Identities[0].Addresses[0].LastSeen = metav1.NewTime(ago(10*time.Minute + fence.DefaultMaxAge + time.Second))
-			}),
-			want: "node-1 none StaleLedger",
-		},
+		"a ledger that was too old when the node was lost": {want: "node-1 none StaleLedger", change: one(func(n *Candidate) {
+			n.Status.Identities[0].Addresses[0].LastSeen = metav1.NewTime(ago(10*time.Minute + fence.DefaultMaxAge + time.Second))
+		})},
 		"a ledger of another boot":      {change: one(func(n *Candidate) { n.Node.Machine.BootID = "another" }), want: "node-1 none StaleLedger"},
 		"a storage without credentials": {change: one(func(n *Candidate) { n.Status.Identities[0].Class = "" }), want: "node-1 none NoCredentials"},
-		"an address that a live node has": {
-			change: facts(func(f *Facts) {
-				f.Nodes[2].Status.Identities = []v1alpha1.StorageIdentity{{Addresses: []v1alpha1.ClientAddress{{CIDR: "10.0.0.1/32"}}}}
-			}),
-			want: "node-1 none AddressInUse", says: "node-2",
-		},
+		"an address that a live node has": {want: "node-1 none AddressInUse", says: "node-2", change: facts(func(f *Facts) {
+			f.Nodes[2].Status.Identities = []v1alpha1.StorageIdentity{{Addresses: []v1alpha1.ClientAddress{{CIDR: "10.0.0.1/32"}}}}
+		})},
 		"a fence that would be refused by a closer look": {change: one(func(n *Candidate) { n.Refused = fence.Refuse(fence.ReasonContradicted, "seen elsewhere") }), want: "node-1 none Contradicted", says: "seen elsewhere"},
 		"a reading that is old":                          {change: facts(func(f *Facts) { f.Read = ago(61 * time.Second) }), want: "node-1 none StaleView", says: "1m1s ago"},
 		"a reading that never was":                       {change: facts(func(f *Facts) { f.Read = time.Time{} }), want: "node-1 none StaleView"},
-		"no node is heard of": {
-			change: facts(func(f *Facts) {
-				for i := range f.Nodes {
-					f.Nodes[i].Heartbeat = f.Nodes[i].Heartbeat.Add(-5 * time.Minute)
-				}
-			}),
-			want: "node-1 none StaleView", says: "no node at all",
-		},
-		"a single other node is heard of": {
-			change: facts(func(f *Facts) {
-				for i := range f.Nodes[1:] {
-					f.Nodes[i].Heartbeat = f.Nodes[i].Heartbeat.Add(-5 * time.Minute)
-				}
-				f.Nodes[9].Heartbeat = ago(time.Minute)
-			}),
-			want: "node-1 taint Lost",
-		},
+		"no node is heard of": {want: "node-1 none StaleView", says: "no node at all", change: facts(func(f *Facts) {
+			for i := range f.Nodes {
+				f.Nodes[i].Heartbeat = f.Nodes[i].Heartbeat.Add(-5 * time.Minute)
+			}
+		})},
+		"a single other node is heard of": {want: "node-1 taint Lost", change: facts(func(f *Facts) {
+			for i := range f.Nodes[1:] {
+				f.Nodes[i].Heartbeat = f.Nodes[i].Heartbeat.Add(-5 * time.Minute)
+			}
+			f.Nodes[9].Heartbeat = ago(time.Minute)
+		})},
 		"our clock is ten minutes ahead": {change: facts(func(f *Facts) { f.Now, f.Read = f.Now.Add(10*time.Minute), f.Read.Add(10*time.Minute) }), want: "node-1 none StaleView"},
-		"our clock is ten minutes behind": {
-			change: func(t *Rules, f *Facts) {
-				t.NotReadyFor = time.Second
-				f.Nodes[1].lose(30 * time.Minute)
-				f.Now, f.Read = f.Now.Add(-10*time.Minute), f.Read.Add(-10*time.Minute)
-			},
-			want: "node-1 none StaleView",
-		},
-		"three of ten are a storm": {
-			change: facts(func(f *Facts) { f.Nodes[2].lose(9 * time.Minute); f.Nodes[3].lose(6 * time.Minute) }),
-			want:   "node-1 none Storm; node-2 none Storm; node-3 none Storm", says: "more than 2 nodes",
-		},
-		"a storm does not end by itself": {
-			change: facts(func(f *Facts) {
-				f.Nodes[1].lose(50 * time.Hour)
-				f.Nodes[2].lose(50 * time.Hour)
-				f.Nodes[3].lose(50 * time.Hour)
-			}),
-			want: "node-1 none Storm; node-2 none Storm; node-3 none Storm",
-		},
-		"a storm of long ago keeps what is lost now": {
-			change: facts(func(f *Facts) {
-				f.Nodes[2].lose(time.Hour)
-				f.Nodes[3].lose(time.Hour)
-				f.Nodes[4].lose(time.Hour)
-			}),
-			want: "node-2 none Storm; node-3 none Storm; node-4 none Storm; node-1 none Storm",
-		},
-		"three of ten, one after the other": {
-			change: func(t *Rules, f *Facts) {
-				t.MaxShare, t.MaxNodes = 100, 9
-				f.Nodes[2].lose(7 * time.Minute)
-				f.Nodes[3].lose(16 * time.Minute)
-			},
-			want: "node-3 taint Lost; node-1 taint Lost; node-2 taint Lost",
-		},
-		"three at once, of which two are back since a moment ago": {
-			change: facts(func(f *Facts) {
-				f.Nodes[1].lose(6 * time.Minute)
-				f.Nodes[2].Node.ReadyChanged, f.Nodes[3].Node.ReadyChanged = ago(2*time.Minute), ago(2*time.Minute)
-			}),
-			want: "node-1 none Storm",
-		},
-		"three at once, of which two are back for long": {
-			change: facts(func(f *Facts) {
-				f.Nodes[2].Node.ReadyChanged, f.Nodes[3].Node.ReadyChanged = ago(6*time.Minute), ago(6*time.Minute)
-			}),
-			want: "node-1 taint Lost",
-		},
-		"many new nodes are no storm": {
-			change: facts(func(f *Facts) {
-				f.Nodes[1].lose(6 * time.Minute)
-				for i := range f.Nodes[2:] {
-					f.Nodes[2+i].Created, f.Nodes[2+i].Node.ReadyChanged = ago(3*time.Minute), ago(2*time.Minute)
-				}
-			}),
-			want: "node-1 taint Lost",
-		},
-		"a storm is over for those that an operator has dealt with": {
-			change: func(t *Rules, f *Facts) {
-				t.MaxShare = 100
-				f.Nodes[2].lose(9 * time.Minute)
-				f.Nodes[3].lose(9 * time.Minute)
-				f.Nodes[3].Node.OutOfService = true
-			},
-			want: "node-1 taint Lost; node-2 none TooManyTainted; node-3 none AlreadyTainted",
-		},
-		"a storm is not over for one that Fairlead has tainted": {
-			change: func(t *Rules, f *Facts) {
-				t.MaxNodes = 2
-				f.Nodes[2].lose(9 * time.Minute)
-				f.Nodes[3].lose(9 * time.Minute)
-				f.Nodes[3].Node.OutOfService, f.Nodes[3].Node.OwnTaint = true, true
-			},
-			want: "node-1 none Storm; node-2 none Storm; node-3 none AlreadyTainted",
-		},
-		"of fifty nodes ten may be lost at once": {
-			change: func(t *Rules, f *Facts) {
-				for i := range 40 {
-					f.Nodes = append(f.Nodes, readyNode(fmt.Sprintf("node-%d", 10+i)))
-				}
-				for i := range 9 {
-					f.Nodes[2+i].lose(6 * time.Minute)
-				}
-			},
-			want: "node-1 taint Lost; node-10 none TooManyTainted; node-2 none TooManyTainted; node-3 none TooManyTainted; node-4 none TooManyTainted; node-5 none TooManyTainted; node-6 none TooManyTainted; node-7 none TooManyTainted; node-8 none TooManyTainted; node-9 none TooManyTainted",
-		},
+		"our clock is ten minutes behind": {want: "node-1 none StaleView", change: func(t *Rules, f *Facts) {
+			t.NotReadyFor = time.Second
+			f.Nodes[1].lose(30 * time.Minute)
+			f.Now, f.Read = f.Now.Add(-10*time.Minute), f.Read.Add(-10*time.Minute)
+		}},
+		"three of ten are a storm":                   {change: facts(func(f *Facts) { f.Nodes[2].lose(9 * time.Minute); f.Nodes[3].lose(6 * time.Minute) }), want: "node-1 none Storm; node-2 none Storm; node-3 none Storm", says: "more than 2 nodes"},
+		"a storm does not end by itself":             {want: "node-1 none Storm; node-2 none Storm; node-3 none Storm", change: facts(func(f *Facts) { f.lose(50*time.Hour, 1, 2, 3) })},
+		"a storm of long ago keeps what is lost now": {want: "node-2 none Storm; node-3 none Storm; node-4 none Storm; node-1 none Storm", change: facts(func(f *Facts) { f.lose(time.Hour, 2, 3, 4) })},
+		"three of ten, one after the other": {want: "node-3 taint Lost; node-1 taint Lost; node-2 taint Lost", change: func(t *Rules, f *Facts) {
+			t.MaxShare, t.MaxNodes = 100, 9
+			f.Nodes[2].lose(7 * time.Minute)
+			f.Nodes[3].lose(16 * time.Minute)
+		}},
+		"three at once, of which two are back since a moment ago": {want: "node-1 none Storm", change: facts(func(f *Facts) {
+			f.Nodes[1].lose(6 * time.Minute)
+			f.Nodes[2].Node.ReadyChanged, f.Nodes[3].Node.ReadyChanged = ago(2*time.Minute), ago(2*time.Minute)
+		})},
+		"three at once, of which two are back for long": {want: "node-1 taint Lost", change: facts(func(f *Facts) {
+			f.Nodes[2].Node.ReadyChanged, f.Nodes[3].Node.ReadyChanged = ago(6*time.Minute), ago(6*time.Minute)
+		})},
+		"many new nodes are no storm": {want: "node-1 taint Lost", change: facts(func(f *Facts) {
+			f.Nodes[1].lose(6 * time.Minute)
+			for i := range f.Nodes[2:] {
+				f.Nodes[2+i].Created, f.Nodes[2+i].Node.ReadyChanged = ago(3*time.Minute), ago(2*time.Minute)
+			}
+		})},
+		"a storm is over for those that an operator has dealt with": {want: "node-1 taint Lost; node-2 none TooManyTainted; node-3 none AlreadyTainted", change: func(t *Rules, f *Facts) {
+			t.MaxShare = 100
+			f.lose(9*time.Minute, 2, 3)
+			f.Nodes[3].Node.OutOfService = true
+		}},
+		"a storm is not over for one that Fairlead has tainted": {want: "node-1 none Storm; node-2 none Storm; node-3 none AlreadyTainted", change: func(t *Rules, f *Facts) {
+			t.MaxNodes = 2
+			f.lose(9*time.Minute, 2, 3)
+			f.Nodes[3].Node.OutOfService, f.Nodes[3].Node.OwnTaint = true, true
+		}},
+		"of fifty nodes ten may be lost at once": {want: "node-1 taint Lost; node-10 none TooManyTainted; node-2 none TooManyTainted; node-3 none TooManyTainted; node-4 none TooManyTainted; node-5 none TooManyTainted; node-6 none TooManyTainted; node-7 none TooManyTainted; node-8 none TooManyTainted; node-9 none TooManyTainted", change: func(t *Rules, f *Facts) {
+			for i := range 40 {
+				f.Nodes = append(f.Nodes, readyNode(fmt.Sprintf("node-%d", 10+i)))
+			}
+			for i := range 9 {
+				f.Nodes[2+i].lose(6 * time.Minute)
+			}
+		}},
 		"one of three in a zone may go":      {change: facts(func(f *Facts) { f.zones("z", 1, 2, 3) }), want: "node-1 taint Lost"},
 		"one of two in a zone may not":       {change: facts(func(f *Facts) { f.zones("z", 1, 2) }), want: "node-1 none ZoneShare", says: "1 of 2 nodes"},
 		"a tainted node counts for its zone": {change: facts(func(f *Facts) { f.zones("z", 1, 2, 3); f.Nodes[2].Node.OutOfService = true }), want: "node-1 none ZoneShare", says: "2 of 3 nodes"},
-		"a node of any kind counts for its zone": {
-			change: facts(func(f *Facts) {
-				f.zones("z", 1, 2, 3)
-				f.Nodes[2].lose(time.Hour)
-				f.Nodes[2].Labels["node-role.kubernetes.io/control-plane"] = ""
-			}),
-			want: "node-2 none ControlPlane; node-1 none ZoneShare", says: "node-2",
-		},
+		"a node of any kind counts for its zone": {want: "node-2 none ControlPlane; node-1 none ZoneShare", says: "node-2", change: facts(func(f *Facts) {
+			f.zones("z", 1, 2, 3)
+			f.Nodes[2].lose(time.Hour)
+			f.Nodes[2].Labels["node-role.kubernetes.io/control-plane"] = ""
+		})},
 		"nodes without a zone are one zone": {change: facts(func(f *Facts) { f.zones("", 1, 2) }), want: "node-1 none ZoneShare", says: `zone ""`},
 		"one at a time":                     {change: facts(func(f *Facts) { f.Nodes[2].lose(30 * time.Minute) }), want: "node-2 taint Lost; node-1 none TooManyTainted", says: "pv-node-2"},
-		"one at a time in a dry run too": {
-			change: func(t *Rules, f *Facts) { t.Mode = DryRun; f.Nodes[2].lose(30 * time.Minute) },
-			want:   "node-2 wouldTaint Lost; node-1 none TooManyTainted",
-		},
-		"two, if one says so": {
-			change: func(t *Rules, f *Facts) { t.MaxNodes = 2; f.Nodes[2].lose(30 * time.Minute) },
-			want:   "node-2 taint Lost; node-1 taint Lost",
-		},
-		"an own taint of before": {change: facts(func(f *Facts) { f.Nodes[2].Node.OutOfService, f.Nodes[2].Node.OwnTaint = true, true }), want: "node-1 none TooManyTainted"},
+		"one at a time in a dry run too":    {change: func(t *Rules, f *Facts) { t.Mode = DryRun; f.Nodes[2].lose(30 * time.Minute) }, want: "node-2 wouldTaint Lost; node-1 none TooManyTainted"},
+		"two, if one says so":               {change: func(t *Rules, f *Facts) { t.MaxNodes = 2; f.Nodes[2].lose(30 * time.Minute) }, want: "node-2 taint Lost; node-1 taint Lost"},
+		"an own taint of before":            {change: facts(func(f *Facts) { f.Nodes[2].Node.OutOfService, f.Nodes[2].Node.OwnTaint = true, true }), want: "node-1 none TooManyTainted"},
 		"an own taint that was taken away from a node that is not healthy yet": {change: facts(func(f *Facts) { at := metav1.NewTime(ago(time.Hour)); f.Nodes[2].Status.Tainted = &at }), want: "node-1 none TooManyTainted"},
-		"an own taint on a node that was deleted": {
-			change: facts(func(f *Facts) {
-				at := metav1.NewTime(ago(time.Hour))
-				f.Nodes[2].Node.Exists, f.Nodes[2].Status.Tainted = false, &at
-			}),
-			want: "node-1 taint Lost",
-		},
+		"an own taint on a node that was deleted": {want: "node-1 taint Lost", change: facts(func(f *Facts) {
+			at := metav1.NewTime(ago(time.Hour))
+			f.Nodes[2].Node.Exists, f.Nodes[2].Status.Tainted = false, &at
+		})},
 		"an operator's taint is none of ours": {change: facts(func(f *Facts) { f.Nodes[2].Node.OutOfService = true }), want: "node-1 taint Lost"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -304,6 +225,13 @@ func TestTaint(t *testing.T) {
 				t.Errorf("%q does not say %q", verdicts[0].Message, c.says)
 			}
 		})
+	}
+}
+
+// lose nodes at one time.
+func (f *Facts) lose(d time.Duration, nodes ...int) {
+	for _, i := range nodes {
+		f.Nodes[i].lose(d)
 	}
 }
 
