@@ -60,7 +60,7 @@ func records() []client.Object {
 			Phase: v1alpha1.NodeFencing, Reason: fence.ReasonDriverFailed, LostSince: &lost, Message: fence.Linked("rook-ceph.rbd.csi.ceph.com of rook-ceph: mon is down\x1b[2J (asked 3 times; it is asked again)", fence.ReasonDriverFailed),
 			Identities: []v1alpha1.StorageIdentity{earlier, silent}, Volumes: []v1alpha1.HeldVolume{held, shared}, Fences: []v1alpha1.Fence{fenced},
 		}),
-		recordOf("node-3", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeReturned, Reason: fence.ReasonTainted, Message: fence.Linked("the node has booted anew; let it in with: kubectl taint nodes node-3 node.kubernetes.io/out-of-service-", fence.ReasonTainted)}),
+		recordOf("node-3", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeReturned, Reason: fence.ReasonTainted, Message: fence.Linked("the node has rebooted; to readmit the node: kubectl taint nodes node-3 node.kubernetes.io/out-of-service-", fence.ReasonTainted)}),
 		recordOf("node-0", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeHealthy, Reason: fence.ReasonTaintedButReady}),
 	}
 }

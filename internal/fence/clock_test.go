@@ -16,12 +16,12 @@ func TestReturnedNodeWaitsByFairleadsClock(t *testing.T) {
 		s.boot("boot-2")
 		s.Node.ReadyChanged, s.Node.OutOfService = s.Now.Add(off), false
 		s.look()
-		s.want(v1alpha1.NodeReturned, ReasonSettling, "the node has booted anew; it is let in when it has been Ready for 1m0s")
+		s.want(v1alpha1.NodeReturned, ReasonSettling, "the node has rebooted; it is readmitted once it has been Ready for 1m0s")
 		if s.step.After != DefaultReadyFor {
 			t.Errorf("clock %s: it is looked at again after %s", name, s.step.After)
 		}
 		s.pass(DefaultReadyFor).look()
-		s.want(v1alpha1.NodeUnfencing, ReasonUnfencing, "letting the node in again")
+		s.want(v1alpha1.NodeUnfencing, ReasonUnfencing, "unfencing the node")
 	}
 }
 
@@ -45,7 +45,7 @@ func TestTimesOfTheFutureAreNotWaitedFor(t *testing.T) {
 	s.pass(8 * time.Hour).look()
 	s.pass(-8 * time.Hour).look()
 	s.pass(DefaultReadyFor).look()
-	s.want(v1alpha1.NodeUnfencing, ReasonUnfencing, "letting the node in again")
+	s.want(v1alpha1.NodeUnfencing, ReasonUnfencing, "unfencing the node")
 
 	s = healthy(t)
 	s.pass(8 * time.Hour).look()

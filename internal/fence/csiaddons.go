@@ -11,7 +11,7 @@ func (f Facts) withoutCSIAddons(step *Step) {
 		return
 	}
 	step.Create, step.Unfence, step.Delete = nil, nil, nil
-	step.warn(step.Status.Phase, ReasonNoCSIAddons, "the cluster has no NetworkFences, so nobody can be asked to fence: install csi-addons; or fence the node by hand and let its volumes go: "+
+	step.warn(step.Status.Phase, ReasonNoCSIAddons, "the cluster has no NetworkFences, so no fence can be requested: install csi-addons; or fence the node by hand and release its volumes: "+
 		f.command(GateAttach))
 	step.After = lookForCSIAddons
 }

@@ -163,7 +163,7 @@ func (f Facts) wantedBy(r v1alpha1.Fence) (who string, wanted bool) {
 			_, there := f.object(theirs.Name)
 			made := there || theirs.State == v1alpha1.FenceFenced || theirs.LetGo
 			if cidr := common(r, theirs); cidr != "" && made && !released(theirs) {
-				return fmt.Sprintf("its address %s also keeps out node %s, which may not be let in yet; if that is known to be off: %s", cidr, o.Node.Name, o.command(GateUnfence)), true
+				return fmt.Sprintf("its address %s also keeps out node %s, which may not be readmitted yet; if that machine is known to be off: %s", cidr, o.Node.Name, o.command(GateUnfence)), true
 			}
 		}
 	}
@@ -195,7 +195,7 @@ func (f Facts) countedOn(n NetworkFence) bool {
 	})
 }
 
-const changedMessage = "the NetworkFence was changed by somebody; it is made anew"
+const changedMessage = "the NetworkFence was changed; Fairlead recreates it"
 
 // askAnew replaces a NetworkFence that the driver has refused: csi-addons itself
 // waits longer after each failure, up to a quarter of an hour.

@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	backTainted = "the node has the taint node.kubernetes.io/out-of-service but is Ready, as before it was lost: a healthy node is not fenced, and its volumes are attached nowhere else; what was asked for is taken back. Take the taint away, or shut the node down"
-	backAgain   = "the node is Ready again, as before it was lost, and no volume was let go of: what was asked for is taken back"
-	offAgain    = "fencing is switched off for " + rbd + " of a: what was asked for is taken back"
+	backTainted = "the node has the taint node.kubernetes.io/out-of-service but is Ready, as before it was lost: a healthy node is not fenced, and its volumes are attached nowhere else; the fence is withdrawn. Take the taint away, or shut the node down"
+	backAgain   = "the node is Ready again, as before it was lost, and no volume was released: the fence is withdrawn"
+	offAgain    = "fencing is switched off for " + rbd + " of a: the fence is withdrawn"
 )
 
 func (s *story) back() {
@@ -69,7 +69,7 @@ func TestWhatAHungLeaderAsksForWhenAllIsOverIsTakenBack(t *testing.T) {
 	s.wantHealthy()
 	s.Fences = []NetworkFence{late}
 	s.answer()
-	s.want(v1alpha1.NodeUnfencing, ReasonUnfencing, "a NetworkFence of an incident that is over shuts the node out: letting it in again")
+	s.want(v1alpha1.NodeUnfencing, ReasonUnfencing, "a NetworkFence of an incident that is over shuts the node out: unfencing the node")
 	s.takesBack()
 	s.wantHealthy()
 	// Where the record was lost, nobody knows what was let go of for it.
@@ -204,7 +204,7 @@ func TestWhatMayHaveBeenLetGoOfIsNotWithdrawn(t *testing.T) {
 				s.Node.OutOfService = tainted
 				s.look()
 				s.answer()
-				s.want(v1alpha1.NodeFenced, ReasonNotRebooted, "the node is Ready again but has not booted since it was lost: it still has the mounts of before; reboot it")
+				s.want(v1alpha1.NodeFenced, ReasonNotRebooted, "the node is Ready again but has not booted since it was lost: it still has its old mounts; reboot it")
 				s.wantObjects(fencedOf1)
 				if RemoveTaint(s.Node, Record{Name: "node-1", Status: s.Status, Override: s.Override}) == nil {
 					t.Fatal("its taint may go")
@@ -323,7 +323,7 @@ func TestTwoNodesThatAreTakenBackDoNotWaitForEachOther(t *testing.T) {
 	node2 := Other{Node: Node{Name: "node-2", Exists: true, OutOfService: true}, Status: v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeFencing, Incident: "x", Fences: []v1alpha1.Fence{theirs}}}
 	s.Others = []Other{node2}
 	s.look()
-	s.want(v1alpha1.NodeFencing, ReasonTaintedButReady, backTainted+" (its address 10.0.0.1/32 also keeps out node node-2, which may not be let in yet; if that is known to be off: kubectl annotate --overwrite nodefence node-2 'fairlead.io/override-gate=unfence: <why>')")
+	s.want(v1alpha1.NodeFencing, ReasonTaintedButReady, backTainted+" (its address 10.0.0.1/32 also keeps out node node-2, which may not be readmitted yet; if that machine is known to be off: kubectl annotate --overwrite nodefence node-2 'fairlead.io/override-gate=unfence: <why>')")
 	s.wantObjects(deletingOf1, "Fenced [10.0.0.1/32] ") // or it would be done yet, to a node that works
 	if len(s.unfenced) > 0 || s.Status.Fences[0].State != v1alpha1.FenceUnfencing {
 		t.Fatalf("unfenced %v, record %+v", s.unfenced, s.Status.Fences)

@@ -32,7 +32,7 @@ func TestALeftoverUnfencedObjectIsNoFence(t *testing.T) {
 	leftover.Result, leftover.Message = resultSucceeded, unfencedMessage
 	s.Fences = []NetworkFence{leftover}
 	s.taint(true).look()
-	s.want(v1alpha1.NodeFencing, ReasonLeftoverUnfenced, "not fenced: "+rbd+" of a: NetworkFence node-1-rbd-a is Unfenced for 10.0.0.1: csi-addons would let the node in again; delete it")
+	s.want(v1alpha1.NodeFencing, ReasonLeftoverUnfenced, "not fenced: "+rbd+" of a: NetworkFence node-1-rbd-a is Unfenced for 10.0.0.1: csi-addons would unblock the node; delete it")
 	s.wantHeld(true)
 	s.Fences = nil
 	s.look()
@@ -107,7 +107,7 @@ func TestAFenceStandsUntilTheNodeHasBooted(t *testing.T) {
 		s.pass(time.Hour).look()
 		s.csi()
 	}
-	s.want(v1alpha1.NodeFenced, ReasonNotRebooted, "the node is Ready again but has not booted since it was lost: it still has the mounts of before; reboot it")
+	s.want(v1alpha1.NodeFenced, ReasonNotRebooted, "the node is Ready again but has not booted since it was lost: it still has its old mounts; reboot it")
 	s.wantObjects(fencedOf1)
 	s.boot("boot-2")
 	s.pass(time.Minute).look()
@@ -140,7 +140,7 @@ func TestAFenceIsDoubtedWhileAnotherObjectLetsItsAddressIn(t *testing.T) {
 	s := fenced(t)
 	s.Fences = append(s.Fences, NetworkFence{Name: "by-hand", Unfenced: true, CIDRs: []string{"10.0.0.1/32"}})
 	s.look()
-	s.want(v1alpha1.NodeFencing, ReasonLeftoverUnfenced, "not fenced: "+rbd+" of a: NetworkFence by-hand is Unfenced for 10.0.0.1: csi-addons would let the node in again; delete it")
+	s.want(v1alpha1.NodeFencing, ReasonLeftoverUnfenced, "not fenced: "+rbd+" of a: NetworkFence by-hand is Unfenced for 10.0.0.1: csi-addons would unblock the node; delete it")
 	s.wantHeld(true)
 	s.Fences = nil
 	s.look()

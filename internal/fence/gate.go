@@ -151,7 +151,7 @@ func (h Holder) says() string {
 	if h.Status.Message == "" || h.Status.Phase == v1alpha1.NodeHealthy && h.Status.Reason == ReasonReady {
 		return ""
 	}
-	return fmt.Sprintf("Fairlead says of it: %s. ", h.Status.Message)
+	return fmt.Sprintf("Fairlead reports: %s. ", h.Status.Message)
 }
 
 // AddTaint decides whether a node, which has the record, may be given the out-of-service taint:

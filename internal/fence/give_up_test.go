@@ -79,7 +79,7 @@ func TestGoneMachineIsGivenUpByConfiguration(t *testing.T) {
 				}
 				return
 			}
-			s.want(v1alpha1.NodeUnfencing, ReasonOverridden, `letting the node in again: fencing.giveUp says "`+c.because+`"`)
+			s.want(v1alpha1.NodeUnfencing, ReasonOverridden, `unfencing the node: fencing.giveUp says "`+c.because+`"`)
 			s.wantObjects(unfencedOf1)
 			if len(s.Status.Volumes) > 0 {
 				t.Errorf("it holds %v", VolumeNames(s.Status.Volumes))
@@ -103,7 +103,7 @@ func TestMachineDeletedWhileLetInIsNotGivenUp(t *testing.T) {
 	s := fenced(t)
 	s.Policy.GiveUp = GiveUp{AddressTaken: true}
 	s.bootUntainted("boot-2")
-	s.want(v1alpha1.NodeUnfencing, ReasonUnfencing, "letting the node in again")
+	s.want(v1alpha1.NodeUnfencing, ReasonUnfencing, "unfencing the node")
 	s.Node = Node{Name: "node-1"}
 	s.Others = []Other{machineOfAddress("machine-7", "10.0.0.1")}
 	s.look()

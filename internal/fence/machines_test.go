@@ -105,7 +105,7 @@ func TestWhatANodeNameShowsIsDividedAmongItsMachines(t *testing.T) {
 func TestWhatAnUnseenMachineLeftIsHeld(t *testing.T) {
 	s := &story{T: t, Facts: Facts{Now: noon, Record: "node-1-2", Node: Node{Name: "node-1"}, Policy: allFenced(), Holding: shown("pv-1")}}
 	s.look()
-	s.want(v1alpha1.NodeFencing, ReasonNoIdentity, "not fenced: "+rbd+" of a: no address of the node was recorded while it was healthy; fence it by hand and let its volumes go: kubectl annotate --overwrite nodefence node-1-2 'fairlead.io/override-gate=attach: <why>'")
+	s.want(v1alpha1.NodeFencing, ReasonNoIdentity, "not fenced: "+rbd+" of a: no address of the node was recorded while it was healthy; fence it by hand and release its volumes: kubectl annotate --overwrite nodefence node-1-2 'fairlead.io/override-gate=attach: <why>'")
 	if s.Status.Node.UID != unknownMachine || !s.Status.Gone || s.Status.NodeName != "node-1" {
 		t.Fatalf("got %+v", s.Status)
 	}

@@ -98,7 +98,7 @@ func (f Facts) healthy(step *Step) {
 	s.Volumes, s.Tainted = union(f.lingering(step), f.Holding), nil
 	if strays := f.strays(); len(strays) > 0 {
 		s.Fences = strays
-		step.warn(v1alpha1.NodeUnfencing, ReasonUnfencing, "a NetworkFence of an incident that is over shuts the node out: letting it in again")
+		step.warn(v1alpha1.NodeUnfencing, ReasonUnfencing, "a NetworkFence of an incident that is over shuts the node out: unfencing the node")
 		return
 	}
 	step.say(v1alpha1.NodeHealthy, ReasonReady, "")

@@ -54,7 +54,7 @@ func (f Facts) fencing(step *Step) {
 	case len(withdrawn) > 0:
 		f.sayWithdrawn(step, withdrawn)
 	case f.Node.Ready:
-		step.warn(v1alpha1.NodeFenced, ReasonNotRebooted, "the node is Ready again but has not booted since it was lost: it still has the mounts of before; reboot it")
+		step.warn(v1alpha1.NodeFenced, ReasonNotRebooted, "the node is Ready again but has not booted since it was lost: it still has its old mounts; reboot it")
 	case len(f.Left) > 0:
 		step.say(v1alpha1.NodeFenced, ReasonFenced, fmt.Sprintf("%s; fenced; still on it: %s", what, Few(f.Left)))
 	case f.gone():
@@ -140,11 +140,11 @@ func (f Facts) sayWithdrawn(step *Step, withdrawn []v1alpha1.Fence) {
 	}
 	if f.backUnfenced() {
 		step.warn(v1alpha1.NodeFencing, ReasonTaintedButReady, "the node has the taint "+OutOfServiceTaint+
-			" but is Ready, as before it was lost: a healthy node is not fenced, and its volumes are attached nowhere else; what was asked for is taken back. Take the taint away, or shut the node down"+problem)
+			" but is Ready, as before it was lost: a healthy node is not fenced, and its volumes are attached nowhere else; the fence is withdrawn. Take the taint away, or shut the node down"+problem)
 		step.RemoveTaint = f.Node.OwnTaint
 		return
 	}
-	step.say(v1alpha1.NodeFencing, ReasonSwitchedOff, "fencing is switched off for "+strings.Join(whose, ", ")+": what was asked for is taken back"+problem)
+	step.say(v1alpha1.NodeFencing, ReasonSwitchedOff, "fencing is switched off for "+strings.Join(whose, ", ")+": the fence is withdrawn"+problem)
 	step.Warning = problem != ""
 }
 

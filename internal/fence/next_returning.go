@@ -18,7 +18,7 @@ func (f Facts) comeBack(step *Step) {
 		return
 	}
 	f.letIn(step)
-	step.say(v1alpha1.NodeUnfencing, ReasonUnfencing, "the node is Ready again, as before it was lost, and no volume was let go of: what was asked for is taken back")
+	step.say(v1alpha1.NodeUnfencing, ReasonUnfencing, "the node is Ready again, as before it was lost, and no volume was released: the fence is withdrawn")
 }
 
 // back: the node is Ready, so its incident has no loss that goes on.
@@ -53,12 +53,12 @@ func (f Facts) mayComeIn(step *Step) {
 	forced := f.Override.Gate == GateUnfence
 	switch {
 	case !forced && f.Node.OutOfService && !f.Policy.Automatic && (!f.Node.OwnTaint || f.Node.OthersTaint):
-		step.say(v1alpha1.NodeReturned, ReasonTainted, fmt.Sprintf("%s; let it in with: kubectl taint nodes %s %s-", back, f.Node.Name, OutOfServiceTaint))
+		step.say(v1alpha1.NodeReturned, ReasonTainted, fmt.Sprintf("%s; to readmit the node: kubectl taint nodes %s %s-", back, f.Node.Name, OutOfServiceTaint))
 	case !forced && ready < f.Policy.ReadyFor:
-		step.say(v1alpha1.NodeReturned, ReasonSettling, fmt.Sprintf("%s; it is let in when it has been Ready for %s", back, f.Policy.ReadyFor))
+		step.say(v1alpha1.NodeReturned, ReasonSettling, fmt.Sprintf("%s; it is readmitted once it has been Ready for %s", back, f.Policy.ReadyFor))
 		step.lookAgain(f.Policy.ReadyFor - ready)
 	case !forced && len(f.OldAttachments) > 0:
-		step.warn(v1alpha1.NodeReturned, ReasonOldAttachments, fmt.Sprintf("attachments of before it booted are left: %s%s", Few(f.OldAttachments), f.keptByPods()+f.mayHaveOldAttachments(step)))
+		step.warn(v1alpha1.NodeReturned, ReasonOldAttachments, fmt.Sprintf("attachments from before the reboot remain: %s%s", Few(f.OldAttachments), f.keptByPods()+f.mayHaveOldAttachments(step)))
 	default:
 		f.letIn(step)
 	}
@@ -71,7 +71,7 @@ func (f Facts) keptByPods() string {
 		return ""
 	}
 	namespace, pod, _ := strings.Cut(f.OldPods[0], "/")
-	return fmt.Sprintf("; pods that were there before it booted keep them (%s): kubectl delete pod -n %s %s", Few(f.OldPods), namespace, pod)
+	return fmt.Sprintf("; pods from before the reboot keep them (%s): kubectl delete pod -n %s %s", Few(f.OldPods), namespace, pod)
 }
 
 // mayHaveOldAttachments: a DaemonSet's pod that is deleted is there anew at once, so its
@@ -80,7 +80,7 @@ func (f Facts) mayHaveOldAttachments(step *Step) string {
 	if !f.bootedSinceFenced() || slices.ContainsFunc(step.Status.Volumes, func(v v1alpha1.HeldVolume) bool { return v.Until != nil }) {
 		return ""
 	}
-	return "; if the next pods there keep them too, as a DaemonSet's do: it has booted since it was fenced, so it may be let in with them: " +
+	return "; if new pods keep them too, as a DaemonSet's do, the node may be readmitted with them, since it has rebooted: " +
 		f.command(GateUnfence)
 }
 
@@ -96,7 +96,7 @@ func (f Facts) bootedSinceFenced() bool {
 // isBack says how: in a boot for which nothing was fenced, or maybe as it was.
 func (f Facts) isBack() string {
 	if f.bootedSinceFenced() {
-		return "the node has booted anew"
+		return "the node has rebooted"
 	}
 	return "the node is Ready again"
 }
@@ -160,9 +160,9 @@ func (f Facts) letIn(step *Step) {
 }
 
 func (f Facts) sayLettingIn(step *Step) {
-	step.say(v1alpha1.NodeUnfencing, ReasonUnfencing, "letting the node in again")
+	step.say(v1alpha1.NodeUnfencing, ReasonUnfencing, "unfencing the node")
 	if f.Override.Gate == GateUnfence {
-		step.warn(v1alpha1.NodeUnfencing, ReasonOverridden, fmt.Sprintf("letting the node in again: %s says %q", f.Override.By, f.Override.Reason))
+		step.warn(v1alpha1.NodeUnfencing, ReasonOverridden, fmt.Sprintf("unfencing the node: %s says %q", f.Override.By, f.Override.Reason))
 	}
 }
 

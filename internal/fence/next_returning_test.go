@@ -8,7 +8,7 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 )
 
-const mayHaveThem = "; if the next pods there keep them too, as a DaemonSet's do: it has booted since it was fenced, so it may be let in with them: kubectl annotate --overwrite nodefence node-1 'fairlead.io/override-gate=unfence: <why>'"
+const mayHaveThem = "; if new pods keep them too, as a DaemonSet's do, the node may be readmitted with them, since it has rebooted: kubectl annotate --overwrite nodefence node-1 'fairlead.io/override-gate=unfence: <why>'"
 
 // A pod that tolerates the taint, or one that only keeps others away, is never taken off
 // the node: Kubernetes keeps its volume attached, and it can't mount it before the node is let in.
@@ -19,12 +19,12 @@ func TestPodsThatKeepOldAttachmentsAreNamed(t *testing.T) {
 	s.pass(DefaultReadyFor)
 	s.OldAttachments = []string{"VolumeAttachment va-1 of pv-1"}
 	s.look()
-	const left = "attachments of before it booted are left: VolumeAttachment va-1 of pv-1"
+	const left = "attachments from before the reboot remain: VolumeAttachment va-1 of pv-1"
 	s.look()
 	s.want(v1alpha1.NodeReturned, ReasonOldAttachments, left+mayHaveThem)
 	s.OldPods = []string{"default/agent-x", "apps/agent-y"}
 	s.look()
-	s.want(v1alpha1.NodeReturned, ReasonOldAttachments, left+"; pods that were there before it booted keep them (default/agent-x, apps/agent-y): kubectl delete pod -n default agent-x"+mayHaveThem)
+	s.want(v1alpha1.NodeReturned, ReasonOldAttachments, left+"; pods from before the reboot keep them (default/agent-x, apps/agent-y): kubectl delete pod -n default agent-x"+mayHaveThem)
 	s.OldPods = nil // it was deleted, and its DaemonSet has made the next one
 	s.pass(time.Minute).look()
 	s.want(v1alpha1.NodeReturned, ReasonOldAttachments, left+mayHaveThem)
@@ -66,10 +66,10 @@ func TestANodeThatIsOnlyReadyAgainIsNotSaidToHaveBooted(t *testing.T) {
 	s.Status.Fences = append(s.Status.Fences, v1alpha1.Fence{Name: "of-before", Incident: "before", Driver: other, ClusterID: "b", CIDRs: []string{"10.0.0.9/32"}, State: v1alpha1.FenceFenced})
 	s.back()
 	s.taint(false).look()
-	s.want(v1alpha1.NodeReturned, ReasonSettling, "the node is Ready again; it is let in when it has been Ready for 1m0s")
+	s.want(v1alpha1.NodeReturned, ReasonSettling, "the node is Ready again; it is readmitted once it has been Ready for 1m0s")
 	s = fenced(t)
 	s.boot("boot-2").look()
-	s.want(v1alpha1.NodeReturned, ReasonTainted, "the node has booted anew; let it in with: kubectl taint nodes node-1 node.kubernetes.io/out-of-service-")
+	s.want(v1alpha1.NodeReturned, ReasonTainted, "the node has rebooted; to readmit the node: kubectl taint nodes node-1 node.kubernetes.io/out-of-service-")
 }
 
 // The gate is open, whether or not somebody has given it the taint.
@@ -93,8 +93,8 @@ func TestAnOperatorsTaintBesideFairleadsIsWaitedFor(t *testing.T) {
 	s.boot("boot-2")
 	s.Node.OwnTaint, s.Node.OthersTaint = true, true
 	s.pass(DefaultReadyFor).look()
-	s.want(v1alpha1.NodeReturned, ReasonTainted, "the node has booted anew; let it in with: kubectl taint nodes node-1 node.kubernetes.io/out-of-service-")
+	s.want(v1alpha1.NodeReturned, ReasonTainted, "the node has rebooted; to readmit the node: kubectl taint nodes node-1 node.kubernetes.io/out-of-service-")
 	s.Node.OthersTaint = false
 	s.look()
-	s.want(v1alpha1.NodeUnfencing, ReasonUnfencing, "letting the node in again")
+	s.want(v1alpha1.NodeUnfencing, ReasonUnfencing, "unfencing the node")
 }

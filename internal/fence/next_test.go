@@ -50,10 +50,10 @@ func TestANodeIsLostAndComesBack(t *testing.T) {
 	}
 
 	s.boot("boot-2").look()
-	s.want(v1alpha1.NodeReturned, ReasonTainted, "the node has booted anew; let it in with: kubectl taint nodes node-1 node.kubernetes.io/out-of-service-")
+	s.want(v1alpha1.NodeReturned, ReasonTainted, "the node has rebooted; to readmit the node: kubectl taint nodes node-1 node.kubernetes.io/out-of-service-")
 
 	s.taint(false).look()
-	s.want(v1alpha1.NodeReturned, ReasonSettling, "the node has booted anew; it is let in when it has been Ready for 1m0s")
+	s.want(v1alpha1.NodeReturned, ReasonSettling, "the node has rebooted; it is readmitted once it has been Ready for 1m0s")
 	if s.step.After != time.Minute {
 		t.Fatalf("it is looked at again in %s", s.step.After)
 	}
@@ -61,11 +61,11 @@ func TestANodeIsLostAndComesBack(t *testing.T) {
 	s.pass(time.Minute)
 	s.OldAttachments = []string{"csi-1"}
 	s.look()
-	s.want(v1alpha1.NodeReturned, ReasonOldAttachments, "attachments of before it booted are left: csi-1"+mayHaveThem)
+	s.want(v1alpha1.NodeReturned, ReasonOldAttachments, "attachments from before the reboot remain: csi-1"+mayHaveThem)
 
 	s.OldAttachments = nil
 	s.look()
-	s.want(v1alpha1.NodeUnfencing, ReasonUnfencing, "letting the node in again")
+	s.want(v1alpha1.NodeUnfencing, ReasonUnfencing, "unfencing the node")
 	s.wantObjects(unfencedOf1)
 
 	s.answer()
@@ -128,7 +128,7 @@ func TestAnOwnTaintIsTakenBack(t *testing.T) {
 	s.Node.OwnTaint = true
 	s.boot("boot-2")
 	s.pass(time.Minute).look()
-	s.want(v1alpha1.NodeUnfencing, ReasonUnfencing, "letting the node in again")
+	s.want(v1alpha1.NodeUnfencing, ReasonUnfencing, "unfencing the node")
 	s.answers(2)
 	if !s.step.RemoveTaint {
 		t.Fatalf("got %+v", s.step)
@@ -142,9 +142,9 @@ func TestAutomaticallyLetIn(t *testing.T) {
 	s := fenced(t)
 	s.Policy.Automatic = true
 	s.boot("boot-2").look()
-	s.want(v1alpha1.NodeReturned, ReasonSettling, "the node has booted anew; it is let in when it has been Ready for 1m0s")
+	s.want(v1alpha1.NodeReturned, ReasonSettling, "the node has rebooted; it is readmitted once it has been Ready for 1m0s")
 	s.pass(time.Minute).look()
-	s.want(v1alpha1.NodeUnfencing, ReasonUnfencing, "letting the node in again")
+	s.want(v1alpha1.NodeUnfencing, ReasonUnfencing, "unfencing the node")
 }
 
 func TestADriverThatSaysNoIsAskedAnew(t *testing.T) {
@@ -217,7 +217,7 @@ func TestNoAnswerIsSaidOfANodeThatIsToBeLetIn(t *testing.T) {
 	s.boot("boot-2")
 	s.taint(false).look()
 	s.pass(DefaultReadyFor).look()
-	const comesIn = "letting the node in again"
+	const comesIn = "unfencing the node"
 	s.want(v1alpha1.NodeUnfencing, ReasonUnfencing, comesIn)
 	s.pass(unanswered).look()
 	s.want(v1alpha1.NodeUnfencing, ReasonUnfencing, comesIn)
@@ -234,7 +234,7 @@ func TestNoAnswerIsSaidOfANodeThatIsToBeLetIn(t *testing.T) {
 	// Lost anew, it waits for that object too.
 	old := s.Fences[0].Name
 	s.loseTainted()
-	s.want(v1alpha1.NodeFencing, ReasonFencing, "not fenced: "+rbd+" of a: NetworkFence "+old+" of before would let the node in again, and has to be gone first: "+noAnswer)
+	s.want(v1alpha1.NodeFencing, ReasonFencing, "not fenced: "+rbd+" of a: the earlier NetworkFence "+old+" would unblock the node and must be gone first: "+noAnswer)
 	s.answers(2)
 	if s.Status.Phase != v1alpha1.NodeDrained {
 		t.Fatalf("it is %s: %s", s.Status.Phase, s.Status.Message)
@@ -253,7 +253,7 @@ func TestAChangedFenceIsMadeAnew(t *testing.T) {
 			s := fenced(t)
 			s.change(s.Fences[0].Name, how)
 			s.look()
-			s.want(v1alpha1.NodeFencing, ReasonFencing, rbd+" of a: the NetworkFence was changed by somebody; it is made anew")
+			s.want(v1alpha1.NodeFencing, ReasonFencing, rbd+" of a: the NetworkFence was changed; Fairlead recreates it")
 			s.wantHeld(true)
 			if len(s.deleted) != 1 {
 				t.Fatalf("deleted %v", s.deleted)
@@ -279,7 +279,7 @@ func TestADeletedNode(t *testing.T) {
 	s.want(v1alpha1.NodeDrained, ReasonNodeDeleted, stayingFenced)
 
 	s.override(GateUnfence).look()
-	s.want(v1alpha1.NodeUnfencing, ReasonOverridden, `letting the node in again: alice says "it is off"`)
+	s.want(v1alpha1.NodeUnfencing, ReasonOverridden, `unfencing the node: alice says "it is off"`)
 	s.wantObjects(unfencedOf1)
 	s.answers(2)
 	s.wantForgotten()
@@ -367,7 +367,7 @@ func TestLostAgainWhileReturned(t *testing.T) {
 	s := fenced(t)
 	first := s.Fences[0].Name
 	s.boot("boot-2").look()
-	s.want(v1alpha1.NodeReturned, ReasonTainted, "the node has booted anew; let it in with: kubectl taint nodes node-1 node.kubernetes.io/out-of-service-")
+	s.want(v1alpha1.NodeReturned, ReasonTainted, "the node has rebooted; to readmit the node: kubectl taint nodes node-1 node.kubernetes.io/out-of-service-")
 	s.lose().look()
 	s.wantHeld(true) // the fence of before was of before
 	if len(s.Fences) != 2 || s.Fences[1].Name == first {
@@ -410,7 +410,7 @@ func TestLettingInIsTriedUntilItIsConfirmed(t *testing.T) {
 	s.bootUntainted("boot-2")
 	s.wantObjects(unfencedOf1)
 	s.look()
-	s.want(v1alpha1.NodeUnfencing, ReasonUnfencing, "letting the node in again") // the message is of before
+	s.want(v1alpha1.NodeUnfencing, ReasonUnfencing, "unfencing the node") // the message is of before
 	s.csiFails("no route").look()
 	s.want(v1alpha1.NodeUnfencing, ReasonDriverFailed, rbd+" of a: no route")
 	s.pass(5 * time.Second).look()
@@ -435,7 +435,7 @@ func TestWhatIsChangedWhileItIsLetInIsMadeAnew(t *testing.T) {
 	s.change(s.Fences[0].Name, func(n *NetworkFence) { n.CIDRs = []string{"10.0.0.9/32"} })
 	s.Fences[0].Result, s.Fences[0].Message = resultSucceeded, unfencedMessage
 	s.look()
-	s.want(v1alpha1.NodeUnfencing, ReasonDriverFailed, rbd+" of a: the NetworkFence was changed by somebody; it is made anew")
+	s.want(v1alpha1.NodeUnfencing, ReasonDriverFailed, rbd+" of a: the NetworkFence was changed; Fairlead recreates it")
 	s.answer()
 	s.wantObjects(unfencedOf1)
 }
@@ -444,7 +444,7 @@ func TestWhatWasNotAnsweredIsWithdrawn(t *testing.T) {
 	s := askedOnly(t)
 	s.wantObjects(fencedOf1)
 	s.boot("boot-2").look()
-	s.want(v1alpha1.NodeReturned, ReasonTainted, "the node has booted anew; let it in with: kubectl taint nodes node-1 node.kubernetes.io/out-of-service-")
+	s.want(v1alpha1.NodeReturned, ReasonTainted, "the node has rebooted; to readmit the node: kubectl taint nodes node-1 node.kubernetes.io/out-of-service-")
 	s.wantObjects(deletingOf1)
 	s.Fences = nil
 	s.Node.OutOfService = false
@@ -470,7 +470,7 @@ func TestAVolumeThatIsFoundLate(t *testing.T) {
 func TestOneAddressOfTwoNodes(t *testing.T) {
 	theirs := v1alpha1.Fence{Name: "fairlead-node-2", Incident: "x", Driver: cephFS, ClusterID: "a", CIDRs: []string{"10.0.0.1/32"}, State: v1alpha1.FenceFenced}
 	node2 := Other{Node: Node{Name: "node-2", Exists: true, OutOfService: true}, Status: v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeDrained, Fences: []v1alpha1.Fence{theirs}}}
-	waits := "its address 10.0.0.1/32 also keeps out node node-2, which may not be let in yet; if that is known to be off: kubectl annotate --overwrite nodefence node-2 'fairlead.io/override-gate=unfence: <why>'"
+	waits := "its address 10.0.0.1/32 also keeps out node node-2, which may not be readmitted yet; if that machine is known to be off: kubectl annotate --overwrite nodefence node-2 'fairlead.io/override-gate=unfence: <why>'"
 	back := func() *story {
 		s := fenced(t)
 		s.boot("boot-2")
@@ -552,7 +552,7 @@ func TestAStrayFenceOfABootThatIsOver(t *testing.T) {
 		return s
 	}
 	s := stray(nil)
-	s.want(v1alpha1.NodeUnfencing, ReasonUnfencing, "a NetworkFence of an incident that is over shuts the node out: letting it in again")
+	s.want(v1alpha1.NodeUnfencing, ReasonUnfencing, "a NetworkFence of an incident that is over shuts the node out: unfencing the node")
 	s.wantObjects(unfencedOf1)
 	if f := s.Status.Fences[0]; f.Driver != rbd || f.ClusterID != "a" || f.Incident != "old" {
 		t.Fatalf("got %+v", f)

@@ -16,7 +16,7 @@ func (f Facts) request(k key) (v1alpha1.Fence, *Refusal) {
 	var none v1alpha1.Fence
 	identity, known := k.in(f.Status.Identities)
 	if !known {
-		return none, Refuse(ReasonNoIdentity, "%s: no address of the node was recorded while it was healthy; fence it by hand and let its volumes go: %s", k, f.command(GateAttach))
+		return none, Refuse(ReasonNoIdentity, "%s: no address of the node was recorded while it was healthy; fence it by hand and release its volumes: %s", k, f.command(GateAttach))
 	}
 	fence := v1alpha1.Fence{
 		Name:     fenceName(f.Node.Name, f.Status.Incident, k.driver, k.clusterID),
@@ -70,7 +70,7 @@ func (f Facts) besideDriver(k key) *Refusal {
 // others when a machine is gone.
 func (f Facts) stale(k key, identity v1alpha1.StorageIdentity) *Refusal {
 	if boot := f.Node.Machine.BootID; f.Node.Exists && boot != f.Status.Node.BootID {
-		return Refuse(ReasonStaleLedger, "%s: its addresses were recorded before it last booted, and may be others' now", k)
+		return Refuse(ReasonStaleLedger, "%s: its addresses were recorded before its last boot and may belong to others now", k)
 	}
 	lost := f.Now
 	if f.Status.LostSince != nil {
@@ -82,11 +82,11 @@ func (f Facts) stale(k key, identity v1alpha1.StorageIdentity) *Refusal {
 	// That an earlier address was kept since says the latest one.
 	last := latest(identity)
 	if age := lost.Sub(last.LastSeen.Time); age > f.Policy.MaxAge {
-		why := "nobody looked at the node, so Fairlead was down"
+		why := "Fairlead was down"
 		if seen := f.Status.LastHealthy; seen != nil && lost.Sub(seen.Time) <= f.Policy.MaxAge {
 			why = fmt.Sprintf("its source, %s, had fallen silent", last.Source)
 		}
-		return Refuse(ReasonStaleLedger, "%s: its address %s was last seen %s before the node was lost (%s at most): %s. Fence it by hand, and let its volumes go", k, last.CIDR, age.Round(time.Second), f.Policy.MaxAge, why)
+		return Refuse(ReasonStaleLedger, "%s: its address %s was last seen %s before the node was lost (%s at most): %s. Fence it by hand and release its volumes", k, last.CIDR, age.Round(time.Second), f.Policy.MaxAge, why)
 	}
 	return nil
 }
@@ -101,7 +101,7 @@ func (f Facts) address(k key, a netip.Addr) *Refusal {
 			return Refuse(ReasonAddressInUse, "%s: %s is also an address of %s, which is not lost", k, a, f.nameOf(o))
 		}
 		if o.mayBe(f) && !o.knownFor(k) {
-			return Refuse(ReasonAddressInUse, "%s: %s may belong to the machine that has the node's name now: that may be the same one, since there is no system UUID to tell by, and it is not known by which address the storage knows it", k, a)
+			return Refuse(ReasonAddressInUse, "%s: %s may belong to the machine that has the node's name now: without a system UUID, both may be one machine, and the address by which the storage knows that machine is not on record", k, a)
 		}
 	}
 	for _, s := range slices.Concat(f.Servers, f.Report.Servers) {
@@ -125,9 +125,9 @@ func (f Facts) leftover(r v1alpha1.Fence, stands bool) *Refusal {
 			switch {
 			case err != nil || n.Name == r.Name || !unfences || !n.lists(prefix.Addr()):
 			case own >= 0:
-				return Refuse(ReasonFencing, "%s: NetworkFence %s of before would let the node in again, and has to be gone first", k, n.Name)
+				return Refuse(ReasonFencing, "%s: the earlier NetworkFence %s would unblock the node and must be gone first", k, n.Name)
 			default:
-				return Refuse(ReasonLeftoverUnfenced, "%s: NetworkFence %s is Unfenced for %s: csi-addons would let the node in again; delete it", k, n.Name, prefix.Addr())
+				return Refuse(ReasonLeftoverUnfenced, "%s: NetworkFence %s is Unfenced for %s: csi-addons would unblock the node; delete it", k, n.Name, prefix.Addr())
 			}
 		}
 	}

@@ -15,11 +15,11 @@ func TestARequestIsRefused(t *testing.T) {
 	const (
 		k         = rbd + " of a: "
 		overrides = "kubectl annotate --overwrite nodefence node-1 'fairlead.io/override-gate=attach: <why>'"
-		unknown   = k + "no address of the node was recorded while it was healthy; fence it by hand and let its volumes go: " + overrides
+		unknown   = k + "no address of the node was recorded while it was healthy; fence it by hand and release its volumes: " + overrides
 		ofAnother = k + "10.0.0.1 is also an address of node node-11, which is not lost"
-		ofOldBoot = k + "its addresses were recorded before it last booted, and may be others' now"
+		ofOldBoot = k + "its addresses were recorded before its last boot and may belong to others now"
 		outside   = k + "10.0.0.1 is outside this cluster's clientRanges: it may be another cluster's"
-		leftover  = k + "NetworkFence by-hand is Unfenced for 10.0.0.1: csi-addons would let the node in again; delete it"
+		leftover  = k + "NetworkFence by-hand is Unfenced for 10.0.0.1: csi-addons would unblock the node; delete it"
 	)
 	addresses := func(texts ...string) (all []netip.Addr) {
 		for _, text := range texts {
@@ -83,7 +83,7 @@ func TestARequestIsRefused(t *testing.T) {
 			ReasonBadAddress, k + "0.0.0.0/0 is wider than one address"},
 		"seen too long ago": {func(s *story) {
 			s.Status.Identities[0].Addresses[0].LastSeen = metav1.NewTime(s.Status.LostSince.Add(-DefaultMaxAge - time.Second))
-		}, ReasonStaleLedger, k + "its address 10.0.0.1/32 was last seen 15m1s before the node was lost (15m0s at most): its source, CSIAddonsNode, had fallen silent. Fence it by hand, and let its volumes go"},
+		}, ReasonStaleLedger, k + "its address 10.0.0.1/32 was last seen 15m1s before the node was lost (15m0s at most): its source, CSIAddonsNode, had fallen silent. Fence it by hand and release its volumes"},
 		"of another boot":          {func(s *story) { s.Node.Machine.BootID = "boot-2" }, ReasonStaleLedger, ofOldBoot},
 		"a boot that is not known": {func(s *story) { s.Node.Machine.BootID = "" }, ReasonStaleLedger, ofOldBoot},
 		"neither class nor secret": {first(func(i *v1alpha1.StorageIdentity) { i.Class = "" }), ReasonNoCredentials,
@@ -137,7 +137,7 @@ func TestARequestIsRefused(t *testing.T) {
 			ReasonAddressInUse, k + "10.0.0.1 is also an address of the machine that has the node's name now, which is not lost"},
 		"a namesake with another address": {namesake("machine-2", "192.168.1.2"), "", ""},
 		"a namesake without UUID": {namesake("", "192.168.1.2"), // it may be the same machine, which works
-			ReasonAddressInUse, k + "10.0.0.1 may belong to the machine that has the node's name now: that may be the same one, since there is no system UUID to tell by, and it is not known by which address the storage knows it"},
+			ReasonAddressInUse, k + "10.0.0.1 may belong to the machine that has the node's name now: without a system UUID, both may be one machine, and the address by which the storage knows that machine is not on record"},
 		"a namesake without UUID, known by another address": {namesake("", "192.168.1.2", "10.0.0.2/32"), "", ""},
 		"the driver fences by itself": {func(s *story) {
 			policy(StoragePolicy{Profile: "rook-ceph"})(s)

@@ -5,7 +5,7 @@ package fence
 func Unfenceable(f Facts) *Refusal {
 	refused := f.ask(&Step{Status: *f.Status.DeepCopy()})
 	if f.NoCSIAddons {
-		refused = append(refused, *Refuse(ReasonNoCSIAddons, "the cluster has no NetworkFences, so nobody can be asked to fence: install csi-addons"))
+		refused = append(refused, *Refuse(ReasonNoCSIAddons, "the cluster has no NetworkFences, so no fence can be requested: install csi-addons"))
 	}
 	if len(refused) == 0 {
 		return nil

@@ -94,7 +94,7 @@ func (j *judge) tainted(n Candidate) *fence.Refusal {
 	case n.Node.OutOfService:
 		return fence.Refuse(ReasonAlreadyTainted, "node %s has the taint %s already", n.Node.Name, fence.OutOfServiceTaint)
 	case n.Given || s.Tainted != nil && (s.LostSince == nil || !s.Tainted.Before(s.LostSince)):
-		return fence.Refuse(ReasonTaintTaken, "node %s was tainted automatically once since it was lost, and somebody has taken the taint away: it is not tainted again", n.Node.Name)
+		return fence.Refuse(ReasonTaintTaken, "node %s was tainted automatically once since it was lost, and the taint was removed: it is not tainted again", n.Node.Name)
 	}
 	return nil
 }
@@ -107,7 +107,7 @@ func (j *judge) handled(n Candidate) *fence.Refusal {
 	case n.Deleting:
 		return fence.Refuse(ReasonLeaving, "node %s is being deleted; once it is gone, it is fenced", n.Node.Name)
 	case n.Cordoned:
-		return fence.Refuse(ReasonCordoned, "node %s is cordoned, so somebody is at it: uncordon it, or taint it by hand", n.Node.Name)
+		return fence.Refuse(ReasonCordoned, "node %s is cordoned, so an operator works on it: uncordon it, or taint it by hand", n.Node.Name)
 	}
 	return nil
 }
