@@ -11,33 +11,6 @@ import (
 	"github.com/fairlead-io/fairlead/internal/nfs/volume"
 )
 
-// NFSVolume is what is read of a PersistentVolume of an NFS CSI driver.
-type NFSVolume struct {
-	Spec struct {
-		MountOptions []string `json:"mountOptions"`
-		CSI          *struct {
-			Driver           string            `json:"driver"`
-			VolumeAttributes map[string]string `json:"volumeAttributes"`
-		} `json:"csi"`
-	} `json:"spec"`
-}
-
-// Driver of the volume; empty if it is no CSI volume.
-func (p NFSVolume) Driver() string {
-	if p.Spec.CSI == nil {
-		return ""
-	}
-	return p.Spec.CSI.Driver
-}
-
-// Attributes of the volume.
-func (p NFSVolume) Attributes() map[string]string {
-	if p.Spec.CSI == nil {
-		return nil
-	}
-	return p.Spec.CSI.VolumeAttributes
-}
-
 // NFSDefaults are what an NFSService gives to its PersistentVolumes.
 type NFSDefaults struct {
 	// Service is namespace/name; Exists is false if there is no such NFSService.
@@ -55,7 +28,7 @@ type NFSDefaults struct {
 //
 // Objects: new PersistentVolumes of Fairlead's NFS drivers.
 // Source: NFSServiceSpec.MountOptions and Versions.
-func DefaultNFSVolume(p NFSVolume, defaults NFSDefaults) Result {
+func DefaultNFSVolume(p volume.View, defaults NFSDefaults) Result {
 	if !defaults.Exists {
 		return unchanged(ReasonNoNFSService, defaults.Service)
 	}

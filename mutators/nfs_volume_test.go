@@ -6,24 +6,21 @@ import (
 	"testing"
 
 	"github.com/fairlead-io/fairlead/internal/nfs/options"
+	"github.com/fairlead-io/fairlead/internal/nfs/volume"
 )
 
-func nfsVolume(attribute string, mountOptions ...string) NFSVolume {
-	var p NFSVolume
-	p.Spec.MountOptions = mountOptions
-	p.Spec.CSI = &struct {
-		Driver           string            `json:"driver"`
-		VolumeAttributes map[string]string `json:"volumeAttributes"`
-	}{VolumeAttributes: map[string]string{}}
+func nfsVolume(attribute string, mountOptions ...string) volume.View {
+	var v volume.View
+	v.Spec.MountOptions = mountOptions
 	if attribute != "" {
-		p.Spec.CSI.VolumeAttributes["mountoptions"] = attribute
+		v.Spec.CSI.VolumeAttributes = map[string]string{"mountoptions": attribute}
 	}
-	return p
+	return v
 }
 
 func TestDefaultsOfNFSVolumes(t *testing.T) {
 	for name, test := range map[string]struct {
-		volume   NFSVolume
+		volume   volume.View
 		options  []string
 		versions []int32
 		want     string // of the patch; "" is none

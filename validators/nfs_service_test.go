@@ -22,7 +22,7 @@ func nfsService(change func(*NFSService)) NFSService {
 
 func same(*NFSService) {}
 
-func TestAllProblemsOfAnNFSServiceAreTold(t *testing.T) {
+func TestAllProblemsOfAnNFSServiceAreReported(t *testing.T) {
 	s := nfsService(func(s *NFSService) {
 		s.Spec.Backends[0].Address, s.Spec.Shares, s.Spec.Versions = "nfs.example.com", []string{"exports"}, []int32{2}
 		s.Status.Slots = make([]v1alpha1.NFSSlotStatus, 8) // made up: it must not count
@@ -75,7 +75,7 @@ func TestUpdatesOfNFSServices(t *testing.T) {
 	}
 }
 
-func TestDrainOfMountedBackendIsWarnedOf(t *testing.T) {
+func TestDrainOfMountedBackendWarns(t *testing.T) {
 	perNode := func(s *NFSService) { s.Spec.Exposure = "PerNode" }
 	old := nfsService(func(s *NFSService) {
 		perNode(s)
@@ -110,14 +110,10 @@ func TestDeletionOfMountedServiceNamesNodes(t *testing.T) {
 	}
 }
 
-func nfsVolume(attributes map[string]string, mountOptions ...string) NFSVolume {
-	var p NFSVolume
-	p.Metadata.Name, p.Spec.MountOptions = "pv-a", mountOptions
-	p.Spec.CSI = &struct {
-		Driver           string            `json:"driver"`
-		VolumeAttributes map[string]string `json:"volumeAttributes"`
-	}{volume.GKEDriver, attributes}
-	return p
+func nfsVolume(attributes map[string]string, mountOptions ...string) volume.View {
+	var v volume.View
+	v.Spec.MountOptions, v.Spec.CSI = mountOptions, volume.CSI{Driver: volume.GKEDriver, VolumeAttributes: attributes}
+	return v
 }
 
 func TestNFSVolumes(t *testing.T) {
@@ -128,7 +124,7 @@ func TestNFSVolumes(t *testing.T) {
 	block := nfsVolume(map[string]string{"share": "/a"})
 	block.Spec.VolumeMode = "Block"
 	for name, test := range map[string]struct {
-		volume  NFSVolume
+		volume  volume.View
 		service *v1alpha1.NFSService
 		// fields with problems, and words of the warnings.
 		fields, warned string

@@ -2,7 +2,6 @@ package validators
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -16,43 +15,6 @@ import (
 	"github.com/fairlead-io/fairlead/internal/nfs/spec"
 	"github.com/fairlead-io/fairlead/internal/nfs/volume"
 )
-
-// NFSVolume is the view of a PersistentVolume of an NFS CSI driver.
-type NFSVolume struct {
-	Metadata struct {
-		Name string `json:"name"`
-	} `json:"metadata"`
-	Spec struct {
-		MountOptions []string `json:"mountOptions"`
-		VolumeMode   string   `json:"volumeMode"`
-		CSI          *struct {
-			Driver           string            `json:"driver"`
-			VolumeAttributes map[string]string `json:"volumeAttributes"`
-		} `json:"csi"`
-	} `json:"spec"`
-}
-
-// Driver of the volume; empty if it is no CSI volume.
-func (p NFSVolume) Driver() string {
-	if p.Spec.CSI == nil {
-		return ""
-	}
-	return p.Spec.CSI.Driver
-}
-
-// Attributes of the volume.
-func (p NFSVolume) Attributes() map[string]string {
-	if p.Spec.CSI == nil {
-		return nil
-	}
-	return p.Spec.CSI.VolumeAttributes
-}
-
-// Same tells whether nothing differs that the rule reads: binding a volume, and
-// removing its finalizers, change other fields and must always work.
-func (p NFSVolume) Same(old NFSVolume) bool {
-	return slices.Equal(p.Spec.MountOptions, old.Spec.MountOptions) && p.Driver() == old.Driver() && maps.Equal(p.Attributes(), old.Attributes())
-}
 
 // Paths of a PersistentVolume.
 const (
@@ -80,9 +42,9 @@ type NFSVolumeFacts struct {
 // mount options or attributes change.
 // Source: "GKE NFS LoadBalancer CSI driver for Kubernetes" (which mounts without
 // looking at share and subdir), nfs(5).
-func ValidateNFSVolume(p NFSVolume, old *NFSVolume, facts NFSVolumeFacts) Verdict {
+func ValidateNFSVolume(p volume.View, old *volume.View, facts NFSVolumeFacts) Verdict {
 	v := Verdict{Reason: ReasonValid}
-	if old != nil && p.Same(*old) {
+	if old != nil && p.IsSame(*old) {
 		return v
 	}
 	// Variables in the sub-directory have their values later, when the volume is mounted.

@@ -90,16 +90,16 @@ func (n *NFS) use(ctx context.Context, s validators.NFSService) (validators.NFSS
 	return use, nil
 }
 
-func (n *NFS) volumes() rule[validators.NFSVolume] {
-	return rule[validators.NFSVolume]{
+func (n *NFS) volumes() rule[volume.View] {
+	return rule[volume.View]{
 		name:  entryNFSVolumes,
 		kinds: volumeKinds,
-		decide: func(ctx context.Context, r *Request[validators.NFSVolume]) (Decision, error) {
+		decide: func(ctx context.Context, r *Request[volume.View]) (Decision, error) {
 			fallback, served := n.Live.Default(r.Object.Driver())
 			if !served {
 				return allowed(reasonNotServed), nil
 			}
-			if r.OldObject != nil && r.Object.Same(*r.OldObject) {
+			if r.OldObject != nil && r.Object.IsSame(*r.OldObject) {
 				return allowed(validators.ReasonValid), nil
 			}
 			var facts validators.NFSVolumeFacts
@@ -115,11 +115,11 @@ func (n *NFS) volumes() rule[validators.NFSVolume] {
 	}
 }
 
-func (n *NFS) volumeOptions() rule[mutators.NFSVolume] {
-	return rule[mutators.NFSVolume]{
+func (n *NFS) volumeOptions() rule[volume.View] {
+	return rule[volume.View]{
 		name:  entryNFSVolumeOptions,
 		kinds: volumeKinds,
-		decide: func(ctx context.Context, r *Request[mutators.NFSVolume]) (Decision, error) {
+		decide: func(ctx context.Context, r *Request[volume.View]) (Decision, error) {
 			fallback, served := n.Live.Default(r.Object.Driver())
 			if !served {
 				return fromMutation(mutators.Result{Outcome: mutators.Unchanged, Reason: reasonNotServed}), nil
