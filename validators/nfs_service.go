@@ -23,7 +23,7 @@ func (s NFSService) object() *v1alpha1.NFSService {
 	return &v1alpha1.NFSService{ObjectMeta: metav1.ObjectMeta{Namespace: s.Metadata.Namespace, Name: s.Metadata.Name}, Spec: s.Spec, Status: s.Status}
 }
 
-// ChangesPort tells whether an update changes the port that clients mount.
+// ChangesPort reports whether an update changes the port that clients mount.
 func (s NFSService) ChangesPort(old NFSService) bool {
 	return spec.PortOf(s.object()) != spec.PortOf(old.object())
 }

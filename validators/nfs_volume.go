@@ -64,7 +64,7 @@ func ValidateNFSVolume(p volume.View, old *volume.View, facts NFSVolumeFacts) Ve
 		v.refuse(ReasonInvalidNFSVolume, fieldErrors(problems)...)
 		return v
 	}
-	v.tellNFSVolume(read, facts)
+	v.warnNFSVolume(read, facts)
 	return v
 }
 
@@ -79,7 +79,7 @@ func checkPort(read volume.Volume, s *v1alpha1.NFSService) nfs.Problems {
 	return problems
 }
 
-func (v *Verdict) tellNFSVolume(read volume.Volume, facts NFSVolumeFacts) {
+func (v *Verdict) warnNFSVolume(read volume.Volume, facts NFSVolumeFacts) {
 	if read.Server != "" {
 		v.warn("%s is ignored: the server comes from NFSService %s", field.NewPath(attributesPath).Key(volume.ServerAttribute), facts.Key)
 	}

@@ -270,7 +270,7 @@ func TestNamespacesOfOndatAreNotThoseOfKubernetes(t *testing.T) {
 }
 
 // toSharedVolume does not compare the PVC with the volume.
-func TestClaimThatIsNotTheVolumesOwnsNothing(t *testing.T) {
+func TestForeignClaimOwnsNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*corev1.PersistentVolumeClaim)
 		want   string
@@ -307,7 +307,7 @@ func TestServiceOfATerminatingClaimIsKeptUp(t *testing.T) {
 	w.leads("data", "10.0.0.2 32002")
 }
 
-func TestNewClaimOfTheSameNameGetsAServiceOfItsOwn(t *testing.T) {
+func TestRecreatedClaimGetsItsOwnService(t *testing.T) {
 	w := newWorld(t)
 	w.share("10.0.0.1:32001")
 	w.poll()
@@ -353,7 +353,7 @@ func TestPublishingIsOneRequestAndRetriedAtOnce(t *testing.T) {
 }
 
 // Volumes are ignored in silence; and the text of errors is the label of a metric.
-func TestIgnoredVolumesAreSaidOnce(t *testing.T) {
+func TestIgnoredVolumesAreReportedOnce(t *testing.T) {
 	w := newWorld(t)
 	w.share("10.0.0.1:32001")
 	w.Change("v-1", func(v *bed.Volume) { delete(v.Labels, "csi.storage.k8s.io/pv/name") })
@@ -390,7 +390,7 @@ func TestIgnoredVolumesAreSaidOnce(t *testing.T) {
 }
 
 // Endpoints keep the address of a server that is gone, and another volume's may get it.
-func TestServerThatIsGoneIsNamedByNoSlice(t *testing.T) {
+func TestNoSliceNamesALostServer(t *testing.T) {
 	w := newWorld(t)
 	w.share("10.0.0.1:32001")
 	w.poll()
@@ -433,7 +433,7 @@ func TestAbsentVolumeIsWithdrawnAfterARestartToo(t *testing.T) {
 }
 
 // With reclaim policy Retain the label names an address that somebody else may get.
-func TestLabelIsClearedWhenTheClaimOfADetachedVolumeIsGone(t *testing.T) {
+func TestLabelIsClearedOnceDetachedAndClaimDeleted(t *testing.T) {
 	w := newWorld(t)
 	w.share("10.0.0.1:32001")
 	w.poll()
@@ -463,7 +463,7 @@ func TestLabelIsClearedWhenTheClaimOfADetachedVolumeIsGone(t *testing.T) {
 	}
 }
 
-func TestControlPlaneThatKeepsTheLabelIsLeftAlone(t *testing.T) {
+func TestRefusedLabelRemovalIsNotRepeated(t *testing.T) {
 	w := newWorld(t)
 	w.share("10.0.0.1:32001")
 	w.poll()
@@ -482,7 +482,7 @@ func TestControlPlaneThatKeepsTheLabelIsLeftAlone(t *testing.T) {
 
 // Until the API answers there are neither metrics nor health there; and the goroutine
 // that refreshes the token ends the process.
-func TestProcessRunsAndEndsWhileTheControlPlaneIsDown(t *testing.T) {
+func TestProcessSurvivesAnUnreachableControlPlane(t *testing.T) {
 	w := newWorld(t)
 	w.Server.Fail(bed.Fault{Status: http.StatusServiceUnavailable})
 	ctx, cancel := context.WithCancel(t.Context())

@@ -116,7 +116,7 @@ func TestAnswerOfCreateCountsAsSeen(t *testing.T) {
 	}
 }
 
-func TestFailoverKeepsTheAddressAndRemovesTheDeadServerAtOnce(t *testing.T) {
+func TestFailoverKeepsAddressAndRemovesDeadServerAtOnce(t *testing.T) {
 	w := newWorld(t)
 	w.share("10.0.0.1:32001")
 	w.poll()
@@ -185,7 +185,7 @@ func TestCacheSparesKubernetesAndExpires(t *testing.T) {
 	}
 }
 
-func TestVolumesThatAreNotYetPublishedAreNotCached(t *testing.T) {
+func TestUnpublishedVolumesAreNotCached(t *testing.T) {
 	w := newWorld(t)
 	w.share("10.0.0.1:32001")
 	w.Server.Fail(bed.Fault{Method: "PUT", Status: 503, Times: 1})

@@ -34,7 +34,7 @@ func (w *world) wrongService(finalizers ...string) (published string, s *corev1.
 	return published, s
 }
 
-func TestWrongAddressIsNeverPublishedWhileItsServiceGoes(t *testing.T) {
+func TestWrongAddressOfTerminatingServiceIsNeverPublished(t *testing.T) {
 	w := newWorld(t)
 	published, s := w.wrongService("example.com/slow")
 	if after := w.reconcile("v-1"); after != again || w.mounted() != published {
@@ -49,7 +49,7 @@ func TestWrongAddressIsNeverPublishedWhileItsServiceGoes(t *testing.T) {
 	}
 }
 
-func TestServiceIsNotReplacedIfItsAddressWasPublishedMeanwhile(t *testing.T) {
+func TestServiceWithNewlyPublishedAddressIsKept(t *testing.T) {
 	w := newWorld(t)
 	_, s := w.wrongService()
 	w.Change("v-1", func(v *bed.Volume) { v.Labels["storageos.com/nfs/mount-endpoint"] = "10.96.9.9:2049" })
@@ -87,7 +87,7 @@ func request(id string) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Name: id}}
 }
 
-func TestServerOfAnotherAddressFamilyIsSaid(t *testing.T) {
+func TestServerOfAnotherAddressFamilyIsReported(t *testing.T) {
 	w := newWorld(t)
 	w.share("10.0.0.1:32001")
 	w.poll()
@@ -146,7 +146,7 @@ func TestGoneVolumesAreForgottenWithTheirService(t *testing.T) {
 	}
 }
 
-func TestClaimOfAVolumeThatIsGonePassesToTheNext(t *testing.T) {
+func TestClaimOfDeletedVolumePassesToTheNext(t *testing.T) {
 	w := newWorld(t)
 	w.share("10.0.0.1:32001")
 	w.poll()
@@ -161,7 +161,7 @@ func TestClaimOfAVolumeThatIsGonePassesToTheNext(t *testing.T) {
 	}
 }
 
-func TestCacheThatIsBehindIgnoresNoVolume(t *testing.T) {
+func TestStaleCacheIgnoresNoVolume(t *testing.T) {
 	w := newWorld(t)
 	w.share("10.0.0.1:32001")
 	w.client.Cache = w.kube.NewCache()

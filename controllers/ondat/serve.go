@@ -90,9 +90,9 @@ func (r *Reconciler) want(f ondat.Finding, claim *corev1.PersistentVolumeClaim, 
 	}, nil
 }
 
-// replaceService deletes a Service of this volume that has another address than the
-// one that is published: clients have mounted that one. Nobody has mounted the
-// Service's address, since it was never published; the control plane is asked again.
+// replaceService deletes a Service of the volume whose address differs from the
+// published one: clients have mounted the published address. The control plane is read
+// again first, to be sure that the Service's own address was never published.
 func (r *Reconciler) replaceService(ctx context.Context, f ondat.Finding, claim *corev1.PersistentVolumeClaim, want frontend.Frontend, before frontend.Result) (frontend.Result, error) {
 	now, err := r.API.Volume(ctx, f.NamespaceID, f.ID)
 	if err != nil {
@@ -111,7 +111,7 @@ func (r *Reconciler) replaceService(ctx context.Context, f ondat.Finding, claim 
 }
 
 // foreign waits for the Service of an earlier PVC of that name, which the garbage
-// collector deletes; any other Service is somebody else's.
+// collector deletes; any other Service is foreign.
 func (r *Reconciler) foreign(ctx context.Context, f ondat.Finding, claim *corev1.PersistentVolumeClaim, name, message string) (time.Duration, error) {
 	var s corev1.Service
 	err := r.Live.Get(ctx, keyOf(f.Namespace, name), &s)

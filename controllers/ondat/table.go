@@ -164,7 +164,7 @@ func (t *table) setEndpoint(f ondat.Finding, endpoint string) ondat.Finding {
 	return f
 }
 
-// settle notes that there is nothing left to do for a volume, and tells whether the
+// settle notes that there is nothing left to do for a volume, and reports whether the
 // outcome is another than before.
 func (t *table) settle(f ondat.Finding, now time.Time, o outcome) (changed bool) {
 	t.mu.Lock()

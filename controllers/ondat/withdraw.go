@@ -57,7 +57,7 @@ func targetPort(s *corev1.Service) uint16 {
 
 // clearLabel takes back the mount endpoint of a detached volume whose PVC is gone, as
 // with reclaim policy Retain: its ClusterIP went with the PVC and may be given to
-// somebody else. An empty mount endpoint is the field's default (openapi.yaml).
+// another Service. An empty mount endpoint is the field's default (openapi.yaml).
 func (r *Reconciler) clearLabel(ctx context.Context, f ondat.Finding) (ondat.Finding, error) {
 	if f.Labels[ondat.LabelMountEndpoint] == "" || f.AttachmentType != ondat.Detached {
 		return f, nil

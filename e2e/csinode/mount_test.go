@@ -96,7 +96,7 @@ func TestMountFromSilentServerEnds(t *testing.T) {
 	nothing(t, "pod")
 }
 
-func TestDeadMountIsMountedAnew(t *testing.T) {
+func TestDeadMountIsReplaced(t *testing.T) {
 	s, p := newServer(t), newPlugin(t)
 	for _, repair := range []func() error{func() error { return p.publish(s, "pod") }, func() error { return nil }} {
 		p.must(p.publish(s, "pod"))

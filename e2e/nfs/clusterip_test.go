@@ -53,7 +53,7 @@ func (s *scene) returned(old *corev1.Service) *corev1.Service {
 	return now
 }
 
-// A Service that somebody deletes is back with its ClusterIP, and mounts go on.
+// A deleted Service is recreated with its ClusterIP, and mounts keep working.
 func TestDeletedServiceIsBackWithItsClusterIP(t *testing.T) {
 	if why := NoProxy(); why != "" {
 		t.Skip("kube-proxy does not run here: ", why)
@@ -109,7 +109,7 @@ func (s *scene) notReady(reason string) {
 }
 
 // An address that another Service took is never replaced by another one.
-func TestTakenClusterIPIsSaidAndTakenBack(t *testing.T) {
+func TestTakenClusterIPIsReportedAndRecovered(t *testing.T) {
 	for _, exposure := range []nfs.Exposure{nfs.Stable, nfs.PerNodeStable} {
 		t.Run(string(exposure), func(t *testing.T) {
 			name := map[nfs.Exposure]string{nfs.Stable: "taken", nfs.PerNodeStable: "taken-slot"}[exposure]
@@ -128,7 +128,7 @@ func TestTakenClusterIPIsSaidAndTakenBack(t *testing.T) {
 				return s.c.Client.Create(s.ctx, thief)
 			}))
 			s.notReady("AddressTaken")
-			s.told(s.service, "AddressTaken", address)
+			s.awaitEvent(s.service, "AddressTaken", address)
 			if now := s.kubeService(service.Name); now != nil {
 				t.Errorf("Service %s was made with %s", now.Name, now.Spec.ClusterIP)
 			}
@@ -161,7 +161,7 @@ func TestForeignServiceIsNeverAdopted(t *testing.T) {
 	t.Cleanup(func() { s.remove(context.WithoutCancel(ctx)) })
 	s.must(c.Client.Create(ctx, NewService("foreign", nfs.Stable, s.servers...)))
 	s.notReady("ForeignService")
-	s.told("foreign", "ForeignService", "does not belong to")
+	s.awaitEvent("foreign", "ForeignService", "does not belong to")
 	now := s.kubeService("foreign")
 	if now.UID != foreign.UID || len(now.OwnerReferences) > 0 || len(now.Labels) > 0 || len(s.published("foreign")) > 0 || s.get().Status.Address != "" {
 		t.Errorf("Service %+v, published %v, status %+v", now.ObjectMeta, s.published("foreign"), s.get().Status)

@@ -66,7 +66,7 @@ func TestManyServersStoppedAreNotAllTakenOut(t *testing.T) {
 			t.Errorf("slot %d points nowhere", i)
 		}
 	}
-	s.told(s.service, "TooManyFail", "backends fail their probes")
+	s.awaitEvent(s.service, "TooManyFail", "backends fail their probes")
 	s.same(now, s.attached(10))
 	for _, server := range stopped {
 		s.must(server.Resume())
@@ -117,7 +117,7 @@ func deadServerIsIdentified(t *testing.T) {
 	if service.Status.HealthyBackends != 2 {
 		t.Errorf("%d servers are healthy, two are", service.Status.HealthyBackends)
 	}
-	s.told(s.service, "BackendDown", s.servers[1].String())
+	s.awaitEvent(s.service, "BackendDown", s.servers[1].String())
 	now := s.attach(s.nodes(6, 12)...)
 	s.same(before, now)
 	if n := s.loads(now)[s.servers[1].String()]; n != 2 {

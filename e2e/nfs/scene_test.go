@@ -183,8 +183,8 @@ func (s *scene) counted(addresses map[string]string) {
 	})
 }
 
-// told waits for an event of an NFSService.
-func (s *scene) told(service, reason string, parts ...string) {
+// awaitEvent waits for an event of an NFSService.
+func (s *scene) awaitEvent(service, reason string, parts ...string) {
 	s.Helper()
 	var seen []string
 	err := s.c.wait(s.ctx, func(ctx context.Context) (bool, error) {

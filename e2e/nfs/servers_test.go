@@ -43,7 +43,7 @@ func (s *scene) same(before, now map[string]string) {
 	}
 }
 
-// Servers of exposure PerNode: mounted nodes stay, whatever happens. They are told.
+// Servers of exposure PerNode: mounted nodes never move. They are reported.
 func serversChangePerNode(t *testing.T) {
 	s := newScene(t, "changes-per-node", nfs.PerNode, 3)
 	before := s.attach(s.nodes(0, 12)...)
@@ -136,7 +136,7 @@ func serversChangePerNodeStable(t *testing.T) {
 		return now.Status.ObservedGeneration == now.Generation && !backendOf(now, s.servers[0]).Drain
 	})
 	if n := s.loads(now)[first]; n != 0 {
-		t.Errorf("%d mounted nodes moved to the server that returned, though nobody asked", n)
+		t.Errorf("%d mounted nodes moved to the server that returned, though no rebalance was asked for", n)
 	}
 	s.reconfigure(func(spec *v1alpha1.NFSServiceSpec) {
 		spec.Rebalance, spec.SlackPercent = v1alpha1.RebalanceExcess, ptr.To(int32(0))

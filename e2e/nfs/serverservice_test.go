@@ -70,7 +70,7 @@ func TestServersFollowTheServiceOfTheirPods(t *testing.T) {
 	s.same(first, now)
 	s.even(s.loads(now))
 
-	// A pod that ends drains, then is gone; its nodes are told, and stay.
+	// A pod that ends drains, then is gone. Its nodes stay and are reported.
 	set(pod(1, true, true), pod(2, true, false), pod(3, true, false), pod(4, true, false))
 	s.wait(func(now *v1alpha1.NFSService) bool { return backendOf(now, ServerAddress(1)).Drain })
 	again := s.attach(s.nodes(12, 15)...)

@@ -101,7 +101,7 @@ func facts(recorded, seen []v1alpha1.HeldVolume) fence.Facts {
 	}
 }
 
-func TestReportIsAboutVolumesThatTellOfTheNode(t *testing.T) {
+func TestReportCoversVolumesThatMentionTheNode(t *testing.T) {
 	var asked cephcli.Request
 	const rwo, rwx, rox = corev1.ReadWriteOnce, corev1.ReadWriteMany, corev1.ReadOnlyMany
 	a := asker(t, &asked, map[string][]string{"i-mine": {"192.168.1.1"}, "i-recorded": {"192.168.1.1", "192.168.1.9"}, "i-shared": {"192.168.1.2"}, "i-free": nil, "handle-static": {"192.168.1.1"}, "/volumes/v": {"192.168.1.1"}, "/root": {}},

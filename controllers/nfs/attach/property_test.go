@@ -58,7 +58,7 @@ func (m *model) start(i int) {
 	l.client.After = func(fakeapi.Write) error {
 		m.inspect()
 		if m.lives[i]--; m.lives[i] == 0 {
-			return errDied // done, and nobody knows
+			return errDied // done, and not known
 		}
 		return nil
 	}
@@ -81,7 +81,7 @@ func (m *model) inspect() {
 	}
 }
 
-// reconcile runs one pass of a process; a process that dies starts anew.
+// reconcile runs one pass of a process; a process that dies is restarted.
 func (m *model) reconcile(i int, name string) {
 	_, err := m.leaders[i].r.Reconcile(context.Background(), request(name))
 	if errors.Is(err, errDied) {

@@ -144,7 +144,7 @@ func (r *Reconciler) detach(ctx context.Context, va *storagev1.VolumeAttachment)
 	return nil
 }
 
-// catchUp takes over what somebody else has written: it holds, whatever was to be written.
+// catchUp takes over what another process has written to the attachment.
 func (r *Reconciler) catchUp(ctx context.Context, va *storagev1.VolumeAttachment) error {
 	var live storagev1.VolumeAttachment
 	err := r.Live.Get(ctx, client.ObjectKeyFromObject(va), &live)

@@ -63,7 +63,7 @@ var created = predicate.Funcs{
 }
 
 // SetupWithManager registers the annotator, if a driver's annotations are to be
-// written. Nobody may have used the pools yet.
+// written. The pools must be unused so far.
 func (a *Annotator) SetupWithManager(mgr ctrl.Manager) error {
 	var keys []string
 	for name, d := range a.Drivers {

@@ -38,7 +38,7 @@ func (w *Writer) clear(ctx context.Context, f Frontend) error {
 	return w.addresses().DeleteClassic(ctx, e)
 }
 
-// owns tells whether labels are those of an object of this frontend: other
+// owns reports whether labels are those of an object of this frontend: other
 // publishers of Fairlead's name slices alike.
 func (f Frontend) owns(labels map[string]string) bool {
 	return labels[publish.ServiceLabel] == f.Service

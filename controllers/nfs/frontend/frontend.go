@@ -26,7 +26,7 @@ type Frontend struct {
 	Labels map[string]string
 	// Port that clients mount.
 	Port int32
-	// Dead tells whether an address that is published now is dead. A dead address is
+	// Dead reports whether an address that is published now is dead. A dead address is
 	// removed in a write of its own, before another is published; a living one is
 	// replaced in one write. nil: all count as dead.
 	Dead func(netip.AddrPort) bool
@@ -63,7 +63,7 @@ type State string
 const (
 	// Published: the Service has its address, and the slices name the backend.
 	Published State = "Published"
-	// Deleting: somebody deletes the Service; it is recreated with its address. Until then it works.
+	// Deleting: the Service is being deleted. It works until then, and is recreated with its address.
 	Deleting State = "ServiceDeleting"
 	// Foreign: another owner has a Service of this name. Nothing is published.
 	Foreign State = "ForeignService"

@@ -16,7 +16,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/nfs/publish"
 )
 
-// syncSlices writes the slices, dead addresses first. It tells whether it wrote any.
+// syncSlices writes the slices, dead addresses first. It reports whether it wrote any.
 func (w *Writer) syncSlices(ctx context.Context, f Frontend, service *corev1.Service) (bool, error) {
 	want := f.Slices()
 	have := make([]*discoveryv1.EndpointSlice, len(want))
@@ -52,7 +52,7 @@ func (w *Writer) syncSlices(ctx context.Context, f Frontend, service *corev1.Ser
 	return moved, nil
 }
 
-// namesDead tells whether a slice names an address that must go before another comes.
+// namesDead reports whether a slice names an address that must be removed before another is added.
 func (f Frontend) namesDead(s *discoveryv1.EndpointSlice) bool {
 	return slices.ContainsFunc(published(s), func(a netip.AddrPort) bool { return a != f.Backend && (f.Dead == nil || f.Dead(a)) })
 }

@@ -97,7 +97,7 @@ func (w *Writer) act(ctx context.Context, have *corev1.Service, verdict publish.
 		} else if err != nil {
 			return nil, Result{}, err
 		}
-		// Somebody changed it, or its server listens on another port.
+		// It was edited, or its server listens on another port.
 		w.Log.Info("brought a Service in line", "service", have.Name, "namespace", have.Namespace)
 		return done(verdict.Service, Result{State: Published, Service: publish.Update})
 	}
@@ -113,7 +113,7 @@ func done(service *corev1.Service, result Result) (*corev1.Service, Result, erro
 	return service, result, nil
 }
 
-// addressRefused tells whether the API server did not allocate the address that was
+// addressRefused reports whether the API server did not allocate the address that was
 // asked for: it is taken, or outside of the Service network
 // (k8s.io/kubernetes pkg/registry/core/service/storage/alloc.go).
 func addressRefused(err error) bool {

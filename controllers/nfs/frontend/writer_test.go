@@ -60,7 +60,7 @@ func TestDeletedServiceReturnsWithItsAddress(t *testing.T) {
 }
 
 // The garbage collector deletes slices and Endpoints of a deleted Service at any time.
-func TestCollectedSlicesAreWrittenAgainThoughTheCacheIsBehind(t *testing.T) {
+func TestCollectedSlicesAreRecreatedDespiteAStaleCache(t *testing.T) {
 	f := newFixture(t)
 	address := f.sync(stable("", one)).ClusterIP
 	f.client.Cache = f.NewCache()
@@ -115,7 +115,7 @@ func TestForeignServiceIsNeverAdopted(t *testing.T) {
 	}
 }
 
-func TestServiceThatIsNotCachedIsRecognized(t *testing.T) {
+func TestUncachedServiceIsRecognized(t *testing.T) {
 	f := newFixture(t)
 	address := f.sync(stable("", one)).ClusterIP
 	s := f.service()
@@ -196,7 +196,7 @@ func TestRemoveSparesOtherOwners(t *testing.T) {
 	f := newFixture(t)
 	address := f.sync(stable("", one)).ClusterIP
 	other := stable(address.String(), one)
-	other.Owner.UID = "somebody else"
+	other.Owner.UID = "another"
 	f.must(f.w.Remove(t.Context(), other))
 	f.service() // still there
 	f.must(f.w.Remove(t.Context(), stable(address.String(), one)))

@@ -128,7 +128,7 @@ func (o *Observer) Forget(va *storagev1.VolumeAttachment) {
 	o.Pools.Detach(string(va.UID))
 }
 
-// Detached tells whether a VolumeAttachment is deleted and released by the attacher:
+// Detached reports whether a VolumeAttachment is deleted and released by the attacher:
 // other finalizers keep the object, and its node has no mount any more.
 func Detached(va *storagev1.VolumeAttachment) bool {
 	if va.DeletionTimestamp == nil {

@@ -99,7 +99,7 @@ func (p *Pools) RemoveService(service types.NamespacedName) {
 	}
 }
 
-// drop forgets a pool that nobody needs. The lock is held.
+// drop forgets an unused pool. The lock is held.
 func (p *Pools) drop(service types.NamespacedName) {
 	if have := p.pools[service]; have != nil && !have.known && have.Len() == 0 {
 		delete(p.pools, service)

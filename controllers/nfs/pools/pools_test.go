@@ -92,7 +92,7 @@ func TestChangesAreReported(t *testing.T) {
 }
 
 // Whatever happened, a rebuild from the attachments moves nothing and counts the same.
-func TestRebuildComesToTheSame(t *testing.T) {
+func TestRebuildKeepsAssignments(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p, s := New(), service("PerNode", 4)
 		p.SetService(s)

@@ -42,7 +42,7 @@ func (p *pass) setConditions(status *v1alpha1.NFSServiceStatus, plan assign.Plan
 	}
 }
 
-// ready tells whether nodes can mount the service.
+// ready reports whether nodes can mount the service.
 func (p *pass) ready(status *v1alpha1.NFSServiceStatus) metav1.Condition {
 	not := func(reason, format string, args ...any) metav1.Condition {
 		return metav1.Condition{Type: v1alpha1.NFSReady, Status: metav1.ConditionFalse, Reason: reason, Message: fmt.Sprintf(format, args...)}
@@ -103,7 +103,7 @@ func (p *pass) faultText() string {
 	return clipCondition(named(texts))
 }
 
-// suspected tells whether so many servers fail that the probes are doubted.
+// suspected reports whether too many servers fail for the probes to be trusted.
 func (p *pass) suspected() metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.NFSProberSuspected, Status: metav1.ConditionFalse, Reason: reasonFewFail}
 	if guard := p.guard(); guard.Active() {
@@ -112,8 +112,8 @@ func (p *pass) suspected() metav1.Condition {
 	return c
 }
 
-// balanced tells whether a node waits for a move. A node that has mounted a server's
-// own address moves only by remounting: it is told, never done.
+// balanced reports whether a node waits for a move. A node that has mounted a server's
+// own address moves only by remounting, which Fairlead only reports.
 func (p *pass) balanced(plan assign.Plan) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.NFSBalanced, Status: metav1.ConditionTrue, Reason: reasonBalanced}
 	if len(plan.Moves) == 0 {
@@ -154,7 +154,7 @@ func clipCondition(text string) string {
 	return strings.ToValidUTF8(text[:maxCondition-3], "") + "…"
 }
 
-// warns tells whether a reason is worth a warning.
+// warns reports whether a reason needs a warning.
 func warns(reason string) bool {
 	switch reason {
 	case reasonInvalidSpec, reasonAllDown, reasonNoneHealthy, reasonUnreachable, reasonManyFail, reasonDeleted,

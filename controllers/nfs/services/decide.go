@@ -75,7 +75,7 @@ func (p *pass) why(backend netip.AddrPort) assign.Reason {
 	return assign.Gone
 }
 
-// moved tells whether status leads addresses elsewhere than before.
+// moved reports whether status leads addresses to other backends than before.
 func moved(before, after *v1alpha1.NFSServiceStatus) bool {
 	if before.Backend != after.Backend || len(before.Slots) != len(after.Slots) {
 		return true

@@ -21,7 +21,7 @@ import (
 const Finalizer = "fairlead.io/nfs-attachments"
 
 // life keeps the finalizer, and removes it once the service is deleted and unused.
-// It tells whether the service is gone.
+// It reports whether the service is gone.
 func (p *pass) life(ctx context.Context) (bool, error) {
 	before := p.service.DeepCopy()
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
@@ -73,9 +73,9 @@ func (r *Reconciler) nodesOf(ctx context.Context, service types.NamespacedName) 
 	return slices.Sorted(maps.Keys(nodes)), nil
 }
 
-// attachedTo is the service of an attachment; false: nobody knows it. An attachment of
-// a driver that is no longer served counts until its node releases it: nobody removes
-// its finalizer.
+// attachedTo is the service of an attachment; false if it is unknown. An attachment of
+// a driver that is no longer served counts until its node releases it: no attacher
+// removes its finalizer.
 func (r *Reconciler) attachedTo(ctx context.Context, va *storagev1.VolumeAttachment) (types.NamespacedName, bool, error) {
 	_, served := r.Drivers[va.Spec.Attacher]
 	if of, err := volume.ParseService(va.Annotations[pools.ServiceAnnotation]); err == nil {

@@ -38,7 +38,7 @@ func (u unread) Get(ctx context.Context, key client.ObjectKey, o client.Object, 
 	return u.Reader.Get(ctx, key, o, options...)
 }
 
-func TestServiceStaysWhileItsUsersCannotBeRead(t *testing.T) {
+func TestServiceStaysWhileItsUsersAreUnreadable(t *testing.T) {
 	f := newFixture(t, specOf("Stable", "10.0.0.1"))
 	f.healthy("10.0.0.1")
 	f.mounted(csi.DefaultDriver, nil)
@@ -57,7 +57,7 @@ func TestServiceStaysWhileItsUsersCannotBeRead(t *testing.T) {
 	}
 }
 
-func TestServiceStaysWhileADriverThatIsNoLongerServedHasIt(t *testing.T) {
+func TestServiceStaysWhileARemovedDriverHasIt(t *testing.T) {
 	f := newFixture(t, specOf("Stable", "10.0.0.1"))
 	f.healthy("10.0.0.1")
 	f.mounted("nfs.lb.csi.storage.gke.io", map[string]string{"fairlead.io/nfs-attached-service": key.String()})

@@ -124,7 +124,7 @@ func (p *pass) health(backend netip.AddrPort) nfs.Health {
 	return nfs.Down
 }
 
-// dead tells whether an address must be removed before another is published.
+// dead reports whether an address must be removed before another is published.
 func (p *pass) dead(backend netip.AddrPort) bool {
 	h := p.health(backend)
 	return h == nfs.Down || h == nfs.Failing

@@ -49,7 +49,7 @@ func newPublishing(t *rapid.T, outer *testing.T) *publishing {
 	p.client.After = func(fakeapi.Write) error {
 		p.inspect()
 		if p.lives--; p.lives == 0 {
-			return errCrash // done, and nobody knows
+			return errCrash // done, and not known
 		}
 		return nil
 	}
@@ -88,7 +88,7 @@ func (p *publishing) inspect() {
 	}
 }
 
-// pass is one pass of the controller; one that dies starts anew.
+// pass is one pass of the controller; a process that dies is restarted.
 func (p *publishing) pass() {
 	_, err := p.r.Reconcile(context.Background(), requestOf())
 	if errors.Is(err, errCrash) {

@@ -75,7 +75,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, fmt.Errorf("reading NFSService %s: %w", request, err)
 	}
 	s := r.stateOf(request.NamespacedName, service.UID)
-	if s.behind(service.ResourceVersion) {
+	if s.isStale(service.ResourceVersion) {
 		return ctrl.Result{RequeueAfter: settle}, nil
 	}
 	p := &pass{Reconciler: r, key: request.NamespacedName, state: s, service: &service, now: r.Clock.Now()}
@@ -86,7 +86,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{RequeueAfter: after}, err
 }
 
-// stateOf returns what is kept of a service. A service that was recreated begins anew.
+// stateOf returns what is kept of a service. A recreated service starts without state.
 func (r *Reconciler) stateOf(key types.NamespacedName, uid types.UID) *state {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -133,7 +133,7 @@ func TestDeletedServiceReturnsWithRecordedAddress(t *testing.T) {
 	}
 }
 
-func TestTakenAddressIsSaid(t *testing.T) {
+func TestTakenAddressIsReported(t *testing.T) {
 	f := newFixture(t, specOf("Stable", "10.0.0.1"))
 	f.healthy("10.0.0.1")
 	address := f.get().Status.Address
@@ -163,7 +163,7 @@ func TestTakenAddressIsNotGivenToNodes(t *testing.T) {
 		thief := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "else", Name: "thief"}, Spec: corev1.ServiceSpec{ClusterIP: address}}
 		f.must(f.Create(t.Context(), thief))
 		if f.reconcile() == 0 {
-			t.Errorf("%s: the address is not tried again, and nobody watches the Service that has it", exposure)
+			t.Errorf("%s: the address is not tried again, and no event will come", exposure)
 		}
 		for i := range 4 {
 			got, err := f.r.Pools.Attach(key, assign.Node{Name: fmt.Sprintf("n%d", i)}, fmt.Sprint(i))
@@ -179,7 +179,7 @@ func TestTakenAddressIsNotGivenToNodes(t *testing.T) {
 	}
 }
 
-func TestForeignServiceIsSaid(t *testing.T) {
+func TestForeignServiceIsReported(t *testing.T) {
 	f := newFixture(t, specOf("Stable", "10.0.0.1"))
 	f.must(f.Create(t.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: "pool"}}))
 	f.healthy("10.0.0.1")
@@ -253,7 +253,7 @@ func TestHealthSurvivesARestart(t *testing.T) {
 	}
 }
 
-func TestAllDeadIsDoubted(t *testing.T) {
+func TestProberIsSuspectedIfAllFail(t *testing.T) {
 	f := newFixture(t, specOf("PerNode", "10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4"))
 	f.healthy("10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4")
 	f.kill("10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4")
@@ -403,7 +403,7 @@ func TestProbersArePooledByPace(t *testing.T) {
 	}
 }
 
-func TestBackendsOfAnotherFamilyAreSaid(t *testing.T) {
+func TestBackendsOfAnotherFamilyAreReported(t *testing.T) {
 	for _, exposure := range []string{"Stable", "PerNodeStable"} {
 		f := newFixture(t, specOf(exposure, "10.0.0.1"))
 		f.healthy("10.0.0.1")
@@ -415,7 +415,7 @@ func TestBackendsOfAnotherFamilyAreSaid(t *testing.T) {
 	}
 }
 
-func TestDiscoveredBackendsOfTwoFamiliesAreSaid(t *testing.T) {
+func TestDiscoveredBackendsOfTwoFamiliesAreReported(t *testing.T) {
 	spec := specOf("Stable", "10.0.0.1")
 	f := newFixture(t, spec)
 	f.healthy("10.0.0.1")

@@ -29,7 +29,7 @@ const workers = 4
 
 // SetupWithManager registers the controller. The manager's cache must hold
 // NFSServices, and Services, slices and Endpoints with the label publish.ServiceLabel.
-// Servers must be a Watches, and nobody may have used the pools yet.
+// Servers must be a Watches, and the pools must be unused so far.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if err := r.prepare(controllermetrics.Registry); err != nil {
 		return fmt.Errorf("setting up the controller of NFS services: %w", err)

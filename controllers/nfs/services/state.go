@@ -24,8 +24,8 @@ type state struct {
 	wrote string
 	// counted is when nodes were last reported.
 	counted time.Time
-	// told are the conditions as events last showed them.
-	told map[string]metav1.Condition
+	// reported are the conditions that events last showed.
+	reported map[string]metav1.Condition
 
 	mu      sync.Mutex // guards what follows: probes report at any time
 	table   *health.Table
@@ -36,10 +36,10 @@ type state struct {
 	shown    *v1alpha1.NFSServiceStatus // for metrics
 }
 
-func newState(uid types.UID) *state { return &state{uid: uid, told: map[string]metav1.Condition{}} }
+func newState(uid types.UID) *state { return &state{uid: uid, reported: map[string]metav1.Condition{}} }
 
-// behind tells whether an object is older than the last status written.
-func (s *state) behind(version string) bool {
+// isStale reports whether an object is older than the last status written.
+func (s *state) isStale(version string) bool {
 	if s.wrote == "" {
 		return false
 	}
@@ -86,7 +86,7 @@ func (s *state) restore(recorded []v1alpha1.NFSBackendStatus) {
 	}
 }
 
-// add keeps the result of a probe. It tells whether results are due to be judged from now on.
+// add keeps the result of a probe. It reports whether the caller must schedule flush.
 func (s *state) add(result health.Result) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -97,7 +97,7 @@ func (s *state) add(result health.Result) bool {
 }
 
 // flush judges the results together, so that the order in which probes ended does
-// not decide who is taken out. It tells whether something to report changed.
+// not decide who is taken out. It reports whether the status must change.
 func (s *state) flush() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,7 +132,7 @@ func (s *state) errorOf(backend netip.AddrPort) string {
 	return record.LastError
 }
 
-// takeChanges returns the changes of health that were not told yet.
+// takeChanges returns the changes of health that are not reported yet.
 func (s *state) takeChanges() []health.Change {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -23,11 +23,11 @@ func (p *pass) report(ctx context.Context, next *v1alpha1.NFSServiceStatus) (tim
 	next.ObservedGeneration = p.service.Generation
 	p.setConditions(next, summary.Plan)
 	p.show(next)
-	defer p.tell(next)
+	defer p.reportEvents(next)
 	if equality.Semantic.DeepEqual(&p.service.Status, next) {
 		return 0, nil
 	}
-	if wait := p.counted.Add(counting).Sub(p.now); wait > 0 && onlyNodes(&p.service.Status, next) {
+	if wait := p.counted.Add(counting).Sub(p.now); wait > 0 && differInNodes(&p.service.Status, next) {
 		return wait, nil
 	}
 	p.counted = p.now
@@ -96,9 +96,9 @@ func (p *pass) backendNodes(status *v1alpha1.NFSServiceStatus) map[string]int {
 	return nodes
 }
 
-// onlyNodes tells whether two statuses differ in nothing but numbers of nodes, and
-// what follows from these.
-func onlyNodes(before, after *v1alpha1.NFSServiceStatus) bool {
+// differInNodes reports whether two statuses differ only in numbers of nodes and in
+// what follows from these numbers.
+func differInNodes(before, after *v1alpha1.NFSServiceStatus) bool {
 	return equality.Semantic.DeepEqual(withoutNodes(before), withoutNodes(after))
 }
 

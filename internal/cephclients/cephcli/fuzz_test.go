@@ -68,7 +68,7 @@ func FuzzMDSStat(f *testing.F) {
 		}
 		checked(t, mdss.Addresses)
 		if len(mdss.Ranks) > 0 && len(mdss.Addresses) == 0 {
-			t.Fatalf("served by nobody: %+v", mdss)
+			t.Fatalf("served by no MDS: %+v", mdss)
 		}
 	})
 }

@@ -43,7 +43,7 @@ const (
 		`"standbys":[{"state":"up:standby","addr":"192.168.9.3:6800/1"}]}}`
 )
 
-func told(inst, root string) string {
+func sessions(inst, root string) string {
 	return `[{"inst":"` + inst + `","client_metadata":{"root":"` + root + `"}}]`
 }
 
@@ -59,8 +59,8 @@ func TestClientsOfImagesAndDirectories(t *testing.T) {
 	s := &scripted{answers: map[string]string{
 		metadata: `[{"addrs":"192.168.9.4:0/1"}]`, mdsStat: twoRanks,
 		status + "a": `{"watchers":[{"address":"192.168.1.1:0/1"}]}`, status + "free": `{"watchers":[]}`,
-		"ceph tell mds.fs:0 client ls --format=json": told("client.7 192.168.1.1:0/7", "/v"),
-		"ceph tell mds.fs:1 client ls --format=json": told("client.8 192.168.1.2:0/8", "/v"),
+		"ceph tell mds.fs:0 client ls --format=json": sessions("client.7 192.168.1.1:0/7", "/v"),
+		"ceph tell mds.fs:1 client ls --format=json": sessions("client.8 192.168.1.2:0/8", "/v"),
 	}}
 	code, answer, body := post(s.run, `{"a":{"pool":"p","image":"a"},"free":{"pool":"p","image":"free"},"lost":{"pool":"p","image":"lost"},`+
 		`"v":{"fileSystem":"fs","path":"/v/"},"w":{"fileSystem":"fs","path":"/w"},"x":{"fileSystem":"none","path":"/v"}}`)
@@ -84,9 +84,9 @@ func TestClientsOfImagesAndDirectories(t *testing.T) {
 	}
 }
 
-// A rank that does not answer may have clients that nobody names.
+// A rank that does not answer may have clients that no answer names.
 func TestOneSilentRankHidesItsFileSystem(t *testing.T) {
-	s := &scripted{answers: map[string]string{mdsStat: twoRanks, "ceph tell mds.fs:0 client ls --format=json": told("client.7 192.168.1.1:0/7", "/v")}}
+	s := &scripted{answers: map[string]string{mdsStat: twoRanks, "ceph tell mds.fs:0 client ls --format=json": sessions("client.7 192.168.1.1:0/7", "/v")}}
 	_, answer, _ := post(s.run, `{"v":{"fileSystem":"fs","path":"/v"}}`)
 	if answer.Clients["v"].Problem == "" || len(answer.Clients["v"].Addresses) > 0 {
 		t.Errorf("got %+v", answer.Clients)

@@ -11,7 +11,7 @@ import (
 
 // passes are how long after a change stale entries are deleted. kube-proxy may repoint
 // the address later than this process sees the change, and until then a packet of the
-// client makes the old entry anew.
+// client recreates the old entry.
 var passes = []time.Duration{0, time.Second, 3 * time.Second, 10 * time.Second, 30 * time.Second}
 
 // between is the time between two reads of what is published, at least: many Services

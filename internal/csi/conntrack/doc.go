@@ -4,10 +4,10 @@
 // is repointed, new connections reach the new server. A connection that exists keeps
 // its entry in the kernel's connection tracking, and with it the old server:
 // kube-proxy clears entries of UDP only. A server that ended sends FIN or RST, and the
-// client connects anew. A server that hangs sends nothing, and the client repeats its
+// client connects again. A server that hangs sends nothing, and the client repeats its
 // requests to it until TCP gives up, from the same source port afterwards.
 //
-// Once the entry is deleted, the next packet is translated anew: the new server answers
+// Once the entry is deleted, the next packet is translated again: the new server answers
 // with RST, and the client connects to it. A client whose window is closed may send that
 // packet only after a quarter of a minute, so its socket is closed too, where the kernel
 // can (CONFIG_INET_DIAG_DESTROY; IPv4).

@@ -72,7 +72,7 @@ func failOver(t *testing.T) {
 		}()
 	}
 	point("10.0.0.1")
-	// As the Linux client does, the connection is made anew from the same port.
+	// As the Linux client does, the client connects again from the same port.
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 800}, Timeout: 10 * time.Second, Control: func(_, _ string, c syscall.RawConn) error {
 		return c.Control(func(fd uintptr) { syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1) })
 	}}
@@ -103,7 +103,7 @@ func failOver(t *testing.T) {
 	// The client need not send anything: its socket is closed.
 	client.SetDeadline(time.Now().Add(10 * time.Second))
 	if _, err := client.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNABORTED) && !errors.Is(err, syscall.ECONNRESET) {
-		t.Fatalf("the client is not told (the kernel needs CONFIG_INET_DIAG_DESTROY): %v", err)
+		t.Fatalf("the client's socket was not closed (the kernel needs CONFIG_INET_DIAG_DESTROY): %v", err)
 	}
 	client.Close()
 	if client, err = dialer.Dial("tcp", "10.96.0.1:2049"); err != nil {

@@ -17,7 +17,7 @@ const killDelay = 3 * time.Second
 
 // run runs a command, and kills it with all it has started when the context ends.
 // mount(8) runs mount.nfs, which does the waiting. It returns once the command has
-// ended: one that the kernel does not let go keeps the caller.
+// ended. A command that the kernel keeps blocked also blocks the caller.
 func run(ctx context.Context, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	var output bytes.Buffer

@@ -1,9 +1,9 @@
-// Package mounts mounts and unmounts NFS shares, and tells what is mounted.
+// Package mounts mounts and unmounts NFS shares, and reads what is mounted.
 //
 // What is mounted is read from mountinfo, which asks no server. Everything that may
 // ask a server is a command with a deadline, and is killed with all it has started:
-// mount, umount, stat, chmod. One that the kernel does not let go blocks nothing:
-// later calls for the same path wait for the same one.
+// mount, umount, stat, chmod. If the kernel keeps a command blocked, later calls for
+// the same path wait for that command, and no other path is blocked.
 //
 // k8s.io/mount-utils reads mountinfo and builds the arguments of mount(8). Its
 // Mounter is not used to run mount(8): it takes no deadline, and its

@@ -19,7 +19,7 @@ var (
 	ErrNoLocks = errors.New("no rpc.statd for the locks of NFSv3: mount with nolock, or with vers=4.1")
 	// ErrNotMounted: umount(8) found nothing to unmount.
 	ErrNotMounted = errors.New("not mounted")
-	// ErrDead: the mount will never work again, and mounting anew is the only way.
+	// ErrDead: the mount will never work again. Only a new mount helps.
 	ErrDead = errors.New("the mount is dead")
 )
 

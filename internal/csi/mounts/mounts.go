@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// FsType is the type that mount(8) is told: it finds mount.nfs, which picks the version.
+// FsType is the type that mount(8) gets: it finds mount.nfs, which picks the version.
 const FsType = "nfs"
 
 // Mount is one line of mountinfo (proc(5)).

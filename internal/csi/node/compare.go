@@ -8,8 +8,8 @@ import (
 	"github.com/fairlead-io/fairlead/internal/csi/mounts"
 )
 
-// difference says in what a mount differs from a request; empty: in nothing that can
-// be told. It compares what mountinfo shows, and asks no server.
+// difference names the first visible difference between a mount and a request; empty if
+// there is none. It compares what mountinfo shows, and asks no server.
 //
 // Of the NFS options it compares those that decide whether the kernel gives a mount a
 // superblock of its own (nfs_compare_super). The others may be those of an earlier

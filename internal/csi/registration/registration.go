@@ -70,7 +70,7 @@ func (r *Registration) NotifyRegistrationStatus(_ context.Context, s *registerap
 
 // Run offers the driver in the kubelet's directory until the context ends. It returns
 // an error once the kubelet has refused the driver: the kubelet asks again only when
-// the socket is made anew, which a restart of the process does.
+// the socket is recreated, which a restart of the process does.
 func (r *Registration) Run(ctx context.Context, dir string, o server.Options) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()

@@ -55,7 +55,7 @@ func TestDriverRegisters(t *testing.T) {
 	if _, err := kubelet(t, dir).NotifyRegistrationStatus(context.Background(), &registerapi.RegistrationStatus{PluginRegistered: true}); err != nil || !r.Registered() {
 		t.Error(err)
 	}
-	// A kubelet that starts anew may clear its directory.
+	// A kubelet that restarts may clear its directory.
 	if err := os.Remove(filepath.Join(dir, "d-reg.sock")); err != nil {
 		t.Fatal(err)
 	}

@@ -12,8 +12,8 @@ import (
 const checkInterval = 2 * time.Second
 
 // Keep listens at the path and serves until the context ends. If the socket's file is
-// removed, Keep makes it anew: a kubelet finds drivers by their files. If the file is
-// another process's, a successor has started, and Keep lets it have the path.
+// removed, Keep recreates it: a kubelet finds drivers by their files. If another
+// process owns the file, a successor has started, and Keep leaves the path to it.
 // listening is called, unless nil, once calls are answered.
 func Keep(ctx context.Context, path string, o Options, listening func(), register ...func(grpc.ServiceRegistrar)) error {
 	if o.CheckInterval == 0 {
@@ -41,7 +41,7 @@ func Keep(ctx context.Context, path string, o Options, listening func(), registe
 			break
 		}
 		if o.Log != nil {
-			o.Log.Warn("The socket was removed and is made anew", "socket", path)
+			o.Log.Warn("The socket was removed and is recreated", "socket", path)
 		}
 	}
 	return group.Wait()

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc"
 )
 
-// stopTimeout is how long calls may go on once the process is told to end: less than
+// stopTimeout is how long calls may go on once the process is asked to stop: less than
 // the 30 seconds that Kubernetes gives it (terminationGracePeriodSeconds).
 const stopTimeout = 25 * time.Second
 

@@ -46,7 +46,7 @@ func (t *addressTable) clear() {
 	}
 }
 
-// sweep frees the numbers of addresses that nobody has and that lead nowhere.
+// sweep frees the numbers of addresses that no node has and that lead to no backend.
 func (t *addressTable) sweep() {
 	for text, i := range t.index {
 		if a := t.list[i]; a.backend < 0 && a.held == 0 {

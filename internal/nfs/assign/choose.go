@@ -78,7 +78,7 @@ func (p *Pool) count(address, delta int32) {
 	p.all.update(p, a.backend)
 }
 
-// build makes the sums and the trees anew.
+// build recomputes the sums and the trees.
 func (p *Pool) build() {
 	p.openNodes, p.openWeight = 0, 0
 	all := make([]int32, len(p.backends))

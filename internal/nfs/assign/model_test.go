@@ -103,7 +103,7 @@ func (w *world) detach(t *rapid.T, p *process, k key) {
 	}
 }
 
-// attach is one step of a leader: choose, and write if nobody else has written.
+// attach is one step of a leader: choose, and write if the other leader has not.
 func (w *world) attach(t *rapid.T, p *process, k key) {
 	before, known := p.pool.Node(k.node)
 	loads := p.pool.Loads()

@@ -23,7 +23,7 @@ const (
 	Draining Reason = "Draining"
 	// Excess: the backend has more than ⌈average × (1 + slack)⌉.
 	Excess Reason = "Excess"
-	// Unused: nobody uses the slot, so that moving it costs nothing.
+	// Unused: no node uses the slot, so moving it costs nothing.
 	Unused Reason = "Unused"
 	// New: the slot points nowhere yet.
 	New Reason = "New"

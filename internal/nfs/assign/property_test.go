@@ -28,8 +28,8 @@ func drawTargets(t *rapid.T, n int, plain bool) []Target {
 	return PerNodeTargets(list)
 }
 
-// checkPlan: orphans move, all of them and nobody else; the excess moves with the
-// fewest moves, and nobody has more than the limit afterwards.
+// checkPlan: all orphans move, and no other nodes; the excess moves with the
+// fewest moves, and no backend has more than the limit afterwards.
 func (w *world) checkPlan(t *rapid.T, p *Pool) {
 	members := map[netip.AddrPort]nfs.Member{}
 	best := rank(nfs.Down)
@@ -179,7 +179,7 @@ func TestNewNodesAreSpreadEvenly(t *testing.T) {
 }
 
 // Slots never point to a backend that is down while another takes nodes, and no
-// slot leaves a backend that is fit unless that is asked for, or nobody uses it.
+// slot leaves a backend that is fit unless that is asked for, or it is unused.
 func TestSlotsFollowBackends(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		slots := make([]Slot, rapid.IntRange(1, 20).Draw(t, "slots"))

@@ -28,7 +28,7 @@ type SlotMove struct {
 }
 
 // Repoint returns the fewest moves after which no slot points to a backend that is
-// gone, down or draining while another takes nodes, and slots that nobody uses are
+// gone, down or draining while another takes nodes, and unused slots are
 // spread evenly. If excess is asked for, slots in use also leave backends that have
 // more than ⌈average × (1 + slack)⌉, those with the fewest nodes first. While a
 // backend is not probed yet, only the first of the three happens: the probe comes

@@ -1,6 +1,6 @@
 package assign
 
-// evenUnused moves slots that nobody uses from backends with many slots to the one
+// evenUnused moves unused slots from backends with many slots to the one
 // with the fewest, as long as that makes them more even.
 func (s *spread) evenUnused() {
 	unused := make([][]int, len(s.places))

@@ -15,7 +15,7 @@ import (
 type State string
 
 const (
-	// Plain volumes are not shared, and are nobody's concern here.
+	// Plain volumes are not shared. They are ignored.
 	Plain State = "Plain"
 	// NotServed volumes have no NFS server now: they are detached, or failing over.
 	NotServed State = "NotServed"

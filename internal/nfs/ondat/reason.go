@@ -23,7 +23,7 @@ const (
 	ClaimOfTwoVolumes Reason = "ClaimOfTwoVolumes"
 	// InvalidName: neither PVC nor PV have a name that a Service can have.
 	InvalidName Reason = "InvalidName"
-	// ForeignService: somebody else has a Service of that name.
+	// ForeignService: a Service of that name has another owner.
 	ForeignService Reason = "ForeignService"
 	// AddressUnavailable: clients have mounted a ClusterIP that the Service cannot get.
 	AddressUnavailable Reason = "AddressUnavailable"

@@ -51,8 +51,7 @@ type Move struct {
 	Pending bool
 }
 
-// Waits says whether the move waits for somebody: for the node to unmount, or for
-// a backend that takes it.
+// Waits reports whether the move waits for the node to unmount, or for an open backend.
 func (m Move) Waits() bool { return m.Remount || !m.To.IsValid() }
 
 // Outcome of a plan.

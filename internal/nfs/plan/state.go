@@ -25,7 +25,7 @@ type State struct {
 }
 
 // Read builds the state of a service from its object and its attachments.
-// Attachments without an address, which nobody has attached yet, count for nothing.
+// Attachments without an address are not attached yet and are not counted.
 func Read(s *v1alpha1.NFSService, attachments []assign.Attachment) *State {
 	service, problems := spec.Read(s)
 	state := &State{

@@ -241,7 +241,7 @@ func TestServiceOfSomebodyElseIsNotAdopted(t *testing.T) {
 	}
 }
 
-// Ondat's api-manager publishes whatever address a Service gets that was deleted and created anew.
+// Ondat's api-manager publishes whatever address a recreated Service gets.
 func TestAddressOutlivesItsService(t *testing.T) {
 	want := frontend().Service("default", "files", owner, 2049)
 	got := Check(nil, want)

@@ -35,7 +35,7 @@ func probeUntil(t *testing.T, target Target, hung <-chan struct{}) Result {
 	return (&Client{Timeout: time.Second, Clock: clock}).Probe(t.Context(), target)
 }
 
-func TestHalfDeadServersAreToldApart(t *testing.T) {
+func TestHalfDeadServersAreClassified(t *testing.T) {
 	hang := func(c net.Conn) { _, _ = io.Copy(io.Discard, c) }
 	null := make([]byte, 44)
 	for name, c := range map[string]struct {
@@ -166,7 +166,7 @@ func TestClosedPortIsRefused(t *testing.T) {
 	}
 }
 
-func TestFailuresToConnectAreToldApart(t *testing.T) {
+func TestFailuresToConnectAreClassified(t *testing.T) {
 	for err, want := range map[error]Reason{
 		syscall.EHOSTUNREACH:  Unreachable,
 		syscall.ENETUNREACH:   Unreachable,

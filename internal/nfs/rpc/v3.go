@@ -30,8 +30,8 @@ func (p *probe) shares3(nfs *conn) ([]Finding, *fault) {
 	return findings, nil
 }
 
-// share3 calls MNT, UMNT and GETATTR. UMNT only removes the server's note that somebody mounts; it is sent at
-// once, so that the note goes even if GETATTR is never answered.
+// share3 calls MNT, UMNT and GETATTR. UMNT only removes the server's record of the mount. It is sent before GETATTR,
+// so that the record is removed even if GETATTR is never answered.
 func (p *probe) share3(nfs, mount *conn, share string) (finding Finding, mountFault, nfsFault *fault) {
 	reply, f := mount.call("MNT", p.mountCall(wire.ProcedureMount, share))
 	if f == nil && reply.Outcome != wire.Success {

@@ -93,7 +93,7 @@ func TestPortMapperIsAskedForTheMountPort(t *testing.T) {
 	}
 }
 
-func TestMountServiceDownIsToldFromNFSDown(t *testing.T) {
+func TestMountServiceDownDiffersFromNFSDown(t *testing.T) {
 	real := startNFS(t, &exports{})
 	closed := listen(t)
 	port := addressOf(closed).Port()
@@ -120,7 +120,7 @@ func TestIPv6ServersAreAskedThroughRPCBind(t *testing.T) {
 	}
 }
 
-func TestFaultsAfterNullAreToldApart(t *testing.T) {
+func TestFaultsAfterNullAreClassified(t *testing.T) {
 	mounted := success(0, 4, 0x01020304, 0)
 	for name, c := range map[string]struct {
 		mount, attributes []byte // nil: the connection is closed

@@ -82,7 +82,7 @@ func TestDeepSharesAreWalkedFromHandleToHandle(t *testing.T) {
 	}
 }
 
-func TestVersionsTheServerLacksAreTold(t *testing.T) {
+func TestVersionsTheServerLacksAreReported(t *testing.T) {
 	for name, c := range map[string]struct {
 		reply []byte
 		want  Reason

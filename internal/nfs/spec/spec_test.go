@@ -148,7 +148,7 @@ func TestCheckUpdate(t *testing.T) {
 		"exposure":            {func(s *v1alpha1.NFSService) { s.Spec.Exposure = "Stable" }, false, "spec.exposure"},
 		"the default written": {func(s *v1alpha1.NFSService) { s.Spec.Exposure, s.Spec.Port = "", 0 }, true, ""},
 		"port while mounted":  {func(s *v1alpha1.NFSService) { s.Spec.Port = 2050 }, true, "spec.port"},
-		"port of nobody":      {func(s *v1alpha1.NFSService) { s.Spec.Port = 2050 }, false, ""},
+		"port, not mounted":   {func(s *v1alpha1.NFSService) { s.Spec.Port = 2050 }, false, ""},
 	} {
 		updated := service()
 		c.change(updated)

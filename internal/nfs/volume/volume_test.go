@@ -11,7 +11,7 @@ import (
 
 const attributesPath, mountPath = "spec.csi.volumeAttributes", "spec.mountOptions"
 
-func TestVolumesOfTheGKEDriverAreReadAsTheyAre(t *testing.T) {
+func TestGKEDriversVolumesAreReadUnchanged(t *testing.T) {
 	v, problems := Read(attributesPath, map[string]string{
 		"Share": "/gpfs/fs1", "subDir": "${pvc.metadata.namespace}/a", "MOUNTPERMISSIONS": "0775", "mountoptions": "hard,read_ahead_kb=4",
 		"server": "10.0.0.1", "storage.kubernetes.io/csiProvisionerIdentity": "x",

@@ -40,7 +40,7 @@ func New(o Options) (*Client, error) {
 		options: o, base: base, metrics: m, session: newSession(),
 		http: &http.Client{
 			Transport: m.around(transport),
-			// A redirection could carry the token to somebody else.
+			// A redirection could carry the token to another host.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}, nil

@@ -66,7 +66,7 @@ func (c *Client) token(ctx context.Context) (string, error) {
 		select {
 		case c.session.turn <- struct{}{}:
 		default:
-			return held.text, nil // somebody refreshes it
+			return held.text, nil // another caller refreshes it
 		}
 	} else {
 		select {

@@ -77,8 +77,8 @@ func (c *Client) Volume(ctx context.Context, namespaceID, id string) (ondat.Volu
 
 // SetMountEndpoint sets the address at which the control plane mounts the volume; an
 // empty one clears it. v is the volume as last read. If it was changed meanwhile, it
-// is read again and the change is sent once more, at once; but not if the address is
-// no longer the one that v has: somebody else publishes it.
+// is read again and the change is sent once more. If its address differs from that of
+// v, another process publishes it, and nothing is sent.
 func (c *Client) SetMountEndpoint(ctx context.Context, v ondat.Volume, endpoint string) error {
 	began := time.Now()
 	err := c.setMountEndpoint(ctx, v, endpoint)

@@ -13,8 +13,8 @@ import (
 // maxNote keeps the note of an event within its 1 KiB (events.k8s.io/v1).
 const maxNote = 900
 
-// tell makes visible what this pass found and did.
-func (p *pass) tell(status *v1alpha1.NFSServiceStatus) {
+// reportEvents emits events, logs and metrics of what the pass found and did.
+func (p *pass) reportEvents(status *v1alpha1.NFSServiceStatus) {
 	for _, c := range p.takeChanges() {
 		p.Log.Info("the health of a backend changed", "service", p.key.String(), "backend", c.Backend, "from", c.From, "to", c.To, "error", c.Error)
 		switch {
@@ -36,8 +36,8 @@ func (p *pass) tell(status *v1alpha1.NFSServiceStatus) {
 		if c == nil {
 			continue
 		}
-		before := p.told[kind]
-		p.told[kind] = *c
+		before := p.reported[kind]
+		p.reported[kind] = *c
 		switch {
 		case before.Reason == c.Reason && before.Message == c.Message:
 		case warns(c.Reason):
