@@ -72,10 +72,7 @@ func TestServicesAreCountedApart(t *testing.T) {
 	w := newWorld(t, serviceOf(2), 2)
 	other := serviceOf(1)
 	other.Name, other.Status.Backends[0].Address = "other", "10.9.0.1:2049"
-	status := other.Status
-	w.must(w.Create(t.Context(), other))
-	other.Status = status
-	w.must(w.Status().Update(t.Context(), other))
+	w.Must(w.Seed(t.Context(), other))
 	w.volume("a", "a")
 	w.volume("b", "b", "storage/other")
 	l := w.leader()
@@ -94,7 +91,7 @@ func TestDeletedNodesGiveTheirCountsBack(t *testing.T) {
 	}
 	for i := range 30 {
 		name := fmt.Sprintf("n%d", i)
-		w.must(w.Delete(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+		w.Must(w.Delete(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}))
 		l.detach("pv", name) // the attach-detach controller deletes the attachments of nodes that are gone
 	}
 	if got := l.pools.Summary(pool, false).Nodes; got != 10 {
@@ -122,7 +119,7 @@ func TestPublishAfterUnpublishIsCounted(t *testing.T) {
 	first := l.attach("pv", "n0")
 	l.annotate("n0")
 	l.client.Cache = w.NewCache()
-	w.must(l.client.Cache.Hold(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n0"}})) // goes on showing the annotation
+	w.Must(l.client.Cache.Hold(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n0"}})) // goes on showing the annotation
 	l.detach("pv", "n0")
 	if again := l.attach("pv", "n0"); again != first || !slices.Equal(l.loads(), []int{0, 1}) {
 		t.Errorf("got %s after %s, loads %v", again, first, l.loads())
@@ -132,7 +129,7 @@ func TestPublishAfterUnpublishIsCounted(t *testing.T) {
 func (l *leader) annotate(node string) {
 	l.Helper()
 	_, err := l.annotator.Reconcile(context.Background(), request(node))
-	l.must(err)
+	l.Must(err)
 }
 
 // As the GKE driver does not: it writes whole nodes, and leaves unlisted annotations.
@@ -146,7 +143,7 @@ func TestAnnotationsAreWrittenAloneAndRemoved(t *testing.T) {
 	l.annotate("n0")
 	get := func() map[string]string {
 		var n corev1.Node
-		w.must(w.Get(t.Context(), client.ObjectKey{Name: "n0"}, &n))
+		w.Must(w.Get(t.Context(), client.ObjectKey{Name: "n0"}, &n))
 		return n.Annotations
 	}
 	if a := get(); a[key] != "" || a["other"] != "kept" {
@@ -154,11 +151,11 @@ func TestAnnotationsAreWrittenAloneAndRemoved(t *testing.T) {
 	}
 	address := l.attach("pv", "n0")
 	l.client.Cache = w.NewCache()
-	w.must(l.client.Cache.Hold(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n0"}}))
+	w.Must(l.client.Cache.Hold(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n0"}}))
 	var n corev1.Node
-	w.must(w.Get(t.Context(), client.ObjectKey{Name: "n0"}, &n))
+	w.Must(w.Get(t.Context(), client.ObjectKey{Name: "n0"}, &n))
 	n.Labels = map[string]string{"kubelet": "wrote"} // meanwhile
-	w.must(w.Update(t.Context(), &n))
+	w.Must(w.Update(t.Context(), &n))
 	l.annotate("n0")
 	if a := get(); a[key] != address || a["other"] != "kept" {
 		t.Errorf("annotations %v, want %s", a, address)
@@ -231,10 +228,7 @@ func TestRefusalSaysWhyAndEnds(t *testing.T) {
 		{"unknown service", "NFSService storage/none does not exist", func(w *world) { w.volume("pv", "h", "storage/none") }, func(w *world) {
 			s := serviceOf(1)
 			s.Name = "none"
-			status := s.Status
-			w.must(w.Create(context.Background(), s))
-			s.Status = status
-			w.must(w.Status().Update(context.Background(), s))
+			w.Must(w.Seed(context.Background(), s))
 		}, waitService, "storage/none"},
 		{"all down", "has no server for node n0", func(w *world) {
 			w.volume("pv", "h")
@@ -242,7 +236,7 @@ func TestRefusalSaysWhyAndEnds(t *testing.T) {
 		}, func(w *world) { w.health("10.0.0.1", "Healthy") }, waitService, "storage/pool"},
 		{"unknown node", "node n0 does not exist", func(w *world) {
 			w.volume("pv", "h")
-			w.must(w.Delete(context.Background(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n0"}}))
+			w.Must(w.Delete(context.Background(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n0"}}))
 		}, func(w *world) { w.node("n0") }, waitNode, "n0"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -289,7 +283,7 @@ func TestServiceBeingDeletedTakesNoNodes(t *testing.T) {
 	w := newWorld(t, s, 1)
 	w.volume("pv", "h")
 	l := w.leader()
-	w.must(w.Delete(t.Context(), &v1alpha1.NFSService{ObjectMeta: metav1.ObjectMeta{Namespace: pool.Namespace, Name: pool.Name}}))
+	w.Must(w.Delete(t.Context(), &v1alpha1.NFSService{ObjectMeta: metav1.ObjectMeta{Namespace: pool.Namespace, Name: pool.Name}}))
 	name := w.request("pv", "n0")
 	l.settle(name)
 	if e := w.attachment(name).Status.AttachError; e == nil || !strings.Contains(e.Message, "being deleted") {
@@ -298,16 +292,14 @@ func TestServiceBeingDeletedTakesNoNodes(t *testing.T) {
 }
 
 func TestAddressOfAnotherLeaderIsTakenOver(t *testing.T) {
-	w := newWorld(t, serviceOf(3), 1)
-	w.volume("pv", "h")
-	l := w.leader()
+	w, l := attaching(t, 3, 1)
 	name := w.request("pv", "n0")
 	l.client.Before = func(write fakeapi.Write) error {
 		if write.Verb == "patch/status" { // the other is faster
 			l.client.Before = nil
 			va := w.attachment(name)
 			va.Status = storagev1.VolumeAttachmentStatus{Attached: true, AttachmentMetadata: map[string]string{csi.AddressKey(driver): "10.0.0.3"}}
-			w.must(w.Status().Update(context.Background(), va))
+			w.Must(w.Status().Update(context.Background(), va))
 		}
 		return nil
 	}
@@ -330,15 +322,13 @@ func TestForeignAttachmentsAreLeftAlone(t *testing.T) {
 }
 
 func TestFinalizersOfOthersAreKept(t *testing.T) {
-	w := newWorld(t, serviceOf(1), 1)
-	w.volume("pv", "h")
-	l := w.leader()
+	w, l := attaching(t, 1, 1)
 	name := w.request("pv", "n0")
 	l.client.Before = func(fakeapi.Write) error { // meanwhile
 		l.client.Before = nil
 		va := w.attachment(name)
 		va.Finalizers = append(va.Finalizers, "example.org/gate")
-		w.must(w.Update(context.Background(), va))
+		w.Must(w.Update(context.Background(), va))
 		return nil
 	}
 	l.settle(name)
@@ -346,7 +336,7 @@ func TestFinalizersOfOthersAreKept(t *testing.T) {
 	if got := w.attachment(name).Finalizers; !slices.Equal(got, want) {
 		t.Errorf("finalizers %v, want %v", got, want)
 	}
-	w.must(w.Delete(t.Context(), w.attachment(name)))
+	w.Must(w.Delete(t.Context(), w.attachment(name)))
 	l.settle(name)
 	if got := w.attachment(name).Finalizers; !slices.Equal(got, want[:1]) || !slices.Equal(l.loads(), []int{0}) {
 		t.Errorf("finalizers %v after the detach, loads %v", got, l.loads())
@@ -355,14 +345,12 @@ func TestFinalizersOfOthersAreKept(t *testing.T) {
 
 // The finalizer may be removed by hand, or not be restored from a backup.
 func TestAttachmentOfGoneNodeIsCountedOnce(t *testing.T) {
-	w := newWorld(t, serviceOf(2), 1)
-	w.volume("pv", "h")
-	l := w.leader()
+	w, l := attaching(t, 2, 1)
 	l.attach("pv", "n0")
-	w.must(w.Delete(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n0"}}))
+	w.Must(w.Delete(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n0"}}))
 	va := w.attachment(attachmentName(driver, "pv", "n0"))
 	va.Finalizers = nil
-	w.must(w.Update(t.Context(), va))
+	w.Must(w.Update(t.Context(), va))
 	l.settle(va.Name)
 	if all := l.pools.Placements(pool); len(all) != 1 || all["n0"].Volumes != 1 {
 		t.Errorf("the pools have %v", all)

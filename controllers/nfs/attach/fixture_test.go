@@ -3,16 +3,14 @@ package attach
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"slices"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -22,6 +20,7 @@ import (
 	"github.com/fairlead-io/fairlead/controllers/nfs/pools"
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/csi"
+	"github.com/fairlead-io/fairlead/internal/testkit"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
 	"github.com/fairlead-io/fairlead/internal/testkit/fixedruns"
 )
@@ -30,21 +29,11 @@ func TestMain(m *testing.M) { fixedruns.Main(m, 60, 60) }
 
 const driver = csi.DefaultDriver
 
-var (
-	noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	pool = types.NamespacedName{Namespace: "storage", Name: "pool"}
-)
-
-type tester interface {
-	Helper()
-	Fatal(args ...any)
-	Fatalf(format string, args ...any)
-}
+var pool = types.NamespacedName{Namespace: "storage", Name: "pool"}
 
 // world is an API server with one NFSService, and the attachers that work on it.
 type world struct {
-	tester
-	*fakeapi.API
+	*testkit.Bench
 	drivers map[string]Driver
 }
 
@@ -59,30 +48,24 @@ type leader struct {
 	annotator *Annotator
 }
 
-func newWorld(t tester, service *v1alpha1.NFSService, nodes int) *world {
+func newWorld(t testkit.TB, service *v1alpha1.NFSService, nodes int) *world {
 	t.Helper()
-	scheme, err := cluster.NewScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := &world{tester: t, drivers: map[string]Driver{driver: {Service: pool}}, API: fakeapi.New(scheme, []fakeapi.Index{
+	api := fakeapi.New(testkit.Value[*runtime.Scheme](t)(cluster.NewScheme()), []fakeapi.Index{
 		{Object: &corev1.PersistentVolume{}, Field: VolumeIndex, Keys: VolumeKeys}, {Object: &storagev1.CSINode{}, Field: NodeIndex, Keys: NodeKeys},
-	}, &v1alpha1.NFSService{})}
-	status := service.Status
-	w.must(w.Create(context.Background(), service))
-	service.Status = status
-	w.must(w.Status().Update(context.Background(), service))
+	}, &v1alpha1.NFSService{})
+	w := &world{Bench: testkit.NewBench(t, api, service), drivers: map[string]Driver{driver: {Service: pool}}}
 	for i := range nodes {
 		w.node(fmt.Sprintf("n%d", i))
 	}
 	return w
 }
 
-func (w *world) must(err error) {
-	w.Helper()
-	if err != nil {
-		w.Fatal(err)
-	}
+// attaching is a leader with one volume pv.
+func attaching(t testkit.TB, servers, nodes int) (*world, *leader) {
+	t.Helper()
+	w := newWorld(t, serviceOf(servers), nodes)
+	w.volume("pv", "h")
+	return w, w.leader()
 }
 
 // serviceOf has healthy servers 10.0.0.1 to 10.0.0.n.
@@ -100,7 +83,7 @@ func (w *world) node(name string, annotations ...string) {
 	for i := 0; i < len(annotations); i += 2 {
 		n.Annotations[annotations[i]] = annotations[i+1]
 	}
-	w.must(w.Create(context.Background(), n))
+	w.Must(w.Create(context.Background(), n))
 }
 
 // volume creates a PersistentVolume. Without service it names none.
@@ -111,14 +94,14 @@ func (w *world) volume(name, handle string, service ...string) {
 	for _, s := range service {
 		pv.Spec.CSI.VolumeAttributes["service"] = s
 	}
-	w.must(w.Create(context.Background(), pv))
+	w.Must(w.Create(context.Background(), pv))
 }
 
 // request creates a VolumeAttachment, as the attach-detach controller does.
 func (w *world) request(pv, node string) string {
 	w.Helper()
 	name := attachmentName(driver, pv, node)
-	w.must(w.Create(context.Background(), &storagev1.VolumeAttachment{
+	w.Must(w.Create(context.Background(), &storagev1.VolumeAttachment{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec:       storagev1.VolumeAttachmentSpec{Attacher: driver, NodeName: node, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: ptr.To(pv)}},
 	}))
@@ -127,29 +110,26 @@ func (w *world) request(pv, node string) string {
 
 func (w *world) attachment(name string) *storagev1.VolumeAttachment {
 	w.Helper()
-	var va storagev1.VolumeAttachment
-	w.must(w.Get(context.Background(), client.ObjectKey{Name: name}, &va))
-	return &va
+	return testkit.Get[storagev1.VolumeAttachment](w, w.API, "", name)
 }
 
 func (w *world) attachments() []storagev1.VolumeAttachment {
 	w.Helper()
 	var list storagev1.VolumeAttachmentList
-	w.must(w.List(context.Background(), &list))
+	w.Must(w.List(context.Background(), &list))
 	return list.Items
 }
 
 // health changes what status says of a server.
 func (w *world) health(address, health string) {
 	w.Helper()
-	var s v1alpha1.NFSService
-	w.must(w.Get(context.Background(), pool, &s))
-	for i := range s.Status.Backends {
-		if s.Status.Backends[i].Address == address+":2049" {
-			s.Status.Backends[i].Health = health
+	testkit.Change(w.Bench, pool.Namespace, pool.Name, func(s *v1alpha1.NFSService) {
+		for i := range s.Status.Backends {
+			if s.Status.Backends[i].Address == address+":2049" {
+				s.Status.Backends[i].Health = health
+			}
 		}
-	}
-	w.must(w.Status().Update(context.Background(), &s))
+	})
 }
 
 type reader struct {
@@ -161,12 +141,11 @@ type reader struct {
 func (w *world) leader() *leader {
 	w.Helper()
 	l := &leader{world: w, client: w.API.Client(), pools: pools.New()}
-	log := slog.New(slog.DiscardHandler)
 	assigner := &Assigner{Cached: l.client, Live: w.API, Pools: l.pools, Drivers: w.drivers}
-	l.observer = &pools.Observer{Pools: l.pools, Drivers: Services(w.drivers), Cache: reader{Reader: l.client}, Log: log}
-	l.r = &Reconciler{Assigner: assigner, Client: l.client, Clock: clocktesting.NewFakePassiveClock(noon), Log: log}
+	l.observer = &pools.Observer{Pools: l.pools, Drivers: Services(w.drivers), Cache: reader{Reader: l.client}, Log: w.Log}
+	l.r = &Reconciler{Assigner: assigner, Client: l.client, Clock: w.Clock, Log: w.Log}
 	l.publisher = &Publisher{Assigner: assigner}
-	l.annotator = &Annotator{Client: l.client, Pools: l.pools, Drivers: w.drivers, Log: log}
+	l.annotator = &Annotator{Client: l.client, Pools: l.pools, Drivers: w.drivers, Log: w.Log}
 	l.catchUp()
 	return l
 }
@@ -178,11 +157,11 @@ func (l *leader) catchUp() {
 		l.client.Cache.Release()
 	}
 	var services v1alpha1.NFSServiceList
-	l.must(l.List(context.Background(), &services))
+	l.Must(l.List(context.Background(), &services))
 	for i := range services.Items {
 		l.pools.SetService(&services.Items[i])
 	}
-	l.must(l.pools.Rebuild(func() ([]pools.Attachment, error) { return l.observer.Attachments(context.Background()) }))
+	l.Must(l.pools.Rebuild(func() ([]pools.Attachment, error) { return l.observer.Attachments(context.Background()) }))
 }
 
 // settle reconciles a VolumeAttachment until nothing is asked for at once.
@@ -190,7 +169,7 @@ func (l *leader) settle(name string) {
 	l.Helper()
 	for range 20 {
 		result, err := l.r.Reconcile(context.Background(), request(name))
-		l.must(err)
+		l.Must(err)
 		if result.RequeueAfter != settle {
 			return
 		}
@@ -214,7 +193,7 @@ func (l *leader) attach(pv, node string) string {
 func (l *leader) detach(pv, node string) {
 	l.Helper()
 	name := attachmentName(driver, pv, node)
-	l.must(l.Delete(context.Background(), l.attachment(name)))
+	l.Must(l.Delete(context.Background(), l.attachment(name)))
 	l.settle(name)
 }
 

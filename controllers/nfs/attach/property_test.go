@@ -88,7 +88,7 @@ func (m *model) reconcile(i int, name string) {
 		m.start(i)
 		return
 	}
-	m.must(err)
+	m.Must(err)
 }
 
 func (m *model) actions() map[string]func(*rapid.T) {
@@ -107,7 +107,7 @@ func (m *model) actions() map[string]func(*rapid.T) {
 			pv, node := one(t)
 			va := &storagev1.VolumeAttachment{}
 			va.Name = attachmentName(driver, pv, node)
-			m.must(client.IgnoreNotFound(m.Delete(context.Background(), va)))
+			m.Must(client.IgnoreNotFound(m.Delete(context.Background(), va)))
 		},
 		"reconcile": func(t *rapid.T) {
 			pv, node := one(t)
@@ -117,7 +117,7 @@ func (m *model) actions() map[string]func(*rapid.T) {
 			pv, node := one(t)
 			va := &storagev1.VolumeAttachment{}
 			va.Name = attachmentName(driver, pv, node)
-			m.must(m.leaders[process(t)].client.Cache.Hold(context.Background(), va))
+			m.Must(m.leaders[process(t)].client.Cache.Hold(context.Background(), va))
 		},
 		"catch up": func(t *rapid.T) { m.leaders[process(t)].catchUp() },
 		"crash soon": func(t *rapid.T) {

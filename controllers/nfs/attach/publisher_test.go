@@ -19,18 +19,18 @@ func TestPublishGivesWhatTheAttachmentHas(t *testing.T) {
 	l := w.leader()
 	name := w.request("pv", "n0")
 	first, err := l.publisher.Publish(t.Context(), driver, "pv", "n0", false)
-	w.must(err)
+	w.Must(err)
 	again, err := l.publisher.Publish(t.Context(), driver, "pv", "n0", true)
-	w.must(err)
+	w.Must(err)
 	key := csi.AddressKey(driver)
 	if first[key] == "" || again[key] != first[key] || !slices.Equal(l.loads(), []int{0, 0, 1}) {
 		t.Errorf("got %v, then %v, loads %v", first, again, l.loads())
 	}
 	va := w.attachment(name) // the external attacher writes it
 	va.Finalizers = []string{pools.Finalizer(driver)}
-	w.must(w.Update(t.Context(), va))
+	w.Must(w.Update(t.Context(), va))
 	va.Status = storagev1.VolumeAttachmentStatus{Attached: true, AttachmentMetadata: first}
-	w.must(w.Status().Update(t.Context(), va))
+	w.Must(w.Status().Update(t.Context(), va))
 	l.observer.Observe(t.Context(), va)
 	if !slices.Equal(l.loads(), []int{0, 0, 1}) {
 		t.Errorf("the node is counted twice: %v", l.loads())
@@ -39,8 +39,8 @@ func TestPublishGivesWhatTheAttachmentHas(t *testing.T) {
 	if then, err := restarted.publisher.Publish(t.Context(), driver, "pv", "n0", false); err != nil || then[key] != first[key] {
 		t.Errorf("after a restart: %v, %v", then, err)
 	}
-	w.must(w.Delete(t.Context(), va))
-	w.must(restarted.publisher.Unpublish(t.Context(), driver, "pv", "n0"))
+	w.Must(w.Delete(t.Context(), va))
+	w.Must(restarted.publisher.Unpublish(t.Context(), driver, "pv", "n0"))
 	if !slices.Equal(restarted.loads(), []int{0, 0, 0}) {
 		t.Errorf("loads after unpublish: %v", restarted.loads())
 	}
@@ -51,7 +51,7 @@ func TestUnpublishOfAnAttachedVolumeKeepsTheCount(t *testing.T) {
 	w.volume("pv", "pv")
 	l := w.leader()
 	l.attach("pv", "n0")
-	w.must(l.publisher.Unpublish(t.Context(), driver, "pv", "n0"))
+	w.Must(l.publisher.Unpublish(t.Context(), driver, "pv", "n0"))
 	if !slices.Equal(l.loads(), []int{0, 1}) {
 		t.Errorf("loads %v while the VolumeAttachment stays", l.loads())
 	}
@@ -102,13 +102,13 @@ func TestUnpublishWithoutNodeMeansAllNodes(t *testing.T) {
 	if _, err := l.publisher.Publish(t.Context(), driver, "b", "n0", false); err != nil {
 		t.Fatal(err)
 	}
-	w.must(l.publisher.Unpublish(t.Context(), driver, "a", ""))
+	w.Must(l.publisher.Unpublish(t.Context(), driver, "a", ""))
 	if got := l.pools.Summary(pool, false).Nodes; got != 1 {
 		t.Errorf("%d nodes are left, want the one of volume b", got)
 	}
-	w.must(l.publisher.Unpublish(t.Context(), driver, "b", "n0"))
-	w.must(l.publisher.Unpublish(t.Context(), driver, "b", "unknown")) // is no error
-	w.must(l.publisher.Unpublish(t.Context(), driver, "unknown", "n0"))
+	w.Must(l.publisher.Unpublish(t.Context(), driver, "b", "n0"))
+	w.Must(l.publisher.Unpublish(t.Context(), driver, "b", "unknown")) // is no error
+	w.Must(l.publisher.Unpublish(t.Context(), driver, "unknown", "n0"))
 	if got := l.pools.Summary(pool, false).Nodes; got != 0 {
 		t.Errorf("%d nodes are left", got)
 	}
@@ -116,7 +116,7 @@ func TestUnpublishWithoutNodeMeansAllNodes(t *testing.T) {
 
 func TestNodeIsFoundByItsID(t *testing.T) {
 	w := newWorld(t, serviceOf(2), 2)
-	w.must(w.Create(t.Context(), &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{{Name: driver, NodeID: "id-of-n1"}}}}))
+	w.Must(w.Create(t.Context(), &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{{Name: driver, NodeID: "id-of-n1"}}}}))
 	w.volume("pv", "h")
 	l := w.leader()
 	if _, err := l.publisher.Publish(t.Context(), driver, "h", "id-of-n1", false); err != nil {

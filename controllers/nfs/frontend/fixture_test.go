@@ -4,17 +4,17 @@ package frontend
 
 import (
 	"context"
-	"log/slog"
 	"net/netip"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/nfs/publish"
+	"github.com/fairlead-io/fairlead/internal/testkit"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
 )
 
@@ -24,30 +24,34 @@ var (
 )
 
 type fixture struct {
-	*testing.T
-	*fakeapi.API
-	client *fakeapi.Client
-	w      *Writer
+	*testkit.Bench
+	w *Writer
 	// shown are the sets of addresses that slices named, one after the other.
 	shown [][]string
 }
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	scheme, err := cluster.NewScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
-	f := &fixture{T: t, API: fakeapi.New(scheme, nil)}
-	f.client = f.API.Client()
-	f.client.After = func(write fakeapi.Write) error {
+	f := &fixture{Bench: testkit.NewBench(t, fakeapi.New(testkit.Value[*runtime.Scheme](t)(cluster.NewScheme()), nil))}
+	f.Client.After = func(write fakeapi.Write) error {
 		if s, ok := write.Object.(*discoveryv1.EndpointSlice); ok && write.Verb != "delete" {
-			f.shown = append(f.shown, texts(s))
+			list := []string{}
+			for _, a := range published(s) {
+				list = append(list, a.String())
+			}
+			f.shown = append(f.shown, list)
 		}
 		return nil
 	}
-	f.w = &Writer{Client: f.client, Live: f.API, Classic: true, Log: slog.New(slog.DiscardHandler)}
+	f.w = &Writer{Client: f.Client, Live: f.API, Classic: true, Log: f.Log}
 	return f
+}
+
+// publishedOne is a fixture whose frontend leads to server one, and its ClusterIP.
+func publishedOne(t *testing.T) (*fixture, string) {
+	t.Helper()
+	f := newFixture(t)
+	return f, f.sync(stable("", one)).ClusterIP.String()
 }
 
 // stable is the frontend of NFSService pool, as status has it.
@@ -64,60 +68,23 @@ func stable(address string, backend netip.AddrPort) Frontend {
 
 func (f *fixture) sync(of Frontend) Result {
 	f.Helper()
-	result, err := f.w.Sync(f.Context(), of)
-	if err != nil {
-		f.Fatal(err)
-	}
-	return result
-}
-
-func (f *fixture) must(err error) {
-	f.Helper()
-	if err != nil {
-		f.Fatal(err)
-	}
+	return testkit.Value[Result](f)(f.w.Sync(context.Background(), of))
 }
 
 func (f *fixture) service() *corev1.Service {
 	f.Helper()
-	var s corev1.Service
-	f.must(f.Get(context.Background(), client.ObjectKey{Namespace: "storage", Name: "pool"}, &s))
-	return &s
+	return testkit.Get[corev1.Service](f, f.API, "storage", "pool")
 }
 
-// named are the addresses in all slices of the Service.
-func (f *fixture) named() []string {
+func (f *fixture) slice() *discoveryv1.EndpointSlice {
 	f.Helper()
-	var list discoveryv1.EndpointSliceList
-	f.must(f.List(context.Background(), &list, client.MatchingLabels{discoveryv1.LabelServiceName: "pool"}))
-	var all []string
-	for i := range list.Items {
-		all = append(all, texts(&list.Items[i])...)
-	}
-	return all
+	return testkit.Get[discoveryv1.EndpointSlice](f, f.API, "storage", "pool-fairlead-ipv4")
 }
 
 func (f *fixture) classic() *corev1.Endpoints {
 	f.Helper()
-	var e corev1.Endpoints
-	err := f.Get(context.Background(), client.ObjectKey{Namespace: "storage", Name: "pool"}, &e)
-	if client.IgnoreNotFound(err) != nil {
-		f.Fatal(err)
-	}
-	if err != nil {
-		return nil
-	}
-	return &e
+	return testkit.Get[corev1.Endpoints](f, f.API, "storage", "pool")
 }
 
-func texts(s *discoveryv1.EndpointSlice) []string {
-	list := []string{}
-	for _, a := range published(s) {
-		list = append(list, a.String())
-	}
-	return list
-}
-
-type fakeapiWrite = fakeapi.Write
-
-func keyFor(name string) client.ObjectKey { return client.ObjectKey{Namespace: "storage", Name: name} }
+// named are the addresses in all slices of the Service.
+func (f *fixture) named() []string { f.Helper(); return testkit.Published(f, f.API, "storage", "pool") }

@@ -12,10 +12,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/nfs/publish"
+	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
 )
 
 func TestFrontendIsPublished(t *testing.T) {
@@ -37,7 +39,7 @@ func TestFrontendIsPublished(t *testing.T) {
 	if e == nil || e.Labels[discoveryv1.LabelSkipMirror] != "true" || e.Subsets[0].Addresses[0].IP != "10.0.0.2" || e.Subsets[0].Ports[0].Port != 12049 {
 		t.Errorf("classic object: %+v", e)
 	}
-	f.client.Before = func(w fakeapiWrite) error { t.Errorf("a second pass writes: %s %T", w.Verb, w.Object); return nil }
+	f.Client.Before = func(w fakeapi.Write) error { t.Errorf("a second pass writes: %s %T", w.Verb, w.Object); return nil }
 	want.ClusterIP = result.ClusterIP
 	if again := f.sync(want); again.Moved || again.Service != publish.Keep {
 		t.Errorf("got %+v", again)
@@ -45,55 +47,50 @@ func TestFrontendIsPublished(t *testing.T) {
 }
 
 func TestDeletedServiceReturnsWithItsAddress(t *testing.T) {
-	f := newFixture(t)
-	address := f.sync(stable("", one)).ClusterIP
-	f.must(f.Delete(t.Context(), f.service()))
-	result := f.sync(stable(address.String(), one))
-	if result.State != Published || f.service().Spec.ClusterIP != address.String() || result.Service != publish.Create {
+	f, address := publishedOne(t)
+	f.Must(f.Delete(t.Context(), f.service()))
+	result := f.sync(stable(address, one))
+	if result.State != Published || f.service().Spec.ClusterIP != address || result.Service != publish.Create {
 		t.Errorf("got %+v, address %s, want %s", result, f.service().Spec.ClusterIP, address)
 	}
-	var slice discoveryv1.EndpointSlice
-	f.must(f.Get(t.Context(), keyFor("pool-fairlead-ipv4"), &slice))
-	if slice.OwnerReferences[0].UID != f.service().UID {
+	if f.slice().OwnerReferences[0].UID != f.service().UID {
 		t.Error("the slice still belongs to the deleted Service, and would be collected")
 	}
 }
 
 // The garbage collector deletes slices and Endpoints of a deleted Service at any time.
 func TestCollectedSlicesAreRecreatedDespiteAStaleCache(t *testing.T) {
-	f := newFixture(t)
-	address := f.sync(stable("", one)).ClusterIP
-	f.client.Cache = f.NewCache()
+	f, address := publishedOne(t)
+	f.Client.Cache = f.NewCache()
 	collected := []client.Object{
 		&discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "storage", Name: "pool-fairlead-ipv4"}},
 		&corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Namespace: "storage", Name: "pool"}},
 	}
 	for _, o := range append(collected, f.service()) {
-		f.must(f.client.Cache.Hold(t.Context(), o))
-		f.must(f.Delete(t.Context(), o))
+		f.Must(f.Client.Cache.Hold(t.Context(), o))
+		f.Must(f.Delete(t.Context(), o))
 	}
-	f.client.Cache.Absent(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "storage", Name: "pool"}})
-	f.sync(stable(address.String(), one))
+	f.Client.Cache.Absent(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "storage", Name: "pool"}})
+	f.sync(stable(address, one))
 	if got := f.named(); !slices.Equal(got, []string{one.String()}) || f.classic() == nil || f.classic().OwnerReferences[0].UID != f.service().UID {
 		t.Errorf("slices name %v, Endpoints %+v", got, f.classic())
 	}
 }
 
 func TestTakenAddressIsReportedNotReplaced(t *testing.T) {
-	f := newFixture(t)
-	address := f.sync(stable("", one)).ClusterIP
-	f.must(f.Delete(t.Context(), f.service()))
-	other := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "else", Name: "thief"}, Spec: corev1.ServiceSpec{ClusterIP: address.String()}}
-	f.must(f.Create(t.Context(), other))
-	result := f.sync(stable(address.String(), one))
-	if result.State != Taken || result.ClusterIP.IsValid() || !strings.Contains(result.Message, address.String()) {
+	f, address := publishedOne(t)
+	f.Must(f.Delete(t.Context(), f.service()))
+	other := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "else", Name: "thief"}, Spec: corev1.ServiceSpec{ClusterIP: address}}
+	f.Must(f.Create(t.Context(), other))
+	result := f.sync(stable(address, one))
+	if result.State != Taken || result.ClusterIP.IsValid() || !strings.Contains(result.Message, address) {
 		t.Errorf("got %+v", result)
 	}
 	if got := f.named(); len(got) > 0 || f.classic() != nil {
 		t.Errorf("still published: %v, %v", got, f.classic())
 	}
-	f.must(f.Delete(t.Context(), other))
-	if again := f.sync(stable(address.String(), one)); again.State != Published || again.ClusterIP != address {
+	f.Must(f.Delete(t.Context(), other))
+	if again := f.sync(stable(address, one)); again.State != Published || again.ClusterIP.String() != address {
 		t.Errorf("the address is free again: %+v", again)
 	}
 }
@@ -101,29 +98,28 @@ func TestTakenAddressIsReportedNotReplaced(t *testing.T) {
 func TestForeignServiceIsNeverAdopted(t *testing.T) {
 	f := newFixture(t)
 	foreign := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "storage", Name: "pool"}, Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "db"}}}
-	f.must(f.Create(t.Context(), foreign))
+	f.Must(f.Create(t.Context(), foreign))
 	// A slice of the volume publisher has the same name, and is not this writer's.
 	shared := &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "storage", Name: "pool-fairlead-ipv4", Labels: map[string]string{
 			discoveryv1.LabelServiceName: "pool", discoveryv1.LabelManagedBy: cluster.SliceManager}},
 		AddressType: discoveryv1.AddressTypeIPv4, Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"192.168.0.9"}}},
 	}
-	f.must(f.Create(t.Context(), shared))
-	f.client.Before = func(w fakeapiWrite) error { t.Errorf("%s %s", w.Verb, w.Object.GetName()); return nil }
+	f.Must(f.Create(t.Context(), shared))
+	f.Client.Before = func(w fakeapi.Write) error { t.Errorf("%s %s", w.Verb, w.Object.GetName()); return nil }
 	if result := f.sync(stable("", one)); result.State != Foreign || result.ClusterIP.IsValid() || result.Message == "" {
 		t.Errorf("got %+v", result)
 	}
 }
 
 func TestUncachedServiceIsRecognized(t *testing.T) {
-	f := newFixture(t)
-	address := f.sync(stable("", one)).ClusterIP
+	f, address := publishedOne(t)
 	s := f.service()
 	delete(s.Labels, publish.ServiceLabel)
-	f.must(f.Update(t.Context(), s))
-	f.client.Cache = f.NewCache()
-	f.client.Cache.Absent(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "storage", Name: "pool"}})
-	result := f.sync(stable(address.String(), one))
+	f.Must(f.Update(t.Context(), s))
+	f.Client.Cache = f.NewCache()
+	f.Client.Cache.Absent(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "storage", Name: "pool"}})
+	result := f.sync(stable(address, one))
 	if result.State != Published || result.Service != publish.Update || f.service().Labels[publish.ServiceLabel] != "pool" {
 		t.Errorf("got %+v, labels %v", result, f.service().Labels)
 	}
@@ -140,10 +136,9 @@ func TestDeadAddressIsRemovedFirst(t *testing.T) {
 		{"draining", func(netip.AddrPort) bool { return false }, [][]string{{two.String()}}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			f := newFixture(t)
-			address := f.sync(stable("", one)).ClusterIP
+			f, address := publishedOne(t)
 			f.shown = nil
-			want := stable(address.String(), two)
+			want := stable(address, two)
 			want.Dead = test.dead
 			f.sync(want)
 			if !reflect.DeepEqual(f.shown, test.want) {
@@ -153,15 +148,21 @@ func TestDeadAddressIsRemovedFirst(t *testing.T) {
 	}
 }
 
-func TestSecondAddressIsRemoved(t *testing.T) {
-	f := newFixture(t)
-	address := f.sync(stable("", one)).ClusterIP
-	var slice discoveryv1.EndpointSlice
-	f.must(f.Get(t.Context(), keyFor("pool-fairlead-ipv4"), &slice))
+// Ondat's api-manager compares the first address and the first port (EndpointsIsEqual).
+func TestSecondAddressAndWrongPortNameAreRepaired(t *testing.T) {
+	f, address := publishedOne(t)
+	slice, classic := f.slice(), f.classic()
 	slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{Addresses: []string{"10.0.0.99"}})
-	f.must(f.Update(t.Context(), &slice))
-	if result := f.sync(stable(address.String(), one)); !result.Moved || !slices.Equal(f.named(), []string{one.String()}) {
+	slice.Ports[0].Name = ptr.To("x")
+	f.Must(f.Update(t.Context(), slice))
+	classic.Subsets[0].Addresses = append(classic.Subsets[0].Addresses, corev1.EndpointAddress{IP: "10.0.0.99"})
+	classic.Subsets[0].Ports[0].Name = "x"
+	f.Must(f.Update(t.Context(), classic))
+	if result := f.sync(stable(address, one)); !result.Moved || !slices.Equal(f.named(), []string{one.String()}) {
 		t.Errorf("got %+v, slices name %v", result, f.named())
+	}
+	if e := f.classic().Subsets[0]; len(e.Addresses) != 1 || e.Ports[0].Name != "nfs" || *f.slice().Ports[0].Name != "nfs" {
+		t.Errorf("Endpoints %+v, slice %+v", e, f.slice().Ports)
 	}
 }
 
@@ -175,32 +176,29 @@ func TestServiceWithAnotherAddressPublishesNothing(t *testing.T) {
 }
 
 func TestFrontendWithoutBackendNamesNothing(t *testing.T) {
-	f := newFixture(t)
-	address := f.sync(stable("", one)).ClusterIP
-	if result := f.sync(stable(address.String(), netip.AddrPort{})); result.State != Published || len(f.named()) > 0 || len(f.classic().Subsets) > 0 {
+	f, address := publishedOne(t)
+	if result := f.sync(stable(address, netip.AddrPort{})); result.State != Published || len(f.named()) > 0 || len(f.classic().Subsets) > 0 {
 		t.Errorf("got %+v, slices name %v", result, f.named())
 	}
 }
 
 func TestClassicObjectGoesWhenSwitchedOff(t *testing.T) {
-	f := newFixture(t)
-	address := f.sync(stable("", one)).ClusterIP
+	f, address := publishedOne(t)
 	f.w.Classic = false
-	f.sync(stable(address.String(), one))
+	f.sync(stable(address, one))
 	if f.classic() != nil {
 		t.Error("the Endpoints object is still there")
 	}
 }
 
 func TestRemoveSparesOtherOwners(t *testing.T) {
-	f := newFixture(t)
-	address := f.sync(stable("", one)).ClusterIP
-	other := stable(address.String(), one)
+	f, address := publishedOne(t)
+	other := stable(address, one)
 	other.Owner.UID = "another"
-	f.must(f.w.Remove(t.Context(), other))
+	f.Must(f.w.Remove(t.Context(), other))
 	f.service() // still there
-	f.must(f.w.Remove(t.Context(), stable(address.String(), one)))
-	if err := f.Get(t.Context(), keyFor("pool"), &corev1.Service{}); err == nil || len(f.named()) > 0 {
+	f.Must(f.w.Remove(t.Context(), stable(address, one)))
+	if f.service() != nil || len(f.named()) > 0 {
 		t.Error("the Service or its slices are still there")
 	}
 }

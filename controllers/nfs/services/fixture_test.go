@@ -2,16 +2,13 @@ package services
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"log/slog"
 	"net/netip"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -19,10 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/controllers/nfs/frontend"
@@ -33,22 +28,16 @@ import (
 	"github.com/fairlead-io/fairlead/internal/nfs/health"
 	"github.com/fairlead-io/fairlead/internal/nfs/rpc"
 	"github.com/fairlead-io/fairlead/internal/nfs/spec"
+	"github.com/fairlead-io/fairlead/internal/testkit"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
 )
 
-var (
-	noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	key  = types.NamespacedName{Namespace: "storage", Name: "pool"}
-)
+var key = types.NamespacedName{Namespace: "storage", Name: "pool"}
 
 // fixture is the controller over a fake API.
 type fixture struct {
-	*testing.T
-	*fakeapi.API
-	client *fakeapi.Client
+	*testkit.Bench
 	r      *Reconciler
-	clock  *clocktesting.FakeClock
-	notes  []string
 	asked  []time.Duration
 	slices map[string][]discoveryv1.EndpointSlice // by Service; absent: not read yet
 	used   string
@@ -56,34 +45,42 @@ type fixture struct {
 
 func newFixture(t *testing.T, spec v1alpha1.NFSServiceSpec) *fixture {
 	t.Helper()
-	scheme, err := cluster.NewScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
-	f := &fixture{
-		T: t, API: fakeapi.New(scheme, nil, &v1alpha1.NFSService{}), clock: clocktesting.NewFakeClock(noon), slices: map[string][]discoveryv1.EndpointSlice{},
-	}
-	f.must(f.Create(t.Context(), &v1alpha1.NFSService{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, Generation: 1}, Spec: spec}))
+	api := fakeapi.New(testkit.Value[*runtime.Scheme](t)(cluster.NewScheme()), nil, &v1alpha1.NFSService{})
+	service := &v1alpha1.NFSService{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, Generation: 1}, Spec: spec}
+	f := &fixture{Bench: testkit.NewBench(t, api, service), slices: map[string][]discoveryv1.EndpointSlice{}}
 	f.restart()
 	return f
 }
 
-// restart is a new leader, which remembers nothing but what the API has.
+// running is a service whose servers 10.0.0.1 and on answer.
+func running(t *testing.T, exposure string, servers int) *fixture {
+	t.Helper()
+	list := addresses(servers)
+	f := newFixture(t, specOf(exposure, list...))
+	f.healthy(list...)
+	return f
+}
+
+func addresses(n int) []string {
+	var list []string
+	for i := range n {
+		list = append(list, fmt.Sprintf("10.0.0.%d", i+1))
+	}
+	return list
+}
+
+// restart is a new leader, which knows only what the API has.
 func (f *fixture) restart() {
 	f.Helper()
-	var hooks fakeapi.Client
-	if f.client != nil {
-		hooks = *f.client
-	}
-	f.client = f.API.Client()
-	f.client.Before, f.client.After = hooks.Before, hooks.After
-	log := slog.New(slog.DiscardHandler)
+	before, after := f.Client.Before, f.Client.After
+	f.NewLeader()
+	f.Client.Before, f.Client.After = before, after
 	f.r = &Reconciler{
-		Client: f.client, Live: f.API, Writer: &frontend.Writer{Client: f.client, Live: f.API, Classic: true, Log: log}, Pools: pools.New(),
-		Drivers: pools.Drivers{csi.DefaultDriver: {}}, Probing: &Probing{Clock: f.clock}, Servers: (*servers)(f), Events: recorder{f}, Clock: f.clock, Log: log,
+		Client: f.Client, Live: f.API, Writer: &frontend.Writer{Client: f.Client, Live: f.API, Classic: true, Log: f.Log}, Pools: pools.New(),
+		Drivers: pools.Drivers{csi.DefaultDriver: {}}, Probing: &Probing{Clock: f.Clock}, Servers: (*servers)(f), Events: f.Events, Clock: f.Clock, Log: f.Log,
 		parallel: 1, // so that runs repeat
 	}
-	f.must(f.r.prepare(prometheus.NewRegistry()))
+	f.Must(f.r.prepare(f.Registry))
 	f.r.trigger = func(_ types.NamespacedName, after time.Duration) { f.asked = append(f.asked, after) }
 }
 
@@ -96,45 +93,32 @@ func (s *servers) Slices(types.NamespacedName) ([]discoveryv1.EndpointSlice, boo
 	return list, ok
 }
 
-type recorder struct{ *fixture }
-
-func (r recorder) Eventf(_, _ runtime.Object, kind, reason, _, note string, args ...any) {
-	r.notes = append(r.notes, kind+" "+reason+": "+fmt.Sprintf(note, args...))
-}
-
-func (f *fixture) must(err error) {
-	f.Helper()
-	if err != nil {
-		f.Fatal(err)
-	}
-}
-
 // reconcile runs passes until none is asked for at once.
 func (f *fixture) reconcile() time.Duration {
 	f.Helper()
 	for range 20 {
 		result, err := f.r.Reconcile(context.Background(), ctrl.Request{NamespacedName: key})
-		f.must(err)
+		f.Must(err)
 		if result.RequeueAfter != settle {
 			return result.RequeueAfter
 		}
 	}
-	f.Fatal("the passes do not end")
+	f.Fatalf("the passes do not end")
 	return 0
 }
 
 // probe reports one probe of each backend, at once; the message of a failed one is its error.
 func (f *fixture) probe(results map[string]string) {
 	f.Helper()
-	f.clock.Step(time.Second)
+	f.Clock.Step(time.Second)
 	for backend, message := range results {
 		reason := rpc.Serving
 		if message != "" {
 			reason = rpc.Silent
 		}
-		f.r.observe(key, netip.MustParseAddrPort(backend+":2049"), rpc.Result{Reason: reason, Message: message, Started: f.clock.Now()})
+		f.r.observe(key, netip.MustParseAddrPort(backend+":2049"), rpc.Result{Reason: reason, Message: message, Started: f.Clock.Now()})
 	}
-	f.clock.Step(gather)
+	f.Clock.Step(gather)
 }
 
 // healthy reports that backends answer, and reconciles.
@@ -166,9 +150,7 @@ func (f *fixture) kill(backends ...string) {
 
 func (f *fixture) get() *v1alpha1.NFSService {
 	f.Helper()
-	var s v1alpha1.NFSService
-	f.must(f.Get(context.Background(), key, &s))
-	return &s
+	return testkit.Get[v1alpha1.NFSService](f, f.API, key.Namespace, key.Name)
 }
 
 func (f *fixture) change(how func(*v1alpha1.NFSService)) {
@@ -176,7 +158,7 @@ func (f *fixture) change(how func(*v1alpha1.NFSService)) {
 	s := f.get()
 	how(s)
 	s.Generation++
-	f.must(f.Update(context.Background(), s))
+	f.Must(f.Update(context.Background(), s))
 }
 
 func (f *fixture) condition(kind string) metav1.Condition {
@@ -201,22 +183,16 @@ func (f *fixture) backend(address string) v1alpha1.NFSBackendStatus {
 // published are the addresses that the slices of a Service name.
 func (f *fixture) published(service string) []string {
 	f.Helper()
-	var list discoveryv1.EndpointSliceList
-	f.must(f.List(context.Background(), &list, client.MatchingLabels{discoveryv1.LabelServiceName: service}))
-	var all []string
-	for _, s := range list.Items {
-		for _, e := range s.Endpoints {
-			all = append(all, e.Addresses...)
-		}
+	list := testkit.Published(f, f.API, key.Namespace, service)
+	for i := range list {
+		list[i] = strings.TrimSuffix(list[i], ":2049")
 	}
-	return all
+	return list
 }
 
 func (f *fixture) kubeService(name string) *corev1.Service {
 	f.Helper()
-	var s corev1.Service
-	f.must(f.Get(context.Background(), client.ObjectKey{Namespace: key.Namespace, Name: name}, &s))
-	return &s
+	return testkit.Get[corev1.Service](f, f.API, key.Namespace, name)
 }
 
 // attach assigns a node, and writes its VolumeAttachment.
@@ -224,24 +200,19 @@ func (f *fixture) attach(node, volume string) string {
 	f.Helper()
 	name := node + "-" + volume
 	address, err := f.r.Pools.Attach(key, assign.Node{Name: node}, name)
-	f.must(err)
+	f.Must(err)
 	va := &storagev1.VolumeAttachment{
 		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Annotations: map[string]string{pools.ServiceAnnotation: key.String()}, Finalizers: []string{pools.Finalizer(csi.DefaultDriver)}},
 		Spec:       storagev1.VolumeAttachmentSpec{Attacher: csi.DefaultDriver, NodeName: node, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: ptr.To(volume)}},
 	}
-	f.must(f.Create(context.Background(), va))
 	va.Status = storagev1.VolumeAttachmentStatus{Attached: true, AttachmentMetadata: map[string]string{csi.AddressKey(csi.DefaultDriver): address}}
-	f.must(f.Status().Update(context.Background(), va))
+	f.Must(f.Seed(context.Background(), va))
 	return address
 }
 
-func (f *fixture) noted(parts ...string) bool {
-	return slices.ContainsFunc(f.notes, func(n string) bool {
-		return !slices.ContainsFunc(parts, func(p string) bool { return !strings.Contains(n, p) })
-	})
-}
+func (f *fixture) noted(parts ...string) bool { return len(f.Events.About(parts...)) > 0 }
 
-// spec has backends by address.
+// specOf has backends by address.
 func specOf(exposure string, addresses ...string) v1alpha1.NFSServiceSpec {
 	s := v1alpha1.NFSServiceSpec{Exposure: exposure, Port: 2049}
 	for _, a := range addresses {
@@ -249,8 +220,6 @@ func specOf(exposure string, addresses ...string) v1alpha1.NFSServiceSpec {
 	}
 	return s
 }
-
-var errCrash = errors.New("the controller has died")
 
 func requestOf() ctrl.Request { return ctrl.Request{NamespacedName: key} }
 

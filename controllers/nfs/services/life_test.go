@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/internal/csi"
+	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
 )
 
 // mounted is an attachment with an address. The external attacher writes no annotations.
@@ -18,14 +19,13 @@ func (f *fixture) mounted(driver string, annotations map[string]string) {
 	f.Helper()
 	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "v"}}
 	pv.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: driver, VolumeAttributes: map[string]string{"service": key.String()}}
-	f.must(f.Create(f.Context(), pv))
+	f.Must(f.Create(context.Background(), pv))
 	va := &storagev1.VolumeAttachment{
 		ObjectMeta: metav1.ObjectMeta{Name: "n1-v", Annotations: annotations},
 		Spec:       storagev1.VolumeAttachmentSpec{Attacher: driver, NodeName: "n1", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: ptr.To("v")}},
 	}
-	f.must(f.Create(f.Context(), va))
 	va.Status = storagev1.VolumeAttachmentStatus{Attached: true, AttachmentMetadata: map[string]string{csi.AddressKey(driver): "10.96.0.1"}}
-	f.must(f.Status().Update(f.Context(), va))
+	f.Must(f.Seed(context.Background(), va))
 }
 
 // unread fails to read PersistentVolumes.
@@ -33,24 +33,23 @@ type unread struct{ client.Reader }
 
 func (u unread) Get(ctx context.Context, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
 	if _, ok := o.(*corev1.PersistentVolume); ok {
-		return errCrash
+		return fakeapi.ErrCrashed
 	}
 	return u.Reader.Get(ctx, key, o, options...)
 }
 
 func TestServiceStaysWhileItsUsersAreUnreadable(t *testing.T) {
-	f := newFixture(t, specOf("Stable", "10.0.0.1"))
-	f.healthy("10.0.0.1")
+	f := running(t, "Stable", 1)
 	f.mounted(csi.DefaultDriver, nil)
-	f.client.Cache = f.NewCache()
-	f.client.Cache.Absent(&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "v"}})
+	f.Client.Cache = f.NewCache()
+	f.Client.Cache.Absent(&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "v"}})
 	f.r.Live = unread{f.API}
-	f.must(f.Delete(t.Context(), f.get()))
+	f.Must(f.Delete(t.Context(), f.get()))
 	if _, err := f.r.Reconcile(t.Context(), requestOf()); err == nil {
 		t.Error("the pass is not tried again")
 	}
 	f.get()
-	f.client.Cache.Release() // the cache has the volume: nothing else is to be read
+	f.Client.Cache.Release() // the cache has the volume: nothing else is to be read
 	f.reconcile()
 	if c := f.condition("Ready"); c.Reason != reasonDeleted {
 		t.Errorf("Ready %+v", c)
@@ -58,10 +57,9 @@ func TestServiceStaysWhileItsUsersAreUnreadable(t *testing.T) {
 }
 
 func TestServiceStaysWhileARemovedDriverHasIt(t *testing.T) {
-	f := newFixture(t, specOf("Stable", "10.0.0.1"))
-	f.healthy("10.0.0.1")
+	f := running(t, "Stable", 1)
 	f.mounted("nfs.lb.csi.storage.gke.io", map[string]string{"fairlead.io/nfs-attached-service": key.String()})
-	f.must(f.Delete(t.Context(), f.get()))
+	f.Must(f.Delete(t.Context(), f.get()))
 	f.reconcile()
 	if c := f.condition("Ready"); c.Reason != reasonDeleted {
 		t.Errorf("Ready %+v", c)

@@ -9,13 +9,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/nfs"
+	"github.com/fairlead-io/fairlead/internal/testkit"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
 	"github.com/fairlead-io/fairlead/internal/testkit/fixedruns"
 )
@@ -40,16 +38,16 @@ func newPublishing(t *rapid.T, outer *testing.T) *publishing {
 	servers := []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}
 	spec := specOf(rapid.SampledFrom([]string{"Stable", "PerNodeStable"}).Draw(t, "exposure"), servers...)
 	p := &publishing{fixture: newFixture(outer, spec), t: t, lives: -1, addresses: map[string]string{}, servers: servers}
-	p.client.Before = func(fakeapi.Write) error {
+	p.Client.Before = func(fakeapi.Write) error {
 		if p.lives == 0 {
-			return errCrash
+			return fakeapi.ErrCrashed
 		}
 		return nil
 	}
-	p.client.After = func(fakeapi.Write) error {
+	p.Client.After = func(fakeapi.Write) error {
 		p.inspect()
 		if p.lives--; p.lives == 0 {
-			return errCrash // done, and not known
+			return fakeapi.ErrCrashed // done, and not known
 		}
 		return nil
 	}
@@ -71,7 +69,7 @@ func (p *publishing) inspect() {
 		check(fmt.Sprintf("slot %d", i), s.Address)
 	}
 	var list discoveryv1.EndpointSliceList
-	p.must(p.List(context.Background(), &list))
+	p.Must(p.List(context.Background(), &list))
 	named := map[string]int{}
 	for _, s := range list.Items {
 		for _, e := range s.Endpoints {
@@ -91,19 +89,19 @@ func (p *publishing) inspect() {
 // pass is one pass of the controller; a process that dies is restarted.
 func (p *publishing) pass() {
 	_, err := p.r.Reconcile(context.Background(), requestOf())
-	if errors.Is(err, errCrash) {
+	if errors.Is(err, fakeapi.ErrCrashed) {
 		p.lives = -1
 		p.restart()
 		return
 	}
-	p.must(err)
+	p.Must(err)
 }
 
 // rest lets everything settle.
 func (p *publishing) rest() {
 	p.lives = -1
 	for range 3 {
-		p.clock.Step(counting)
+		p.Clock.Step(counting)
 		p.reconcile()
 	}
 	s := p.get()
@@ -150,9 +148,11 @@ func TestAddressesHoldInAnyOrder(t *testing.T) {
 			},
 			"delete": func(rt *rapid.T) {
 				var list corev1.ServiceList
-				p.must(p.List(context.Background(), &list))
+				p.Must(p.List(context.Background(), &list))
 				if len(list.Items) > 0 {
-					p.deleteWithSlices(&list.Items[rapid.IntRange(0, len(list.Items)-1).Draw(rt, "service")])
+					service := &list.Items[rapid.IntRange(0, len(list.Items)-1).Draw(rt, "service")]
+					p.Must(p.Delete(context.Background(), service))
+					testkit.Collect(p, p.API, service.UID)
 				}
 			},
 			"drain": func(rt *rapid.T) {
@@ -167,17 +167,4 @@ func TestAddressesHoldInAnyOrder(t *testing.T) {
 		})
 		p.rest()
 	})
-}
-
-// deleteWithSlices does what the garbage collector does after a Service is deleted.
-func (p *publishing) deleteWithSlices(service *corev1.Service) {
-	p.must(p.Delete(context.Background(), service))
-	var list discoveryv1.EndpointSliceList
-	p.must(p.List(context.Background(), &list, client.MatchingLabels{discoveryv1.LabelServiceName: service.Name}))
-	for i := range list.Items {
-		owned := slices.ContainsFunc(list.Items[i].OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == service.UID })
-		if err := p.Delete(context.Background(), &list.Items[i]); owned && err != nil && !apierrors.IsNotFound(err) {
-			p.Fatal(err)
-		}
-	}
 }

@@ -21,8 +21,7 @@ import (
 )
 
 func TestStableServiceIsPublished(t *testing.T) {
-	f := newFixture(t, specOf("Stable", "10.0.0.1", "10.0.0.2"))
-	f.healthy("10.0.0.1", "10.0.0.2")
+	f := running(t, "Stable", 2)
 	s := f.get()
 	if s.Status.Address != f.kubeService("pool").Spec.ClusterIP || s.Status.ObservedGeneration != 1 || s.Status.HealthyBackends != 2 {
 		t.Errorf("status %+v", s.Status)
@@ -36,8 +35,7 @@ func TestStableServiceIsPublished(t *testing.T) {
 }
 
 func TestFailoverKeepsTheAddress(t *testing.T) {
-	f := newFixture(t, specOf("Stable", "10.0.0.1", "10.0.0.2", "10.0.0.3"))
-	f.healthy("10.0.0.1", "10.0.0.2", "10.0.0.3")
+	f := running(t, "Stable", 3)
 	address, first := f.get().Status.Address, f.published("pool")[0]
 	f.kill(first)
 	s := f.get()
@@ -48,7 +46,7 @@ func TestFailoverKeepsTheAddress(t *testing.T) {
 		t.Errorf("backend %+v", b)
 	}
 	if !f.noted("Warning BackendDown", first, "does not answer") {
-		t.Errorf("events %v", f.notes)
+		t.Errorf("events %v", f.Events.Notes())
 	}
 	second := f.published("pool")[0]
 	f.healthy("10.0.0.1", "10.0.0.2", "10.0.0.3")
@@ -59,7 +57,7 @@ func TestFailoverKeepsTheAddress(t *testing.T) {
 
 func TestSlotsAreRecordedBeforeTheirServices(t *testing.T) {
 	f := newFixture(t, specOf("PerNodeStable", "10.0.0.1", "10.0.0.2"))
-	f.client.Before = func(w fakeapi.Write) error {
+	f.Client.Before = func(w fakeapi.Write) error {
 		if _, ok := w.Object.(*corev1.Service); ok && w.Verb == "create" && len(f.get().Status.Slots) != 8 {
 			t.Errorf("Service %s is created while status records %d slots", w.Object.GetName(), len(f.get().Status.Slots))
 		}
@@ -79,12 +77,11 @@ func TestSlotsAreRecordedBeforeTheirServices(t *testing.T) {
 }
 
 func TestDeathMovesOnlyTheSlotsOfTheDead(t *testing.T) {
-	f := newFixture(t, specOf("PerNodeStable", "10.0.0.1", "10.0.0.2", "10.0.0.3"))
-	f.healthy("10.0.0.1", "10.0.0.2", "10.0.0.3")
+	f := running(t, "PerNodeStable", 3)
 	for i := range 12 {
 		f.attach(fmt.Sprintf("n%d", i), "v")
 	}
-	f.clock.Step(counting)
+	f.Clock.Step(counting)
 	f.reconcile()
 	before := f.get().Status
 	f.kill("10.0.0.2")
@@ -99,7 +96,7 @@ func TestDeathMovesOnlyTheSlotsOfTheDead(t *testing.T) {
 		}
 	}
 	if !f.noted("Normal Moved", "slot", "Down") {
-		t.Errorf("events %v", f.notes)
+		t.Errorf("events %v", f.Events.Notes())
 	}
 	if after.Nodes != 12 {
 		t.Errorf("%d nodes", after.Nodes)
@@ -107,8 +104,7 @@ func TestDeathMovesOnlyTheSlotsOfTheDead(t *testing.T) {
 }
 
 func TestFewerSlotsAreNeverMade(t *testing.T) {
-	f := newFixture(t, specOf("PerNodeStable", "10.0.0.1", "10.0.0.2"))
-	f.healthy("10.0.0.1", "10.0.0.2")
+	f := running(t, "PerNodeStable", 2)
 	f.change(func(s *v1alpha1.NFSService) { s.Spec.Slots = ptr.To[int32](10) })
 	f.reconcile()
 	if got := len(f.get().Status.Slots); got != 10 {
@@ -122,10 +118,9 @@ func TestFewerSlotsAreNeverMade(t *testing.T) {
 }
 
 func TestDeletedServiceReturnsWithRecordedAddress(t *testing.T) {
-	f := newFixture(t, specOf("Stable", "10.0.0.1"))
-	f.healthy("10.0.0.1")
+	f := running(t, "Stable", 1)
 	address := f.get().Status.Address
-	f.must(f.Delete(t.Context(), f.kubeService("pool")))
+	f.Must(f.Delete(t.Context(), f.kubeService("pool")))
 	f.restart()
 	f.reconcile()
 	if got := f.kubeService("pool").Spec.ClusterIP; got != address || f.get().Status.Address != address {
@@ -134,15 +129,14 @@ func TestDeletedServiceReturnsWithRecordedAddress(t *testing.T) {
 }
 
 func TestTakenAddressIsReported(t *testing.T) {
-	f := newFixture(t, specOf("Stable", "10.0.0.1"))
-	f.healthy("10.0.0.1")
+	f := running(t, "Stable", 1)
 	address := f.get().Status.Address
-	f.must(f.Delete(t.Context(), f.kubeService("pool")))
-	f.must(f.Create(t.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "else", Name: "thief"}, Spec: corev1.ServiceSpec{ClusterIP: address}}))
+	f.Must(f.Delete(t.Context(), f.kubeService("pool")))
+	f.Must(f.Create(t.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "else", Name: "thief"}, Spec: corev1.ServiceSpec{ClusterIP: address}}))
 	f.reconcile()
 	c := f.condition(v1alpha1.NFSReady)
 	if c.Status != metav1.ConditionFalse || c.Reason != "AddressTaken" || !f.noted("Warning AddressTaken", address) || f.get().Status.Address != address {
-		t.Errorf("Ready %+v, events %v, address %s", c, f.notes, f.get().Status.Address)
+		t.Errorf("Ready %+v, events %v, address %s", c, f.Events.Notes(), f.get().Status.Address)
 	}
 	if got := f.published("pool"); len(got) > 0 {
 		t.Errorf("published: %v", got)
@@ -159,9 +153,9 @@ func TestTakenAddressIsNotGivenToNodes(t *testing.T) {
 		f := newFixture(t, spec)
 		f.healthy("10.0.0.1", "10.0.0.2")
 		address := f.kubeService(name).Spec.ClusterIP
-		f.must(f.Delete(t.Context(), f.kubeService(name)))
+		f.Must(f.Delete(t.Context(), f.kubeService(name)))
 		thief := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "else", Name: "thief"}, Spec: corev1.ServiceSpec{ClusterIP: address}}
-		f.must(f.Create(t.Context(), thief))
+		f.Must(f.Create(t.Context(), thief))
 		if f.reconcile() == 0 {
 			t.Errorf("%s: the address is not tried again, and no event will come", exposure)
 		}
@@ -171,7 +165,7 @@ func TestTakenAddressIsNotGivenToNodes(t *testing.T) {
 				t.Errorf("%s: node n%d gets %q, %v", exposure, i, got, err)
 			}
 		}
-		f.must(f.Delete(t.Context(), thief))
+		f.Must(f.Delete(t.Context(), thief))
 		f.reconcile()
 		if got, err := f.r.Pools.Attach(key, assign.Node{Name: "n9"}, "9"); err != nil || got != address {
 			t.Errorf("%s: once the address is back, a node gets %q, %v", exposure, got, err)
@@ -181,7 +175,7 @@ func TestTakenAddressIsNotGivenToNodes(t *testing.T) {
 
 func TestForeignServiceIsReported(t *testing.T) {
 	f := newFixture(t, specOf("Stable", "10.0.0.1"))
-	f.must(f.Create(t.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: "pool"}}))
+	f.Must(f.Create(t.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: "pool"}}))
 	f.healthy("10.0.0.1")
 	if c := f.condition(v1alpha1.NFSReady); c.Reason != "ForeignService" || f.get().Status.Address != "" || len(f.published("pool")) > 0 {
 		t.Errorf("Ready %+v, status %+v", c, f.get().Status)
@@ -191,21 +185,21 @@ func TestForeignServiceIsReported(t *testing.T) {
 func TestStaleCacheNeverCostsTheAddress(t *testing.T) {
 	f := newFixture(t, specOf("Stable", "10.0.0.1"))
 	f.reconcile()
-	f.client.Cache = f.NewCache()
+	f.Client.Cache = f.NewCache()
 	s := f.get()
 	s.Status.Address, s.Status.Slots = "", nil // as it was before the address was recorded
 	stale := s.DeepCopy()
 	stale.ResourceVersion = "1"
-	f.client.Cache.Show(stale)
-	f.client.Cache.Absent(f.kubeService("pool"))
+	f.Client.Cache.Show(stale)
+	f.Client.Cache.Absent(f.kubeService("pool"))
 	address := f.get().Status.Address
-	f.must(f.Delete(t.Context(), f.kubeService("pool")))
+	f.Must(f.Delete(t.Context(), f.kubeService("pool")))
 	f.r.states = nil // a new leader
 	result, err := f.r.Reconcile(t.Context(), requestOf())
 	if err != nil || result.RequeueAfter != settle {
 		t.Fatalf("a pass with a stale cache: %+v, %v", result, err)
 	}
-	f.client.Cache = nil
+	f.Client.Cache = nil
 	f.reconcile()
 	if got := f.kubeService("pool").Spec.ClusterIP; got != address {
 		t.Errorf("address %s, recorded was %s", got, address)
@@ -215,8 +209,7 @@ func TestStaleCacheNeverCostsTheAddress(t *testing.T) {
 func TestInvalidSpecKeepsTheLastGoodState(t *testing.T) {
 	for _, restarted := range []bool{false, true} {
 		t.Run(fmt.Sprintf("restarted %v", restarted), func(t *testing.T) {
-			f := newFixture(t, specOf("Stable", "10.0.0.1", "10.0.0.2"))
-			f.healthy("10.0.0.1", "10.0.0.2")
+			f := running(t, "Stable", 2)
 			first := f.published("pool")[0]
 			f.change(func(s *v1alpha1.NFSService) {
 				s.Spec.Backends = []v1alpha1.NFSBackend{{Address: "nfs.example.org"}, {Address: "10.0.0.9", Weight: ptr.To[int32](5000)}}
@@ -241,8 +234,7 @@ func TestInvalidSpecKeepsTheLastGoodState(t *testing.T) {
 }
 
 func TestHealthSurvivesARestart(t *testing.T) {
-	f := newFixture(t, specOf("PerNode", "10.0.0.1", "10.0.0.2", "10.0.0.3"))
-	f.healthy("10.0.0.1", "10.0.0.2", "10.0.0.3")
+	f := running(t, "PerNode", 3)
 	f.kill("10.0.0.3")
 	before := f.get()
 	f.restart()
@@ -254,11 +246,10 @@ func TestHealthSurvivesARestart(t *testing.T) {
 }
 
 func TestProberIsSuspectedIfAllFail(t *testing.T) {
-	f := newFixture(t, specOf("PerNode", "10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4"))
-	f.healthy("10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4")
+	f := running(t, "PerNode", 4)
 	f.kill("10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4")
 	if c := f.condition(v1alpha1.NFSProberSuspected); c.Status != metav1.ConditionTrue || c.Message == "" || !f.noted("Warning "+reasonManyFail) {
-		t.Errorf("ProberSuspected %+v, events %v", c, f.notes)
+		t.Errorf("ProberSuspected %+v, events %v", c, f.Events.Notes())
 	}
 	if c := f.condition(v1alpha1.NFSReady); c.Status != metav1.ConditionFalse || c.Reason != reasonNoneHealthy {
 		t.Errorf("Ready %+v", c)
@@ -294,11 +285,10 @@ func TestServerPodsAreBackends(t *testing.T) {
 }
 
 func TestNodesThatNeedARemountAreNamed(t *testing.T) {
-	f := newFixture(t, specOf("PerNode", "10.0.0.1", "10.0.0.2", "10.0.0.3"))
-	f.healthy("10.0.0.1", "10.0.0.2", "10.0.0.3")
+	f := running(t, "PerNode", 3)
 	address := f.attach("n1", "v")
 	f.kill(address)
-	f.clock.Step(counting)
+	f.Clock.Step(counting)
 	f.reconcile()
 	c := f.condition(v1alpha1.NFSBalanced)
 	if c.Status != metav1.ConditionFalse || c.Reason != reasonRemount || !strings.Contains(c.Message, "n1 (Down: "+address) {
@@ -310,10 +300,9 @@ func TestNodesThatNeedARemountAreNamed(t *testing.T) {
 }
 
 func TestDeletedServiceStaysWhileAttached(t *testing.T) {
-	f := newFixture(t, specOf("Stable", "10.0.0.1", "10.0.0.2"))
-	f.healthy("10.0.0.1", "10.0.0.2")
+	f := running(t, "Stable", 2)
 	f.attach("n1", "v")
-	f.must(f.Delete(t.Context(), f.get()))
+	f.Must(f.Delete(t.Context(), f.get()))
 	f.reconcile()
 	if c := f.condition(v1alpha1.NFSReady); c.Reason != reasonDeleted || !strings.Contains(c.Message, "n1") || len(f.published("pool")) != 1 {
 		t.Errorf("Ready %+v, published %v", c, f.published("pool"))
@@ -324,10 +313,10 @@ func TestDeletedServiceStaysWhileAttached(t *testing.T) {
 		t.Errorf("published %v after %s died", got, first)
 	}
 	var va storagev1.VolumeAttachment
-	f.must(f.Get(t.Context(), client.ObjectKey{Name: "n1-v"}, &va))
+	f.Must(f.Get(t.Context(), client.ObjectKey{Name: "n1-v"}, &va))
 	va.Finalizers = nil
-	f.must(f.Update(t.Context(), &va))
-	f.must(f.Delete(t.Context(), &va))
+	f.Must(f.Update(t.Context(), &va))
+	f.Must(f.Delete(t.Context(), &va))
 	f.reconcile()
 	if err := f.Get(t.Context(), key, &v1alpha1.NFSService{}); !apierrors.IsNotFound(err) {
 		t.Errorf("the NFSService is still there: %v", err)
@@ -335,11 +324,10 @@ func TestDeletedServiceStaysWhileAttached(t *testing.T) {
 }
 
 func TestNumbersOfNodesAreWrittenOnceASecond(t *testing.T) {
-	f := newFixture(t, specOf("PerNode", "10.0.0.1"))
-	f.healthy("10.0.0.1")
-	f.clock.Step(counting)
+	f := running(t, "PerNode", 1)
+	f.Clock.Step(counting)
 	writes := 0
-	f.client.After = func(w fakeapi.Write) error { writes++; return nil }
+	f.Client.After = func(w fakeapi.Write) error { writes++; return nil }
 	for i := range 10 {
 		f.attach(fmt.Sprintf("n%d", i), "v")
 		f.reconcile()
@@ -347,7 +335,7 @@ func TestNumbersOfNodesAreWrittenOnceASecond(t *testing.T) {
 	if wait := f.reconcile(); writes != 1 || wait <= 0 || wait > counting {
 		t.Errorf("%d writes, the next in %s", writes, wait)
 	}
-	f.clock.Step(counting)
+	f.Clock.Step(counting)
 	f.reconcile()
 	if got := f.get().Status.Nodes; got != 10 || writes != 2 {
 		t.Errorf("%d nodes after %d writes", got, writes)
@@ -355,13 +343,12 @@ func TestNumbersOfNodesAreWrittenOnceASecond(t *testing.T) {
 }
 
 func TestStaleStatusIsNotActedOn(t *testing.T) {
-	f := newFixture(t, specOf("Stable", "10.0.0.1", "10.0.0.2"))
-	f.healthy("10.0.0.1", "10.0.0.2")
-	f.client.Cache = f.NewCache()
-	f.must(f.client.Cache.Hold(t.Context(), f.get()))
+	f := running(t, "Stable", 2)
+	f.Client.Cache = f.NewCache()
+	f.Must(f.Client.Cache.Hold(t.Context(), f.get()))
 	first := f.published("pool")[0]
 	f.kill(first)
-	f.client.Before = func(w fakeapi.Write) error { t.Errorf("%s of %T by a stale cache", w.Verb, w.Object); return nil }
+	f.Client.Before = func(w fakeapi.Write) error { t.Errorf("%s of %T by a stale cache", w.Verb, w.Object); return nil }
 	result, err := f.r.Reconcile(t.Context(), requestOf())
 	if err != nil || result.RequeueAfter != settle {
 		t.Errorf("got %+v, %v", result, err)
@@ -395,7 +382,7 @@ func TestProbersArePooledByPace(t *testing.T) {
 	if !slices.Equal(paces, []time.Duration{time.Minute}) {
 		t.Errorf("paces %v", paces)
 	}
-	f.must(f.Delete(t.Context(), f.get()))
+	f.Must(f.Delete(t.Context(), f.get()))
 	f.reconcile()
 	f.reconcile()
 	if len(f.r.Probing.paces) > 0 {
@@ -405,8 +392,7 @@ func TestProbersArePooledByPace(t *testing.T) {
 
 func TestBackendsOfAnotherFamilyAreReported(t *testing.T) {
 	for _, exposure := range []string{"Stable", "PerNodeStable"} {
-		f := newFixture(t, specOf(exposure, "10.0.0.1"))
-		f.healthy("10.0.0.1")
+		f := running(t, exposure, 1)
 		f.change(func(s *v1alpha1.NFSService) { s.Spec.Backends = []v1alpha1.NFSBackend{{Address: "fd00::1"}} })
 		f.reconcile()
 		if c := f.condition(v1alpha1.NFSReady); c.Status != metav1.ConditionFalse || c.Reason != reasonUnreachable {
@@ -437,9 +423,9 @@ func TestDiscoveredBackendsOfTwoFamiliesAreReported(t *testing.T) {
 
 func TestOneServiceThatFailsStopsNoOther(t *testing.T) {
 	f := newFixture(t, specOf("PerNodeStable", "10.0.0.1", "10.0.0.2"))
-	f.client.Before = func(w fakeapi.Write) error {
+	f.Client.Before = func(w fakeapi.Write) error {
 		if w.Object.GetName() == "pool-slot-0" {
-			return errCrash // such as a quota
+			return fakeapi.ErrCrashed // such as a quota
 		}
 		return nil
 	}
