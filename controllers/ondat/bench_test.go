@@ -3,20 +3,15 @@ package ondat
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/fairlead-io/fairlead/controllers/nfs/frontend"
 	bed "github.com/fairlead-io/fairlead/e2e/ondat"
-	"github.com/fairlead-io/fairlead/internal/nfs/ondat"
 	"github.com/fairlead-io/fairlead/internal/nfs/ondat/rest"
 )
 
@@ -74,12 +69,8 @@ func newLoad(b *testing.B, volumes int) *load {
 	if err != nil {
 		b.Fatal(err)
 	}
-	log := slog.New(slog.DiscardHandler)
-	l.r = &Reconciler{
-		Options: Options{Interval: time.Second, Expiry: time.Minute, Retry: time.Second, CreatePoll: time.Second, CreateWait: 20 * time.Second, Naming: ondat.ByPVC, Concurrency: 16},
-		API:     api, Client: l.kube, Live: l.kube, Writer: &frontend.Writer{Client: l.kube, Live: l.kube, Classic: true, Log: log},
-		Events: recorder{w}, Clock: clock.RealClock{}, Log: log,
-	}
+	l.r = newReconciler(api, l.kube, l.kube)
+	l.r.Options.Interval, l.r.Options.Retry, l.r.Events, l.r.Clock = time.Second, time.Second, w.Events, clock.RealClock{}
 	if err := l.r.prepare(prometheus.NewRegistry()); err != nil {
 		b.Fatal(err)
 	}
@@ -101,7 +92,7 @@ func (l *load) publish(b *testing.B, volumes int) {
 	for range l.r.Options.Concurrency {
 		group.Go(func() {
 			for id := range queue {
-				if _, err := l.r.Reconcile(context.Background(), reconcile.Request{NamespacedName: types.NamespacedName{Name: id}}); err != nil {
+				if _, err := l.r.Reconcile(context.Background(), request(id)); err != nil {
 					b.Error(err)
 				}
 			}

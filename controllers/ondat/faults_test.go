@@ -21,6 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	bed "github.com/fairlead-io/fairlead/e2e/ondat"
+	"github.com/fairlead-io/fairlead/internal/nfs/ondat"
+	"github.com/fairlead-io/fairlead/internal/testkit"
 )
 
 // The tests of this file are about faults of the released manager (api-manager,
@@ -34,7 +36,7 @@ func TestIPv6AddressIsPublishedInBrackets(t *testing.T) {
 	if got := w.mounted(); got != "[fd00:96::1]:2049" {
 		t.Errorf("mounted at %q", got)
 	}
-	w.leads("data", "fd00::1 32001")
+	w.leads("data", "[fd00::1]:32001")
 	// What it has published without brackets is put right.
 	w.Change("v-1", func(v *bed.Volume) { v.Labels["storageos.com/nfs/mount-endpoint"] = "fd00:96::1:2049" })
 	w.poll()
@@ -45,19 +47,17 @@ func TestIPv6AddressIsPublishedInBrackets(t *testing.T) {
 
 // ensureService publishes whatever address the next Service gets.
 func TestDeletedServiceComesBackWithItsAddress(t *testing.T) {
-	w := newWorld(t)
-	w.share("10.0.0.1:32001")
-	w.poll()
+	w := publishedWorld(t)
 	address, old := w.mounted(), w.service("data")
 	w.restart() // the address is in the volume's label
 	w.poll()
-	w.must(w.kube.Delete(t.Context(), old))
+	w.Must(w.API.Delete(t.Context(), old))
 	w.collect(old.UID)
 	w.deleted(old)
 	if s := w.service("data"); s == nil || s.UID == old.UID || s.Spec.ClusterIP+":2049" != address || w.mounted() != address {
 		t.Fatalf("was %s, is %+v, mounted at %s", address, s, w.mounted())
 	}
-	w.leads("data", "10.0.0.1 32001")
+	w.leads("data", "10.0.0.1:32001")
 	if w.said() == nil {
 		t.Error("nothing is said")
 	}
@@ -74,18 +74,16 @@ func (w *world) deleted(o client.Object) {
 }
 
 func TestServiceWithAnotherAddressIsReplaced(t *testing.T) {
-	w := newWorld(t)
-	w.share("10.0.0.1:32001")
-	w.poll()
+	w := publishedWorld(t)
 	address, s := w.mounted(), w.service("data")
-	w.must(w.kube.Delete(t.Context(), s))
+	w.Must(w.API.Delete(t.Context(), s))
 	w.collect(s.UID)
 	again := s.DeepCopy() // kubectl apply of an old copy
 	again.UID, again.ResourceVersion, again.Spec.ClusterIP, again.Spec.ClusterIPs = "", "", "", nil
 	other := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "else", Name: "x"}}
 	other.Spec.ClusterIP = strings.TrimSuffix(address, ":2049")
-	w.must(w.kube.Create(t.Context(), other)) // it has the address for a while
-	w.must(w.kube.Create(t.Context(), again))
+	w.Must(w.API.Create(t.Context(), other)) // it has the address for a while
+	w.Must(w.API.Create(t.Context(), again))
 	w.reconcile("v-1")
 	if got := w.said(); w.mounted() != address || !slices.ContainsFunc(got, func(s string) bool {
 		return strings.HasPrefix(s, "Warning AddressUnavailable: Service data cannot have its address")
@@ -93,13 +91,13 @@ func TestServiceWithAnotherAddressIsReplaced(t *testing.T) {
 		t.Errorf("mounted at %s, said %q", w.mounted(), got)
 	}
 	w.leads("data", "")
-	w.must(w.kube.Delete(t.Context(), other))
-	w.clock.Step(time.Minute)
+	w.Must(w.API.Delete(t.Context(), other))
+	w.Clock.Step(time.Minute)
 	w.poll()
 	if s := w.service("data"); s.Spec.ClusterIP+":2049" != address || w.mounted() != address {
 		t.Errorf("was %s, is %s, mounted at %s", address, s.Spec.ClusterIP, w.mounted())
 	}
-	w.leads("data", "10.0.0.1 32001")
+	w.leads("data", "10.0.0.1:32001")
 }
 
 func TestTakenAddressIsReplacedOnlyIfAllowed(t *testing.T) {
@@ -108,7 +106,7 @@ func TestTakenAddressIsReplacedOnlyIfAllowed(t *testing.T) {
 	w.Change("v-1", func(v *bed.Volume) { v.Labels["storageos.com/nfs/mount-endpoint"] = "10.96.7.7:2049" })
 	other := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "else", Name: "x"}}
 	other.Spec.ClusterIP = "10.96.7.7"
-	w.must(w.kube.Create(t.Context(), other))
+	w.Must(w.API.Create(t.Context(), other))
 	w.poll()
 	if got := w.said(); len(got) != 1 || !strings.Contains(got[0], "annotate PersistentVolumeClaim data with fairlead.io/replace-address=10.96.7.7") || w.mounted() != "10.96.7.7:2049" {
 		t.Fatalf("mounted at %s, said %q", w.mounted(), got)
@@ -119,7 +117,7 @@ func TestTakenAddressIsReplacedOnlyIfAllowed(t *testing.T) {
 			t.Errorf("mounted at %s", w.mounted())
 		}
 		claim.Annotations = map[string]string{ReplaceAnnotation: address}
-		w.must(w.kube.Update(t.Context(), claim))
+		w.Must(w.API.Update(t.Context(), claim))
 		for _, request := range w.r.volumesOfClaim(t.Context(), claim) {
 			w.reconcile(request.Name)
 		}
@@ -133,7 +131,7 @@ func TestTakenAddressIsReplacedOnlyIfAllowed(t *testing.T) {
 func TestForeignServiceIsNeitherAdoptedNorPublished(t *testing.T) {
 	w := newWorld(t)
 	foreign := &corev1.Service{ObjectMeta: meta("data"), Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "db"}}}
-	w.must(w.kube.Create(t.Context(), foreign))
+	w.Must(w.API.Create(t.Context(), foreign))
 	w.share("10.0.0.1:32001")
 	w.poll()
 	if s := w.service("data"); s.Spec.Selector["app"] != "db" || len(s.OwnerReferences) > 0 || w.mounted() != "" || len(w.led("data")) > 0 {
@@ -142,17 +140,15 @@ func TestForeignServiceIsNeitherAdoptedNorPublished(t *testing.T) {
 	if got := w.said(); len(got) != 1 || !strings.Contains(got[0], "Warning ForeignService: Ondat volume pv-1 is not published: Service data does not belong to PersistentVolumeClaim data") || !strings.Contains(got[0], "ondat.serviceName") {
 		t.Errorf("said %q", got)
 	}
-	w.must(w.kube.Delete(t.Context(), foreign))
-	w.clock.Step(time.Minute)
+	w.Must(w.API.Delete(t.Context(), foreign))
+	w.Clock.Step(time.Minute)
 	w.poll()
-	w.leads("data", "10.0.0.1 32001")
+	w.leads("data", "10.0.0.1:32001")
 }
 
 // ServiceIsEqual finds a difference, and ServiceUpdate does not repair it.
 func TestEveryDifferenceOfAServiceIsRepaired(t *testing.T) {
-	w := newWorld(t)
-	w.share("10.0.0.1:32001")
-	w.poll()
+	w := publishedWorld(t)
 	right, address := w.service("data"), w.mounted()
 	for name, change := range map[string]func(*corev1.Service){
 		"type":        func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeLoadBalancer },
@@ -166,7 +162,7 @@ func TestEveryDifferenceOfAServiceIsRepaired(t *testing.T) {
 	} {
 		s := w.service("data")
 		change(s)
-		w.must(w.kube.Update(t.Context(), s))
+		w.Must(w.API.Update(t.Context(), s))
 		w.reconcile("v-1")
 		got := w.service("data")
 		if !equality.Semantic.DeepEqual(got.Spec, right.Spec) || !equality.Semantic.DeepEqual(got.OwnerReferences, right.OwnerReferences) || got.Labels["storageos.com/volume-id"] != "v-1" {
@@ -178,25 +174,6 @@ func TestEveryDifferenceOfAServiceIsRepaired(t *testing.T) {
 	}
 }
 
-// EndpointsIsEqual compares the first address and the first port.
-func TestSecondAddressAndWrongPortNameAreRepaired(t *testing.T) {
-	w := newWorld(t)
-	w.share("10.0.0.1:32001")
-	w.poll()
-	s, e := get[discoveryv1.EndpointSlice](w, "data-fairlead-ipv4"), get[corev1.Endpoints](w, "data")
-	s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{Addresses: []string{"10.0.0.9"}})
-	s.Ports[0].Name = ptr.To("x")
-	e.Subsets[0].Addresses = append(e.Subsets[0].Addresses, corev1.EndpointAddress{IP: "10.0.0.9"})
-	e.Subsets[0].Ports[0].Name = "x"
-	w.must(w.kube.Update(t.Context(), s))
-	w.must(w.kube.Update(t.Context(), e))
-	w.deleted(s)
-	w.leads("data", "10.0.0.1 32001")
-	if s, e := get[discoveryv1.EndpointSlice](w, "data-fairlead-ipv4"), get[corev1.Endpoints](w, "data"); *s.Ports[0].Name != "nfs" || len(e.Subsets[0].Addresses) != 1 || e.Subsets[0].Ports[0].Name != "nfs" {
-		t.Errorf("got %+v, %+v", s, e)
-	}
-}
-
 func TestWrongServerAddressMakesNoService(t *testing.T) {
 	w := newWorld(t)
 	for _, server := range []string{":2049", "0.0.0.0:1", "127.0.0.1:1", "nfs.example:1", "[fe80::1%eth0]:1", "10.0.0.1:0", "10.0.0.1:70000"} {
@@ -205,7 +182,7 @@ func TestWrongServerAddressMakesNoService(t *testing.T) {
 		if got := w.said(); len(writes) > 0 || len(got) != 1 || !strings.HasPrefix(got[0], "Warning InvalidEndpoint") || w.mounted() != "" {
 			t.Errorf("%s: wrote %q, said %q", server, writes, got)
 		}
-		w.must(w.kube.Delete(t.Context(), get[corev1.PersistentVolumeClaim](w, "data")))
+		w.Must(w.API.Delete(t.Context(), get[corev1.PersistentVolumeClaim](w, "data")))
 		w.restart()
 	}
 }
@@ -223,18 +200,18 @@ func TestNamespaceThatFailsKeepsWhatItHas(t *testing.T) {
 		w.Server.Fail(bed.Fault{Path: "/namespaces/default-id/volumes", Status: status})
 		w.restart() // what it knows of v-1 it knows from the Service alone
 		w.poll()
-		w.leads("data", "10.0.0.1 32001")
-		w.leads("other", "10.0.0.2 32002")
+		w.leads("data", "10.0.0.1:32001")
+		w.leads("other", "10.0.0.2:32002")
 		w.Recover()
 		w.poll()
 		w.Server.Fail(bed.Fault{Path: "/namespaces/default-id/volumes", Status: status})
 		w.poll()
-		w.leads("data", "10.0.0.1 32001")
+		w.leads("data", "10.0.0.1:32001")
 		w.Recover()
 	}
 	w.DeleteNamespace("default-id") // it may be hidden; and nothing else is known
 	w.poll()
-	w.leads("data", "10.0.0.1 32001")
+	w.leads("data", "10.0.0.1:32001")
 }
 
 // wait.Poll sleeps a second for each object, and nothing else goes on meanwhile.
@@ -247,11 +224,11 @@ func TestNewVolumesWaitForNothing(t *testing.T) {
 		w.Attach(id, fmt.Sprintf("10.0.0.%d:32001", i+1))
 	}
 	w.poll() // the clock stands still
-	if got := w.series("fairlead_ondat_volumes"); !slices.Contains(got, "state=published 50") {
-		t.Errorf("got %q", got)
+	if got := w.Metric("fairlead_ondat_volumes", "published"); got != 50 {
+		t.Errorf("%v volumes published", got)
 	}
-	if got := w.series("storageos_shared_volume_reconcile_duration_seconds"); len(got) != 1 || got[0] != " 1" {
-		t.Errorf("rounds: %q", got)
+	if got := w.Metric("storageos_shared_volume_reconcile_duration_seconds"); got != 1 {
+		t.Errorf("%v rounds", got)
 	}
 }
 
@@ -283,9 +260,9 @@ func TestForeignClaimOwnsNothing(t *testing.T) {
 		w.share("10.0.0.1:32001")
 		claim := get[corev1.PersistentVolumeClaim](w, "data")
 		c.change(claim)
-		w.must(w.kube.Update(t.Context(), claim))
+		w.Must(w.API.Update(t.Context(), claim))
 		if len(claim.Finalizers) > 0 {
-			w.must(w.kube.Delete(t.Context(), claim))
+			w.Must(w.API.Delete(t.Context(), claim))
 		}
 		w.poll()
 		if got := w.said(); w.service("data") != nil || w.mounted() != "" || len(got) != 1 || !strings.HasPrefix(got[0], c.want) {
@@ -299,20 +276,18 @@ func TestServiceOfATerminatingClaimIsKeptUp(t *testing.T) {
 	w.share("10.0.0.1:32001")
 	claim := get[corev1.PersistentVolumeClaim](w, "data")
 	claim.Finalizers = []string{"kubernetes.io/pvc-protection"} // a pod uses it
-	w.must(w.kube.Update(t.Context(), claim))
+	w.Must(w.API.Update(t.Context(), claim))
 	w.poll()
-	w.must(w.kube.Delete(t.Context(), claim))
+	w.Must(w.API.Delete(t.Context(), claim))
 	w.Attach("v-1", "10.0.0.2:32002")
 	w.poll()
-	w.leads("data", "10.0.0.2 32002")
+	w.leads("data", "10.0.0.2:32002")
 }
 
 func TestRecreatedClaimGetsItsOwnService(t *testing.T) {
-	w := newWorld(t)
-	w.share("10.0.0.1:32001")
-	w.poll()
+	w := publishedWorld(t)
 	old, address := get[corev1.PersistentVolumeClaim](w, "data"), w.mounted()
-	w.must(w.kube.Delete(t.Context(), old))
+	w.Must(w.API.Delete(t.Context(), old))
 	claim := w.claim("apps", "data", "pv-1")
 	if after := w.reconcile("v-1"); after != again { // the old Service is not collected yet
 		t.Errorf("again after %s", after)
@@ -359,41 +334,44 @@ func TestIgnoredVolumesAreReportedOnce(t *testing.T) {
 	w.Change("v-1", func(v *bed.Volume) { delete(v.Labels, "csi.storage.k8s.io/pv/name") })
 	for range 3 {
 		w.poll()
-		w.clock.Step(time.Minute)
+		w.Clock.Step(time.Minute)
 	}
-	got := w.said()
-	if len(got) != 1 || !strings.Contains(got[0], "Warning MissingLabels: Ondat volume pv-1 is shared and lacks the label csi.storage.k8s.io/pv/name") || !strings.HasSuffix(got[0], "(*v1.PersistentVolumeClaim apps/data)") {
+	got := w.Events.About("Warning MissingLabels PersistentVolumeClaim/data: Ondat volume pv-1 is shared and lacks the label csi.storage.k8s.io/pv/name")
+	if len(got) != 1 || len(w.said()) != 1 {
 		t.Errorf("said %q", got)
 	}
-	if got := w.series("fairlead_ondat_ignored_volumes"); !slices.Contains(got, "reason=MissingLabels 1") || len(got) != 13 {
-		t.Errorf("got %q", got)
+	if one, all := w.Metric("fairlead_ondat_ignored_volumes", "MissingLabels"), w.Metric("fairlead_ondat_ignored_volumes"); one != 1 || all != 1 {
+		t.Errorf("%v ignored for missing labels, %v in all", one, all)
+	}
+	for _, reason := range ondat.Reasons {
+		if _, found := testkit.Metric(w, w.Registry, "fairlead_ondat_ignored_volumes", string(reason)); !found {
+			t.Errorf("no metric of volumes ignored for %s", reason)
+		}
 	}
 	w.Change("v-1", func(v *bed.Volume) { v.Labels["csi.storage.k8s.io/pv/name"] = "pv-1" })
 	w.poll()
-	if got := w.series("fairlead_ondat_ignored_volumes"); !slices.Contains(got, "reason=MissingLabels 0") {
-		t.Errorf("got %q", got)
+	if got, found := testkit.Metric(w, w.Registry, "fairlead_ondat_ignored_volumes", "MissingLabels"); got != 0 || !found {
+		t.Errorf("%v ignored, reported: %v", got, found)
 	}
 	w.Change("v-1", func(v *bed.Volume) { *v.NFS.ServiceEndpoint = "x" })
 	w.poll()
 	w.leads("data", "") // the address is not known now
-	if got := w.series("fairlead_ondat_volumes"); !slices.Contains(got, "state=ignored 1") {
-		t.Errorf("got %q", got)
+	if got := w.Metric("fairlead_ondat_volumes", "ignored"); got != 1 {
+		t.Errorf("%v volumes ignored", got)
 	}
 	// No PVC to say it on.
 	w.said()
 	w.Provision("default-id", "v-9", "pv-9", "none", "apps")
 	w.Attach("v-9", "10.0.0.9:32009")
 	w.poll()
-	if got := w.series("fairlead_ondat_ignored_volumes"); !slices.Contains(got, "reason=ClaimMissing 1") || len(w.said()) > 0 {
-		t.Errorf("got %q", got)
+	if got := w.Metric("fairlead_ondat_ignored_volumes", "ClaimMissing"); got != 1 || len(w.said()) > 0 {
+		t.Errorf("%v ignored for missing PVCs", got)
 	}
 }
 
 // Endpoints keep the address of a server that is gone, and another volume's may get it.
 func TestNoSliceNamesALostServer(t *testing.T) {
-	w := newWorld(t)
-	w.share("10.0.0.1:32001")
-	w.poll()
+	w := publishedWorld(t)
 	address := w.mounted()
 	w.Detach("v-1")
 	w.poll()
@@ -411,20 +389,18 @@ func TestNoSliceNamesALostServer(t *testing.T) {
 	w.leads("other", "")
 	w.LoseServer("v-1")
 	w.poll()
-	w.leads("other", "10.0.0.1 32001")
+	w.leads("other", "10.0.0.1:32001")
 	w.Server.Delete("v-2")
 	w.poll()
 	w.leads("other", "")
 }
 
 func TestAbsentVolumeIsWithdrawnAfterARestartToo(t *testing.T) {
-	w := newWorld(t)
-	w.share("10.0.0.1:32001")
-	w.poll()
+	w := publishedWorld(t)
 	w.Server.Delete("v-1")
 	w.restart()
 	w.reconcile("v-1") // of the Service's first event: nothing was listed yet
-	w.leads("data", "10.0.0.1 32001")
+	w.leads("data", "10.0.0.1:32001")
 	w.poll()
 	w.leads("data", "")
 	if got := w.writes(func() { w.poll() }); len(got) > 0 {
@@ -434,11 +410,9 @@ func TestAbsentVolumeIsWithdrawnAfterARestartToo(t *testing.T) {
 
 // With reclaim policy Retain the label names an address that somebody else may get.
 func TestLabelIsClearedOnceDetachedAndClaimDeleted(t *testing.T) {
-	w := newWorld(t)
-	w.share("10.0.0.1:32001")
-	w.poll()
+	w := publishedWorld(t)
 	claim := get[corev1.PersistentVolumeClaim](w, "data")
-	w.must(w.kube.Delete(t.Context(), claim))
+	w.Must(w.API.Delete(t.Context(), claim))
 	w.collect(claim.UID)
 	w.LoseServer("v-1")
 	w.poll()
@@ -457,18 +431,16 @@ func TestLabelIsClearedOnceDetachedAndClaimDeleted(t *testing.T) {
 	w.claim("apps", "data", "pv-1")
 	w.Attach("v-1", "10.0.0.1:32001")
 	w.poll()
-	w.leads("data", "10.0.0.1 32001")
+	w.leads("data", "10.0.0.1:32001")
 	if w.mounted() == "" {
 		t.Error("not published")
 	}
 }
 
 func TestRefusedLabelRemovalIsNotRepeated(t *testing.T) {
-	w := newWorld(t)
-	w.share("10.0.0.1:32001")
-	w.poll()
+	w := publishedWorld(t)
 	claim := get[corev1.PersistentVolumeClaim](w, "data")
-	w.must(w.kube.Delete(t.Context(), claim))
+	w.Must(w.API.Delete(t.Context(), claim))
 	w.Detach("v-1")
 	w.Server.Fail(bed.Fault{Method: http.MethodPut, Status: http.StatusBadRequest})
 	w.Requests()
@@ -490,15 +462,17 @@ func TestProcessSurvivesAnUnreachableControlPlane(t *testing.T) {
 	go func() { ended <- w.r.Start(ctx) }()
 	w.r.poller.queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	close(w.r.poller.ready)
-	for !w.clock.HasWaiters() {
+	for !w.Clock.HasWaiters() {
 		select {
 		case err := <-ended:
 			t.Fatalf("ended: %v", err)
 		default:
 		}
 	}
-	if got := w.series("fairlead_ondat_volumes"); len(got) != len(phases) {
-		t.Errorf("got %q", got)
+	for _, p := range phases {
+		if _, found := testkit.Metric(w, w.Registry, "fairlead_ondat_volumes", string(p)); !found {
+			t.Errorf("no metric of volumes in state %s", p)
+		}
 	}
 	cancel()
 	if err := <-ended; err != nil {
@@ -508,13 +482,11 @@ func TestProcessSurvivesAnUnreachableControlPlane(t *testing.T) {
 
 // A Service that is deleted by hand is noticed there after up to 65 s.
 func TestEventsOfAllObjectsReachTheVolume(t *testing.T) {
-	w := newWorld(t)
-	w.share("10.0.0.1:32001")
-	w.poll()
+	w := publishedWorld(t)
 	for _, o := range []client.Object{w.service("data"), get[discoveryv1.EndpointSlice](w, "data-fairlead-ipv4"), get[corev1.Endpoints](w, "data")} {
-		w.must(w.kube.Delete(t.Context(), o))
+		w.Must(w.API.Delete(t.Context(), o))
 		w.deleted(o)
-		w.leads("data", "10.0.0.1 32001")
+		w.leads("data", "10.0.0.1:32001")
 		if w.service("data") == nil || get[corev1.Endpoints](w, "data") == nil {
 			t.Errorf("%T is not back", o)
 		}
@@ -539,15 +511,15 @@ func TestServiceOfTheReleasedManagerIsTakenOver(t *testing.T) {
 	s.Labels = map[string]string{"storageos.com/volume-id": "v-1"}
 	s.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "PersistentVolumeClaim", Name: "data", UID: claim.UID}}
 	e := &corev1.Endpoints{ObjectMeta: meta("pv-1"), Subsets: []corev1.EndpointSubset{{Addresses: []corev1.EndpointAddress{{IP: "10.0.0.8"}}, Ports: []corev1.EndpointPort{{Name: "nfs", Port: 32008}}}}}
-	w.must(w.kube.Create(t.Context(), s))
-	w.must(w.kube.Create(t.Context(), e))
+	w.Must(w.API.Create(t.Context(), s))
+	w.Must(w.API.Create(t.Context(), e))
 	address := s.Spec.ClusterIP + ":2049"
 	w.Change("v-1", func(v *bed.Volume) { v.Labels["storageos.com/nfs/mount-endpoint"] = address })
-	w.client.Cache = w.kube.NewCache() // which holds what has Fairlead's label
-	w.client.Cache.Absent(s)
-	w.client.Cache.Absent(e)
+	w.Client.Cache = w.API.NewCache() // which holds what has Fairlead's label
+	w.Client.Cache.Absent(s)
+	w.Client.Cache.Absent(e)
 	w.poll()
-	w.leads("pv-1", "10.0.0.1 32001")
+	w.leads("pv-1", "10.0.0.1:32001")
 	got, classic := w.service("pv-1"), get[corev1.Endpoints](w, "pv-1")
 	if got.UID != s.UID || got.Labels["fairlead.io/nfs-service"] != "ondat_v-1" || w.mounted() != address || w.service("data") != nil {
 		t.Errorf("got %+v, mounted at %s", got, w.mounted())
@@ -558,40 +530,13 @@ func TestServiceOfTheReleasedManagerIsTakenOver(t *testing.T) {
 }
 
 func TestOneClaimServesOneVolume(t *testing.T) {
-	w := newWorld(t)
-	w.share("10.0.0.1:32001")
-	w.poll()
+	w := publishedWorld(t)
 	w.said()
 	w.Provision("default-id", "v-2", "pv-1", "data", "apps") // its labels were copied
 	w.Attach("v-2", "10.0.0.2:32002")
 	w.poll()
-	w.leads("data", "10.0.0.1 32001")
+	w.leads("data", "10.0.0.1:32001")
 	if got := w.said(); len(got) != 1 || !strings.HasPrefix(got[0], "Warning ClaimOfTwoVolumes") {
 		t.Errorf("said %q", got)
 	}
-}
-
-// series are the labels and values of a metric.
-func (w *world) series(name string) []string {
-	w.Helper()
-	families, err := w.registry.Gather()
-	w.must(err)
-	var list []string
-	for _, f := range families {
-		for _, m := range f.GetMetric() {
-			if f.GetName() != name {
-				continue
-			}
-			var labels []string
-			for _, l := range m.GetLabel() {
-				labels = append(labels, l.GetName()+"="+l.GetValue())
-			}
-			value := m.GetGauge().GetValue()
-			if h := m.GetHistogram(); h != nil {
-				value = float64(h.GetSampleCount())
-			}
-			list = append(list, fmt.Sprint(strings.Join(labels, ","), " ", value))
-		}
-	}
-	return list
 }

@@ -12,7 +12,6 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bed "github.com/fairlead-io/fairlead/e2e/ondat"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
@@ -43,7 +42,7 @@ func TestPublishingInvariants(t *testing.T) {
 			"delete Service": func(*rapid.T) { m.deleteService(m.volume()) },
 			"poll":           func(*rapid.T) { m.pollOne(m.leader()) },
 			"reconcile":      func(*rapid.T) { m.reconcileOne(m.leader(), m.volume()) },
-			"time":           func(*rapid.T) { m.w.clock.Step(time.Duration(rapid.IntRange(1, 70).Draw(rt, "seconds")) * time.Second) },
+			"time":           func(*rapid.T) { m.w.Clock.Step(time.Duration(rapid.IntRange(1, 70).Draw(rt, "seconds")) * time.Second) },
 			"restart":        func(*rapid.T) { m.restart(rapid.IntRange(0, 1).Draw(rt, "leader")) },
 			"write fails":    func(*rapid.T) { m.failIn = rapid.IntRange(1, 4).Draw(rt, "write") },
 			"answer is lost": func(*rapid.T) { m.loseIn = rapid.IntRange(1, 4).Draw(rt, "write") },
@@ -90,13 +89,13 @@ func newModel(t *testing.T, rt *rapid.T) *model {
 
 func (m *model) restart(i int) {
 	m.w.restart()
-	m.w.client.Before = func(fakeapi.Write) error {
+	m.w.Client.Before = func(fakeapi.Write) error {
 		if m.failIn--; m.failIn == 0 {
 			return errors.New("the write fails")
 		}
 		return nil
 	}
-	m.w.client.After = func(fakeapi.Write) error {
+	m.w.Client.After = func(fakeapi.Write) error {
 		if m.loseIn--; m.loseIn == 0 {
 			return errors.New("the answer is lost")
 		}
@@ -123,13 +122,13 @@ func (m *model) createClaim(id string) {
 
 func (m *model) deleteClaim(id string) {
 	if c := m.claimOf(id); c != nil {
-		m.w.must(m.w.kube.Delete(context.Background(), c))
+		m.w.Must(m.w.API.Delete(context.Background(), c))
 	}
 }
 
 func (m *model) services() []corev1.Service {
 	var list corev1.ServiceList
-	m.w.must(m.w.kube.List(context.Background(), &list))
+	m.w.Must(m.w.API.List(context.Background(), &list))
 	return list.Items
 }
 
@@ -142,7 +141,7 @@ func (m *model) collectAll() {
 		}
 	}
 	var slices discoveryv1.EndpointSliceList
-	m.w.must(m.w.kube.List(context.Background(), &slices))
+	m.w.Must(m.w.API.List(context.Background(), &slices))
 	for _, s := range slices.Items {
 		owner := s.OwnerReferences[0]
 		if service := m.w.service(owner.Name); service == nil || service.UID != owner.UID {
@@ -153,7 +152,7 @@ func (m *model) collectAll() {
 
 func (m *model) deleteService(id string) {
 	if s := m.w.service("data-" + id); s != nil {
-		m.w.must(m.w.kube.Delete(context.Background(), s))
+		m.w.Must(m.w.API.Delete(context.Background(), s))
 	}
 }
 
@@ -207,7 +206,7 @@ func (m *model) settle() {
 	m.Recover()
 	for range 4 {
 		m.collectAll()
-		m.w.clock.Step(time.Minute)
+		m.w.Clock.Step(time.Minute)
 		m.pollOne(m.leaders[0])
 	}
 	served := map[string]int{}
@@ -222,14 +221,7 @@ func (m *model) settle() {
 		if v.NFS != nil && v.NFS.ServiceEndpoint != nil && *v.NFS.ServiceEndpoint != "127.0.0.1:1" && served[*v.NFS.ServiceEndpoint] == 1 && m.claimOf(id) != nil {
 			want = *v.NFS.ServiceEndpoint
 		}
-		var list discoveryv1.EndpointSliceList
-		m.w.must(m.w.kube.List(context.Background(), &list, client.InNamespace("apps"), client.MatchingLabels{discoveryv1.LabelServiceName: "data-" + id}))
-		var named []string
-		for _, s := range list.Items {
-			for _, e := range s.Endpoints {
-				named = append(named, fmt.Sprintf("%s:%d", e.Addresses[0], *s.Ports[0].Port))
-			}
-		}
+		named := m.w.led("data-" + id)
 		if want == "" && len(named) > 0 || want != "" && !slices.Equal(named, []string{want}) {
 			m.t.Fatalf("%s leads to %q, want %q", id, named, want)
 		}

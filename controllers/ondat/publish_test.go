@@ -42,7 +42,7 @@ func TestSharedVolumeIsCreatedAndPublished(t *testing.T) {
 	if s.Labels["storageos.com/volume-id"] != "v-1" {
 		t.Errorf("labels %v", s.Labels)
 	}
-	w.leads("data", "10.0.0.1 32001")
+	w.leads("data", "10.0.0.1:32001")
 	e := get[corev1.Endpoints](w, "data")
 	if e == nil || e.Subsets[0].Addresses[0].IP != "10.0.0.1" || e.Subsets[0].Ports[0].Port != 32001 || e.Labels["storageos.com/volume-id"] != "v-1" {
 		t.Errorf("got %+v", e)
@@ -62,7 +62,7 @@ func TestPublishedOnlyAfterServiceAndSlices(t *testing.T) {
 	kinds := map[string]bool{}
 	for range 10 {
 		w.restart()
-		w.client.Before = func(write fakeapi.Write) error {
+		w.Client.Before = func(write fakeapi.Write) error {
 			kind := write.Verb
 			switch write.Object.(type) {
 			case *corev1.Service:
@@ -79,7 +79,7 @@ func TestPublishedOnlyAfterServiceAndSlices(t *testing.T) {
 			return errors.New("crashed before " + kind)
 		}
 		ids, err := w.r.poll(t.Context())
-		w.must(err)
+		w.Must(err)
 		if len(ids) == 0 {
 			break
 		}
@@ -93,7 +93,7 @@ func TestPublishedOnlyAfterServiceAndSlices(t *testing.T) {
 	if len(kinds) != 3 || w.mounted() == "" {
 		t.Errorf("crashed before %v, mounted at %q", kinds, w.mounted())
 	}
-	w.leads("data", "10.0.0.1 32001")
+	w.leads("data", "10.0.0.1:32001")
 }
 
 func first[T any](v T, _ bool) T { return v }
@@ -101,10 +101,10 @@ func first[T any](v T, _ bool) T { return v }
 func TestAnswerOfCreateCountsAsSeen(t *testing.T) {
 	w := newWorld(t)
 	w.share("10.0.0.1:32001")
-	w.client.Cache = w.kube.NewCache() // it shows none of what is created
-	w.client.Cache.Absent(&corev1.Service{ObjectMeta: meta("data")})
-	w.client.Cache.Absent(&discoveryv1.EndpointSlice{ObjectMeta: meta("data-fairlead-ipv4")})
-	w.client.Cache.Absent(&corev1.Endpoints{ObjectMeta: meta("data")})
+	w.Client.Cache = w.API.NewCache() // it shows none of what is created
+	w.Client.Cache.Absent(&corev1.Service{ObjectMeta: meta("data")})
+	w.Client.Cache.Absent(&discoveryv1.EndpointSlice{ObjectMeta: meta("data-fairlead-ipv4")})
+	w.Client.Cache.Absent(&corev1.Endpoints{ObjectMeta: meta("data")})
 	w.poll()
 	if w.mounted() == "" {
 		t.Error("it waits for the cache")
@@ -117,9 +117,7 @@ func TestAnswerOfCreateCountsAsSeen(t *testing.T) {
 }
 
 func TestFailoverKeepsAddressAndRemovesDeadServerAtOnce(t *testing.T) {
-	w := newWorld(t)
-	w.share("10.0.0.1:32001")
-	w.poll()
+	w := publishedWorld(t)
 	address, uid := w.mounted(), w.service("data").UID
 	w.LoseServer("v-1")
 	if got := w.poll(); !slices.Equal(got, []string{"v-1"}) {
@@ -134,13 +132,13 @@ func TestFailoverKeepsAddressAndRemovesDeadServerAtOnce(t *testing.T) {
 	}
 	w.Attach("v-1", "10.0.0.2:32777")
 	w.poll()
-	w.leads("data", "10.0.0.2 32777")
+	w.leads("data", "10.0.0.2:32777")
 	if s := w.service("data"); s.UID != uid || w.mounted() != address || s.Spec.Ports[0].TargetPort.IntVal != 32777 {
 		t.Errorf("got %+v, mounted at %s", s, w.mounted())
 	}
 	// Within one poll: the dead address goes first.
 	var shown []int
-	w.client.After = func(write fakeapi.Write) error {
+	w.Client.After = func(write fakeapi.Write) error {
 		if s, ok := write.Object.(*discoveryv1.EndpointSlice); ok {
 			shown = append(shown, len(s.Endpoints))
 		}
@@ -148,16 +146,14 @@ func TestFailoverKeepsAddressAndRemovesDeadServerAtOnce(t *testing.T) {
 	}
 	w.Attach("v-1", "10.0.0.3:32001")
 	w.poll()
-	w.leads("data", "10.0.0.3 32001")
+	w.leads("data", "10.0.0.3:32001")
 	if !slices.Equal(shown, []int{0, 1}) || w.mounted() != address {
 		t.Errorf("the slice had %v endpoints, one after the other", shown)
 	}
 }
 
 func TestCacheSparesKubernetesAndExpires(t *testing.T) {
-	w := newWorld(t)
-	w.share("10.0.0.1:32001")
-	w.poll()
+	w := publishedWorld(t)
 	w.Requests()
 	for range 5 {
 		if got := w.poll(); len(got) > 0 {
@@ -167,11 +163,11 @@ func TestCacheSparesKubernetesAndExpires(t *testing.T) {
 	if got := w.Requests(); len(got) != 10 || slices.ContainsFunc(got, func(r string) bool { return !strings.HasPrefix(r, "GET /namespaces") }) {
 		t.Errorf("asked %q", got)
 	}
-	w.clock.Step(59 * time.Second)
+	w.Clock.Step(59 * time.Second)
 	if got := w.poll(); len(got) > 0 {
 		t.Errorf("news of %v", got)
 	}
-	w.clock.Step(time.Second)
+	w.Clock.Step(time.Second)
 	got := w.writes(func() {
 		if got := w.poll(); len(got) != 1 {
 			t.Errorf("expired: news of %v", got)
@@ -190,7 +186,7 @@ func TestUnpublishedVolumesAreNotCached(t *testing.T) {
 	w.share("10.0.0.1:32001")
 	w.Server.Fail(bed.Fault{Method: "PUT", Status: 503, Times: 1})
 	ids, err := w.r.poll(t.Context())
-	w.must(err)
+	w.Must(err)
 	if _, err := w.r.reconcile(t.Context(), first(w.r.table.find(ids[0]))); err == nil {
 		t.Fatal("no error")
 	}
@@ -200,11 +196,9 @@ func TestUnpublishedVolumesAreNotCached(t *testing.T) {
 }
 
 func TestGarbageCollectionByOwner(t *testing.T) {
-	w := newWorld(t)
-	w.share("10.0.0.1:32001")
-	w.poll()
+	w := publishedWorld(t)
 	claim := get[corev1.PersistentVolumeClaim](w, "data")
-	w.must(w.kube.Delete(t.Context(), claim))
+	w.Must(w.API.Delete(t.Context(), claim))
 	w.collect(claim.UID)
 	if w.service("data") != nil || len(w.led("data")) > 0 || get[corev1.Endpoints](w, "data") != nil {
 		t.Error("something is left")
@@ -221,7 +215,7 @@ func TestNameByPersistentVolume(t *testing.T) {
 	w.r.Options.Naming = ondat.ByPV
 	w.share("10.0.0.1:32001")
 	w.poll()
-	w.leads("pv-1", "10.0.0.1 32001")
+	w.leads("pv-1", "10.0.0.1:32001")
 	if w.service("data") != nil || w.mounted() != w.service("pv-1").Spec.ClusterIP+":2049" {
 		t.Errorf("mounted at %s", w.mounted())
 	}
@@ -234,9 +228,7 @@ func TestNameByPersistentVolume(t *testing.T) {
 }
 
 func TestPollsBackOffWhileTheyFail(t *testing.T) {
-	w := newWorld(t)
-	w.share("10.0.0.1:32001")
-	w.poll()
+	w := publishedWorld(t)
 	var pauses []time.Duration
 	for range 5 {
 		pauses = append(pauses, w.r.pause(errors.New("x")))
@@ -249,5 +241,5 @@ func TestPollsBackOffWhileTheyFail(t *testing.T) {
 	if _, err := w.r.poll(context.Background()); err == nil {
 		t.Error("no error")
 	}
-	w.leads("data", "10.0.0.1 32001") // what is published stays
+	w.leads("data", "10.0.0.1:32001") // what is published stays
 }

@@ -25,11 +25,11 @@ func (w *world) wrongService(finalizers ...string) (published string, s *corev1.
 	w.share("10.0.0.1:32001")
 	w.poll()
 	published, s = w.mounted(), w.service("data")
-	w.must(w.kube.Delete(w.Context(), s))
+	w.Must(w.API.Delete(context.Background(), s))
 	w.collect(s.UID)
 	s.UID, s.ResourceVersion, s.Finalizers = "", "", finalizers
 	s.Spec.ClusterIP, s.Spec.ClusterIPs = "10.96.9.9", []string{"10.96.9.9"}
-	w.must(w.kube.Create(w.Context(), s))
+	w.Must(w.API.Create(context.Background(), s))
 	w.said()
 	return published, s
 }
@@ -40,9 +40,9 @@ func TestWrongAddressOfTerminatingServiceIsNeverPublished(t *testing.T) {
 	if after := w.reconcile("v-1"); after != again || w.mounted() != published {
 		t.Errorf("again after %s, mounted at %s", after, w.mounted())
 	}
-	w.must(w.kube.Get(t.Context(), keyOf("apps", "data"), s))
+	w.Must(w.API.Get(t.Context(), keyOf("apps", "data"), s))
 	s.Finalizers = nil
-	w.must(w.kube.Update(t.Context(), s))
+	w.Must(w.API.Update(t.Context(), s))
 	w.reconcile("v-1")
 	if got := w.service("data"); got.Spec.ClusterIP+":2049" != published || w.mounted() != published {
 		t.Errorf("was %s, is %s, mounted at %s", published, got.Spec.ClusterIP, w.mounted())
@@ -60,27 +60,25 @@ func TestServiceWithNewlyPublishedAddressIsKept(t *testing.T) {
 		t.Error("the Service that clients have mounted is gone")
 	}
 	w.poll()
-	w.leads("data", "10.0.0.1 32001")
+	w.leads("data", "10.0.0.1:32001")
 }
 
 func TestConflictIsTriedAgainWithoutAnError(t *testing.T) {
-	w := newWorld(t)
-	w.share("10.0.0.1:32001")
-	w.poll()
-	w.client.Cache = w.kube.NewCache()
-	w.must(w.client.Cache.Hold(t.Context(), w.service("data")))
+	w := publishedWorld(t)
+	w.Client.Cache = w.API.NewCache()
+	w.Must(w.Client.Cache.Hold(t.Context(), w.service("data")))
 	s := w.service("data")
 	s.Annotations = map[string]string{"somebody": "else"}
-	w.must(w.kube.Update(t.Context(), s))
+	w.Must(w.API.Update(t.Context(), s))
 	w.Attach("v-1", "10.0.0.2:32002")
 	_, err := w.r.poll(t.Context())
-	w.must(err)
+	w.Must(err)
 	if after := w.reconcile("v-1"); after != behind {
 		t.Errorf("again after %s", after)
 	}
-	w.client.Cache.Release()
+	w.Client.Cache.Release()
 	w.reconcile("v-1")
-	w.leads("data", "10.0.0.2 32002")
+	w.leads("data", "10.0.0.2:32002")
 }
 
 func request(id string) reconcile.Request {
@@ -88,9 +86,7 @@ func request(id string) reconcile.Request {
 }
 
 func TestServerOfAnotherAddressFamilyIsReported(t *testing.T) {
-	w := newWorld(t)
-	w.share("10.0.0.1:32001")
-	w.poll()
+	w := publishedWorld(t)
 	w.said()
 	w.Attach("v-1", "[fd00::1]:32001")
 	w.poll()
@@ -117,11 +113,11 @@ func TestNewerPollIsNotOverwritten(t *testing.T) {
 	w := newWorld(t)
 	w.share("10.0.0.1:32001")
 	_, err := w.r.poll(t.Context())
-	w.must(err)
+	w.Must(err)
 	w.Attach("v-1", "10.0.0.2:32002")
 	f := first(w.r.table.find("v-1"))
 	_, err = w.r.poll(t.Context())
-	w.must(err)
+	w.Must(err)
 	w.r.table.setEndpoint(f, "10.96.0.1:2049")
 	if now := first(w.r.table.find("v-1")); now.Server.String() != "10.0.0.2:32002" {
 		t.Errorf("got %s", now.Server)
@@ -129,16 +125,14 @@ func TestNewerPollIsNotOverwritten(t *testing.T) {
 }
 
 func TestGoneVolumesAreForgottenWithTheirService(t *testing.T) {
-	w := newWorld(t)
-	w.share("10.0.0.1:32001")
-	w.poll()
+	w := publishedWorld(t)
 	w.Server.Delete("v-1")
 	w.poll()
 	if len(w.r.table.gone) != 1 {
 		t.Errorf("got %v", w.r.table.gone)
 	}
 	s := w.service("data")
-	w.must(w.kube.Delete(t.Context(), s))
+	w.Must(w.API.Delete(t.Context(), s))
 	w.collect(s.UID)
 	w.poll()
 	if len(w.r.table.gone)+len(w.r.table.volumes)+len(w.r.table.outcomes)+len(w.r.table.claims) > 0 {
@@ -147,15 +141,13 @@ func TestGoneVolumesAreForgottenWithTheirService(t *testing.T) {
 }
 
 func TestClaimOfDeletedVolumePassesToTheNext(t *testing.T) {
-	w := newWorld(t)
-	w.share("10.0.0.1:32001")
-	w.poll()
+	w := publishedWorld(t)
 	w.Server.Delete("v-1")
 	w.Provision("default-id", "v-2", "pv-1", "data", "apps") // restored from a copy
 	w.Attach("v-2", "10.0.0.2:32002")
 	w.poll()
 	w.poll()
-	w.leads("data", "10.0.0.2 32002")
+	w.leads("data", "10.0.0.2:32002")
 	if got := w.service("data"); got.Labels[ondat.VolumeIDLabel] != "v-2" {
 		t.Errorf("labels %v", got.Labels)
 	}
@@ -164,8 +156,8 @@ func TestClaimOfDeletedVolumePassesToTheNext(t *testing.T) {
 func TestStaleCacheIgnoresNoVolume(t *testing.T) {
 	w := newWorld(t)
 	w.share("10.0.0.1:32001")
-	w.client.Cache = w.kube.NewCache()
-	w.client.Cache.Absent(&corev1.PersistentVolumeClaim{ObjectMeta: meta("data")})
+	w.Client.Cache = w.API.NewCache()
+	w.Client.Cache.Absent(&corev1.PersistentVolumeClaim{ObjectMeta: meta("data")})
 	w.poll()
 	if got := w.said(); w.mounted() == "" || len(got) != 1 || !strings.HasPrefix(got[0], "Normal") {
 		t.Errorf("mounted at %q, said %q", w.mounted(), got)
@@ -180,12 +172,12 @@ func TestServiceWithThePublishedAddressCounts(t *testing.T) {
 		s := &corev1.Service{ObjectMeta: meta(name)}
 		s.Labels = map[string]string{ondat.VolumeIDLabel: "v-1"}
 		s.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "PersistentVolumeClaim", Name: "data", UID: claim.UID}}
-		w.must(w.kube.Create(t.Context(), s))
+		w.Must(w.API.Create(t.Context(), s))
 	}
 	published := w.service("b").Spec.ClusterIP + ":2049"
 	w.Change("v-1", func(v *bed.Volume) { v.Labels["storageos.com/nfs/mount-endpoint"] = published })
 	w.poll()
-	w.leads("b", "10.0.0.1 32001")
+	w.leads("b", "10.0.0.1:32001")
 	if w.mounted() != published {
 		t.Errorf("mounted at %s", w.mounted())
 	}

@@ -25,15 +25,15 @@ import (
 // deleted comes back on its event, long before the cache of volumes expires.
 func TestControllerInAManager(t *testing.T) {
 	w := newWorld(t)
-	informers := &informers{FakeInformers: informertest.FakeInformers{Scheme: w.kube.Scheme()}}
+	informers := &informers{FakeInformers: informertest.FakeInformers{Scheme: w.API.Scheme()}}
 	mgr, err := ctrl.NewManager(&rest.Config{Host: "http://127.0.0.1:1"}, manager.Options{
-		Scheme: w.kube.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"},
+		Scheme: w.API.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"},
 		NewCache:  func(*rest.Config, cache.Options) (cache.Cache, error) { return informers, nil },
-		NewClient: func(*rest.Config, client.Options) (client.Client, error) { return w.client, nil },
+		NewClient: func(*rest.Config, client.Options) (client.Client, error) { return w.Client, nil },
 	})
-	w.must(err)
+	w.Must(err)
 	w.r.Clock, w.r.Options.Interval = clock.RealClock{}, 10*time.Millisecond
-	w.must(w.r.SetupWithManager(mgr))
+	w.Must(w.r.SetupWithManager(mgr))
 	w.share("10.0.0.1:32001")
 	set, created := make(chan struct{}, 10), make(chan *corev1.Service, 10)
 	w.Before(func(r *http.Request) {
@@ -41,7 +41,7 @@ func TestControllerInAManager(t *testing.T) {
 			set <- struct{}{}
 		}
 	})
-	w.client.After = func(write fakeapi.Write) error {
+	w.Client.After = func(write fakeapi.Write) error {
 		if s, ok := write.Object.(*corev1.Service); ok && write.Verb == "create" {
 			created <- s.DeepCopy()
 		}
@@ -53,14 +53,14 @@ func TestControllerInAManager(t *testing.T) {
 	wait(t, set)
 	s := wait(t, created)
 	services, err := informers.FakeInformerFor(ctx, &corev1.Service{})
-	w.must(err)
-	w.must(w.kube.Delete(ctx, s))
+	w.Must(err)
+	w.Must(w.API.Delete(ctx, s))
 	services.Delete(s)
 	if again := wait(t, created); again.Spec.ClusterIP != s.Spec.ClusterIP || again.UID == s.UID {
 		t.Errorf("was %s, is %s", s.Spec.ClusterIP, again.Spec.ClusterIP)
 	}
 	cancel()
-	w.must(<-ended)
+	w.Must(<-ended)
 }
 
 // informers may be asked for by several goroutines.
