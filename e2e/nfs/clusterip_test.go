@@ -55,9 +55,6 @@ func (s *scene) returned(old *corev1.Service) *corev1.Service {
 
 // A deleted Service is recreated with its ClusterIP, and mounts keep working.
 func TestDeletedServiceIsBackWithItsClusterIP(t *testing.T) {
-	if why := NoProxy(); why != "" {
-		t.Skip("kube-proxy does not run here: ", why)
-	}
 	for _, exposure := range []nfs.Exposure{nfs.Stable, nfs.PerNodeStable} {
 		t.Run(string(exposure), func(t *testing.T) {
 			name := map[nfs.Exposure]string{nfs.Stable: "deleted", nfs.PerNodeStable: "deleted-slot"}[exposure]

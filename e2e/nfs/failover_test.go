@@ -29,9 +29,6 @@ func outWithin() time.Duration {
 // A client that copies a file through mount, kube-proxy and node plugin does not notice
 // that its server dies or hangs, but for a pause.
 func TestCopySurvivesServer(t *testing.T) {
-	if why := NoProxy(); why != "" {
-		t.Skip("kube-proxy ", why)
-	}
 	c, ctx := shared(t), t.Context()
 	node := c.State.Nodes[0]
 	if err := c.startProxyOnce(ctx, node); err != nil {

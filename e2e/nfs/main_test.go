@@ -2,6 +2,7 @@ package nfs
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"sync"
@@ -9,6 +10,9 @@ import (
 
 	"github.com/fairlead-io/fairlead/e2e/machine"
 )
+
+// throughProxy are the tests that need kube-proxy.
+const throughProxy = "^(TestProxySendsClusterIPToSlice|TestDeletedServiceIsBackWithItsClusterIP|TestCopySurvivesServer)$"
 
 // TestMain runs the tests in a machine of their own.
 func TestMain(m *testing.M) {
@@ -18,7 +22,10 @@ func TestMain(m *testing.M) {
 	}
 	os.Exit(machine.Run(Machine(), func() int {
 		if why := NoProxy(); why != "" {
-			fmt.Fprintln(os.Stderr, "what goes through a ClusterIP is not tested here: kube-proxy", why)
+			fmt.Fprintf(os.Stderr, "SKIPPED: %s: kube-proxy %s\n", throughProxy, why)
+			if err := flag.Set("test.skip", throughProxy); err != nil {
+				panic(err)
+			}
 		}
 		status := m.Run()
 		if one.cluster != nil {

@@ -14,9 +14,6 @@ import (
 // The ground that the other tests stand on: the real kube-proxy sends a ClusterIP to
 // what a slice names.
 func TestProxySendsClusterIPToSlice(t *testing.T) {
-	if why := NoProxy(); why != "" {
-		t.Skip("kube-proxy ", why)
-	}
 	c, ctx := shared(t), t.Context()
 	if _, err := c.servers(ctx, 1); err != nil {
 		t.Fatal(err)

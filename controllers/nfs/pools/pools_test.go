@@ -11,7 +11,10 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/nfs/assign"
+	"github.com/fairlead-io/fairlead/internal/testkit/fixedruns"
 )
+
+func TestMain(m *testing.M) { fixedruns.Main(m, 200, 60) }
 
 var svcKey = types.NamespacedName{Namespace: "storage", Name: "pool"}
 

@@ -9,7 +9,10 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/fairlead-io/fairlead/internal/nfs"
+	"github.com/fairlead-io/fairlead/internal/testkit/fixedruns"
 )
+
+func TestMain(m *testing.M) { fixedruns.Main(m, 300, 80) }
 
 // The model keeps all results of each backend and knows nothing of the table.
 type model struct {

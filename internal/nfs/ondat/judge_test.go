@@ -8,7 +8,11 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/fairlead-io/fairlead/internal/testkit/fixedruns"
 )
+
+func TestMain(m *testing.M) { fixedruns.Main(m, 300, 30) }
 
 // volume is shared, and served at the endpoint.
 func volume(id, endpoint string) Volume {

@@ -12,7 +12,10 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/nfs"
 	"github.com/fairlead-io/fairlead/internal/nfs/assign"
+	"github.com/fairlead-io/fairlead/internal/testkit/fixedruns"
 )
+
+func TestMain(m *testing.M) { fixedruns.Main(m, 300, 80) }
 
 // service has healthy backends 10.0.0.1 and on, and slots 10.96.0.1 and on, in turn.
 func service(exposure nfs.Exposure, backends, slots int) *v1alpha1.NFSService {

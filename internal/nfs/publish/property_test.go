@@ -11,7 +11,10 @@ import (
 
 	"github.com/fairlead-io/fairlead/internal/nfs"
 	"github.com/fairlead-io/fairlead/internal/nfs/health"
+	"github.com/fairlead-io/fairlead/internal/testkit/fixedruns"
 )
+
+func TestMain(m *testing.M) { fixedruns.Main(m, 300, 80) }
 
 // The model is a Stable service: servers that live and die, a table of their
 // health, and the slices as the API has them, written one at a time with crashes

@@ -9,9 +9,9 @@ import (
 )
 
 func TestSharesAreLookedUpFromReservedPorts(t *testing.T) {
-	if l, err := net.Listen("tcp", "127.0.0.1:665"); errors.Is(err, syscall.EACCES) {
-		t.Skip("the process may not use ports below 1024")
-	} else if err == nil {
+	l, err := net.Listen("tcp", "127.0.0.1:665")
+	permitted := !errors.Is(err, syscall.EACCES) // else any port is used
+	if err == nil {
 		l.Close()
 	}
 	ports := make(chan uint16, 4)
@@ -22,10 +22,10 @@ func TestSharesAreLookedUpFromReservedPorts(t *testing.T) {
 		if shares != "" {
 			target.Shares = []string{shares}
 		}
-		if result := (&Client{Timeout: generous}).Probe(t.Context(), target); result.Reason != Serving {
+		if result := ask(t, target); result.Reason != Serving {
 			t.Fatal(result.Message)
 		}
-		if port := <-ports; (port < 1024) != want {
+		if port := <-ports; (port < 1024) != (want && permitted) {
 			t.Errorf("share %q was looked up from port %d", shares, port)
 		}
 	}

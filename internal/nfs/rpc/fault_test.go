@@ -37,40 +37,33 @@ func probeUntil(t *testing.T, target Target, hung <-chan struct{}) Result {
 
 func TestHalfDeadServersAreClassified(t *testing.T) {
 	hang := func(c net.Conn) { _, _ = io.Copy(io.Discard, c) }
-	null := make([]byte, 44)
+	half, call := be(1<<31|24, 1), make([]byte, 44)
 	for name, c := range map[string]struct {
-		server func(c net.Conn, hung chan<- struct{})
-		want   Reason
+		reply []byte
+		then  func(c net.Conn)
+		want  Reason
 	}{
-		"accepts and never answers": {func(c net.Conn, hung chan<- struct{}) { _, _ = io.ReadFull(c, null); hung <- struct{}{}; hang(c) }, Silent},
-		"half a reply, then silent": {func(c net.Conn, hung chan<- struct{}) {
-			_, _ = io.ReadFull(c, null)
-			_, _ = c.Write(be(1<<31|24, 1))
-			hung <- struct{}{}
-			hang(c)
-		}, Silent},
-		"closes at once":          {func(c net.Conn, _ chan<- struct{}) { _, _ = io.ReadFull(c, null) }, Closed},
-		"half a reply, then ends": {func(c net.Conn, _ chan<- struct{}) { _, _ = io.ReadFull(c, null); _, _ = c.Write(be(1<<31|24, 1)) }, Closed},
-		"resets":                  {func(c net.Conn, _ chan<- struct{}) { _, _ = io.ReadFull(c, null); _ = c.(*net.TCPConn).SetLinger(0) }, Closed},
-		"is a web server": {func(c net.Conn, _ chan<- struct{}) {
-			_, _ = io.ReadFull(c, null)
-			_, _ = io.WriteString(c, "HTTP/1.1 400 Bad Request\r\n\r\n")
-			hang(c)
-		}, Malformed},
-		"answers another call": {func(c net.Conn, _ chan<- struct{}) {
-			_, _ = io.ReadFull(c, null)
-			_, _ = c.Write(be(1<<31|24, 0, 1, 0, 0, 0, 0))
-			hang(c)
-		}, Malformed},
-		"reply of too few bytes": {func(c net.Conn, _ chan<- struct{}) {
-			_, _ = io.ReadFull(c, null)
-			_, _ = c.Write(be(1 << 31))
-			hang(c)
-		}, Malformed},
+		"accepts and never answers": {nil, hang, Silent},
+		"half a reply, then silent": {half, hang, Silent},
+		"closes at once":            {nil, nil, Closed},
+		"half a reply, then ends":   {half, nil, Closed},
+		"resets":                    {nil, func(c net.Conn) { _ = c.(*net.TCPConn).SetLinger(0) }, Closed},
+		"is a web server":           {[]byte("HTTP/1.1 400 Bad Request\r\n\r\n"), hang, Malformed},
+		"answers another call":      {be(1<<31|24, 0, 1, 0, 0, 0, 0), hang, Malformed},
+		"reply of too few bytes":    {be(1 << 31), hang, Malformed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			hung := make(chan struct{}, 1)
-			address := startScript(t, func(conn net.Conn) { c.server(conn, hung) })
+			address := startScript(t, func(conn net.Conn) {
+				_, _ = io.ReadFull(conn, call)
+				_, _ = conn.Write(c.reply)
+				if c.want == Silent {
+					hung <- struct{}{}
+				}
+				if c.then != nil {
+					c.then(conn)
+				}
+			})
 			result := probeUntil(t, Target{Address: address, Versions: []Version{V3, V4}, Shares: []string{"/data"}}, hung)
 			if result.Reason != c.want || result.Reason.Alive() || len(result.Findings) != 1 {
 				t.Errorf("got %s (%s), want %s", result.Reason, result.Message, c.want)
@@ -128,7 +121,7 @@ func TestConnectionsEndWithoutReset(t *testing.T) {
 		_, err := c.Read(xid)
 		ends <- err
 	})
-	if result := (&Client{Timeout: generous}).Probe(t.Context(), Target{Address: address, Versions: []Version{V3}}); result.Reason != Serving {
+	if result := ask(t, Target{Address: address, Versions: []Version{V3}}); result.Reason != Serving {
 		t.Fatal(result.Message)
 	}
 	if err := <-ends; !errors.Is(err, io.EOF) {
@@ -160,7 +153,7 @@ func fullBacklog(t *testing.T) netip.AddrPort {
 func TestClosedPortIsRefused(t *testing.T) {
 	closed := listen(t)
 	closed.Close()
-	result := (&Client{Timeout: generous}).Probe(t.Context(), Target{Address: addressOf(closed), Versions: []Version{V3, V4}})
+	result := ask(t, Target{Address: addressOf(closed), Versions: []Version{V3, V4}})
 	if result.Reason != Refused || len(result.Findings) != 1 {
 		t.Errorf("%s (%s)", result.Reason, result.Message)
 	}

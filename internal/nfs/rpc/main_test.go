@@ -1,27 +1,20 @@
 package rpc
 
 import (
-	"flag"
-	"fmt"
 	"os"
 	"testing"
 
 	"github.com/willscott/go-nfs"
+
+	"github.com/fairlead-io/fairlead/internal/testkit/fixedruns"
 )
 
-// TestMain makes the property tests the same each time. As a child of a benchmark it is an NFS server.
+// TestMain makes the test binary an NFS server where a benchmark starts it as its child.
 func TestMain(m *testing.M) {
 	nfs.Log.SetLevel(nfs.PanicLevel)
 	if os.Getenv(serveVariable) != "" {
 		serveForBenchmark()
 		return
 	}
-	for name, value := range map[string]string{"rapid.checks": "300", "rapid.seed": "2026"} {
-		if err := flag.Set(name, value); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(2)
-		}
-	}
-	flag.Parse()
-	os.Exit(m.Run())
+	fixedruns.Main(m, 300, 30)
 }

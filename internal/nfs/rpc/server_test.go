@@ -98,6 +98,12 @@ func startScript(t testing.TB, script func(net.Conn)) netip.AddrPort {
 	return addressOf(listener)
 }
 
+// ask probes with more time than any probe on loopback takes.
+func ask(t testing.TB, target Target) Result {
+	t.Helper()
+	return (&Client{Timeout: generous}).Probe(t.Context(), target)
+}
+
 // request is a call as a scripted server sees it.
 type request struct {
 	xid, program, version, procedure uint32

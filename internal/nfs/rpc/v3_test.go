@@ -29,7 +29,7 @@ func TestServerOfV3IsProbedWithItsShares(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			address := startNFS(t, &c.server)
-			result := (&Client{Timeout: generous}).Probe(t.Context(), Target{Address: address, Versions: []Version{V3}, Shares: c.shares, MountPort: address.Port()})
+			result := ask(t, Target{Address: address, Versions: []Version{V3}, Shares: c.shares, MountPort: address.Port()})
 			if result.Reason != c.want || len(result.Findings) != max(1, len(c.shares)) {
 				t.Errorf("got %s (%s) of %v, want %s", result.Reason, result.Message, result.Findings, c.want)
 			}
@@ -61,7 +61,7 @@ func TestUnmountFollowsEveryMount(t *testing.T) {
 		}
 		return success(), true
 	}))
-	result := (&Client{Timeout: generous}).Probe(t.Context(), Target{Address: server, Versions: []Version{V3}, Shares: []string{"/a", "/b"}, MountPort: mount.Port()})
+	result := ask(t, Target{Address: server, Versions: []Version{V3}, Shares: []string{"/a", "/b"}, MountPort: mount.Port()})
 	if result.Reason != ExportGone || mounts.Load() != 2 || unmounts.Load() != 2 {
 		t.Errorf("%s (%s) with %d MNT and %d UMNT", result.Reason, result.Message, mounts.Load(), unmounts.Load())
 	}
@@ -82,7 +82,7 @@ func TestPortMapperIsAskedForTheMountPort(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var asked request
 			mapper := startScript(t, answers(t, func(r request) { asked = r }, func(request) ([]byte, bool) { return c.reply, true }))
-			result := (&Client{Timeout: generous}).Probe(t.Context(), Target{Address: real, Versions: []Version{V3}, Shares: []string{"/data"}, PortMapperPort: mapper.Port()})
+			result := ask(t, Target{Address: real, Versions: []Version{V3}, Shares: []string{"/data"}, PortMapperPort: mapper.Port()})
 			if result.Reason != c.want {
 				t.Errorf("got %s (%s), want %s", result.Reason, result.Message, c.want)
 			}
@@ -103,7 +103,7 @@ func TestMountServiceDownDiffersFromNFSDown(t *testing.T) {
 		"port mapper refused": {PortMapperPort: port},
 	} {
 		target.Address, target.Versions, target.Shares = real, []Version{V3}, []string{"/data"}
-		result := (&Client{Timeout: generous}).Probe(t.Context(), target)
+		result := ask(t, target)
 		if result.Reason != MountDown || !result.Reason.Alive() || result.Reason.Verdict() != Unhealthy {
 			t.Errorf("%s: %s (%s)", name, result.Reason, result.Message)
 		}
@@ -171,14 +171,18 @@ func TestDeniedShareIsLookedUpInTheExports(t *testing.T) {
 		return success(append(words, 0)...)
 	}
 	for name, c := range map[string]struct {
+		share   string
 		exports []byte
 		want    Reason
 	}{
-		"listed":         {list("/oth", "/dat"), Denied},
-		"not listed":     {list("/oth"), ExportGone},
-		"nothing listed": {list(), ExportGone},
-		"not supported":  {be(0, 0, 0, 3), Denied},
-		"list cut":       {success(1, 4), Denied},
+		"listed":         {"/dat", list("/oth", "/dat"), Denied},
+		"not listed":     {"/dat", list("/oth"), ExportGone},
+		"nothing listed": {"/dat", list(), ExportGone},
+		"not supported":  {"/dat", be(0, 0, 0, 3), Denied},
+		"list cut":       {"/dat", success(1, 4), Denied},
+		"below a listed": {"/dat/a", list("/dat"), Denied},
+		"longer name":    {"/data", list("/dat"), ExportGone},
+		"the root":       {"/", list("/dat"), ExportGone},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := startScript(t, answers(t, nil, func(r request) ([]byte, bool) {
@@ -190,28 +194,10 @@ func TestDeniedShareIsLookedUpInTheExports(t *testing.T) {
 				}
 				return success(), true
 			}))
-			result := (&Client{Timeout: generous}).Probe(t.Context(), Target{Address: server, Versions: []Version{V3}, Shares: []string{"/dat"}, MountPort: server.Port()})
+			result := ask(t, Target{Address: server, Versions: []Version{V3}, Shares: []string{c.share}, MountPort: server.Port()})
 			if result.Reason != c.want {
 				t.Errorf("got %s (%s), want %s", result.Reason, result.Message, c.want)
 			}
 		})
-	}
-}
-
-func TestDirectoryBelowAnExportIsListed(t *testing.T) {
-	for share, want := range map[string]Reason{"/dat/a": Denied, "/data": ExportGone, "/": ExportGone} {
-		server := startScript(t, answers(t, nil, func(r request) ([]byte, bool) {
-			switch {
-			case r.procedure == wire.ProcedureMount && r.program == wire.ProgramMount:
-				return success(13), true
-			case r.procedure == wire.ProcedureExports:
-				return success(1, 4, 0x2f646174, 0, 0), true // /dat
-			}
-			return success(), true
-		}))
-		result := (&Client{Timeout: generous}).Probe(t.Context(), Target{Address: server, Versions: []Version{V3}, Shares: []string{share}, MountPort: server.Port()})
-		if result.Reason != want {
-			t.Errorf("%s: got %s (%s), want %s", share, result.Reason, result.Message, want)
-		}
 	}
 }

@@ -43,7 +43,7 @@ func TestServerOfV4IsProbedWithItsShares(t *testing.T) {
 		"cut results":        {success(0, 0, 3, 24, 0, 15), Malformed},
 	} {
 		t.Run(name, func(t *testing.T) {
-			result := (&Client{Timeout: generous}).Probe(t.Context(), startV4(t, nil, c.compound))
+			result := ask(t, startV4(t, nil, c.compound))
 			if result.Reason != c.want || len(result.Findings) != 1 {
 				t.Errorf("got %s (%s) of %v, want %s", result.Reason, result.Message, result.Findings, c.want)
 			}
@@ -73,7 +73,7 @@ func TestDeepSharesAreWalkedFromHandleToHandle(t *testing.T) {
 		}
 		return success(append(body, 10, 0, 4, uint32(len(compounds)))...), true
 	}))
-	result := (&Client{Timeout: generous}).Probe(t.Context(), target)
+	result := ask(t, target)
 	if result.Reason != Serving || len(compounds) != 3 {
 		t.Fatalf("%s (%s) after %d COMPOUNDs", result.Reason, result.Message, len(compounds))
 	}
@@ -103,7 +103,7 @@ func TestVersionsTheServerLacksAreReported(t *testing.T) {
 				}
 				return c.reply, true
 			}))
-			result := (&Client{Timeout: generous}).Probe(t.Context(), Target{Address: address, Versions: []Version{V3, V4}})
+			result := ask(t, Target{Address: address, Versions: []Version{V3, V4}})
 			if result.Reason != c.want || !result.Reason.Alive() || !strings.Contains(result.Message, c.says) {
 				t.Errorf("got %s (%s), want %s (%s)", result.Reason, result.Message, c.want, c.says)
 			}

@@ -14,7 +14,10 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/nfs"
 	"github.com/fairlead-io/fairlead/internal/nfs/assign"
+	"github.com/fairlead-io/fairlead/internal/testkit/fixedruns"
 )
+
+func TestMain(m *testing.M) { fixedruns.Main(m, 300, 80) }
 
 func service() *v1alpha1.NFSService {
 	return &v1alpha1.NFSService{

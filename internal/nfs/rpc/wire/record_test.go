@@ -9,7 +9,11 @@ import (
 	"testing/iotest"
 
 	"pgregory.net/rapid"
+
+	"github.com/fairlead-io/fairlead/internal/testkit/fixedruns"
 )
+
+func TestMain(m *testing.M) { fixedruns.Main(m, 500, 30) }
 
 // fragment is data with its record mark.
 func fragment(data []byte, last bool) []byte {

@@ -1,9 +1,0 @@
-package pools
-
-import (
-	"testing"
-
-	"github.com/fairlead-io/fairlead/internal/testkit/fixedruns"
-)
-
-func TestMain(m *testing.M) { fixedruns.Main(m, 200, 60) }

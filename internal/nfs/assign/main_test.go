@@ -1,9 +1,0 @@
-package assign
-
-import (
-	"testing"
-
-	"github.com/fairlead-io/fairlead/internal/testkit/fixedruns"
-)
-
-func TestMain(m *testing.M) { fixedruns.Main(m, 300, 80) }

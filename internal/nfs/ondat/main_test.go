@@ -1,9 +1,0 @@
-package ondat
-
-import (
-	"testing"
-
-	"github.com/fairlead-io/fairlead/internal/testkit/fixedruns"
-)
-
-func TestMain(m *testing.M) { fixedruns.Main(m, 300, 30) }
