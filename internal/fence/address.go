@@ -12,9 +12,8 @@ func HostPrefix(a netip.Addr) netip.Prefix {
 	return netip.PrefixFrom(a, a.BitLen())
 }
 
-// ParseClientCIDR reads the address of one storage client. A bare address is
-// taken as it is; one with a mask must name a single address: a wide one would
-// shut out others.
+// ParseClientCIDR reads the address of one storage client, with or without a mask.
+// A mask must cover a single address: a wider one would block other clients.
 func ParseClientCIDR(text string) (netip.Prefix, error) {
 	var prefix netip.Prefix
 	if strings.Contains(text, "/") {

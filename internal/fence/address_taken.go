@@ -9,9 +9,8 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 )
 
-// sayAddressTaken warns of who has got an address of a machine that is gone and
-// stays fenced: the storage refuses it, and says so to nobody. Autoscalers and spot
-// instances give addresses away like that.
+// sayAddressTaken warns when a live node gets an address of a gone machine that stays fenced: the storage
+// refuses that node without saying so. Autoscalers and spot instances reuse addresses.
 func (f Facts) sayAddressTaken(step *Step) {
 	s := &step.Status
 	if !f.gone() || f.Override.Gate == GateUnfence || s.Phase != v1alpha1.NodeFenced && s.Phase != v1alpha1.NodeDrained {
@@ -32,7 +31,7 @@ func (f Facts) sayAddressTaken(step *Step) {
 	}
 }
 
-// hasNow says who has an address, of those that are not lost.
+// hasNow names the live machine that has an address.
 func (f Facts) hasNow(a netip.Addr) string {
 	for _, o := range f.Others {
 		if o.live() && o.has(a) {
@@ -42,11 +41,10 @@ func (f Facts) hasNow(a netip.Addr) string {
 	return ""
 }
 
-// lookForFences is how often a node that is shut out is looked at: fences of others are no event of its own.
+// lookForFences is how often a blocked node is checked: fences of others cause no event for the node.
 const lookForFences = time.Minute
 
-// sayShutOut warns of a healthy node that the storage refuses, since another one that
-// had its address is fenced.
+// sayShutOut warns that the storage refuses a healthy node because the fence of another node blocks its address.
 func (f Facts) sayShutOut(step *Step) {
 	for _, n := range f.Fences {
 		if !n.Blocks() || f.ours(n) {

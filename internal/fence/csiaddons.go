@@ -2,10 +2,10 @@ package fence
 
 import "time"
 
-// lookForCSIAddons is how soon to look again while csi-addons is not installed.
+// lookForCSIAddons is how often to look again while csi-addons is not installed.
 const lookForCSIAddons = 30 * time.Second
 
-// withoutCSIAddons says that no fence can be asked for, where the cluster has no NetworkFences.
+// withoutCSIAddons warns that no fence can be requested where the cluster has no NetworkFences.
 func (f Facts) withoutCSIAddons(step *Step) {
 	if !f.NoCSIAddons || len(step.Create)+len(step.Unfence)+len(step.Delete) == 0 {
 		return

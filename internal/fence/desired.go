@@ -10,16 +10,16 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 )
 
-// want is what a record wants of one of its fences. Wants and NetworkFences of all records together decide what
-// is done with each NetworkFence.
+// want is what a record wants of one of its fences. The wants of all records and all NetworkFences together decide
+// what is done with each NetworkFence.
 type want int
 
 const (
-	// toKeep what is blocked, and ask for nothing.
+	// toKeep what is blocked, without requesting anything.
 	toKeep want = iota
-	// toBlock: ask until the fence is confirmed, and see that it stays.
+	// toBlock: request the fence until it is confirmed, and keep it.
 	toBlock
-	// toRelease: unfence as soon as no other fence wants the addresses blocked.
+	// toRelease: unfence once no other fence wants the addresses blocked.
 	toRelease
 )
 
@@ -38,38 +38,38 @@ func isFencing(p v1alpha1.NodeFencePhase) bool {
 	return p == v1alpha1.NodeFencing || p == v1alpha1.NodeFenced || p == v1alpha1.NodeDrained
 }
 
-// withdrawn tells whether a fence of this incident is not wanted any more. It was never confirmed and no volume was
+// withdrawn reports whether a fence of this incident is no longer wanted. It was never confirmed and no volume was
 // released for it, so no reboot is needed.
 func (f Facts) withdrawn(r v1alpha1.Fence) bool {
-	return !f.mayHaveLetGo(r) && (f.backUnfenced() || f.Policy.Mode(r.Driver) != ModeFence)
+	return !f.mayHaveReleased(r) && (f.returnedUnfenced() || f.Policy.Mode(r.Driver) != ModeFence)
 }
 
-// mayHaveLetGo tells whether volumes may be in use elsewhere on account of a fence.
-func (f Facts) mayHaveLetGo(r v1alpha1.Fence) bool {
+// mayHaveReleased reports whether volumes may be in use elsewhere because of a fence.
+func (f Facts) mayHaveReleased(r v1alpha1.Fence) bool {
 	return r.LetGo || r.State == v1alpha1.FenceFenced || f.Override.Gate == GateAttach
 }
 
-// backUnfenced: the node is Ready in the boot in which a fence was asked for, and
-// nothing of this incident has let a volume go.
-func (f Facts) backUnfenced() bool {
+// returnedUnfenced: the node is Ready in the boot in which a fence was requested, and no volume was released in
+// this incident.
+func (f Facts) returnedUnfenced() bool {
 	return f.Node.Ready && !f.gone() && f.Node.Machine.BootID == f.Status.Node.BootID && f.asked() &&
-		!slices.ContainsFunc(f.Status.Fences, func(r v1alpha1.Fence) bool { return r.Incident == f.Status.Incident && f.mayHaveLetGo(r) })
+		!slices.ContainsFunc(f.Status.Fences, func(r v1alpha1.Fence) bool { return r.Incident == f.Status.Incident && f.mayHaveReleased(r) })
 }
 
-// asked tells whether a fence was asked for in this incident: then it may be in effect,
-// and only a reboot is sure to end the mounts of before.
+// asked reports whether a fence was requested in this incident. The fence may be in effect then, and only a reboot
+// ends the old mounts for sure.
 func (f Facts) asked() bool { return asked(f.Status) }
 
 func asked(s v1alpha1.NodeFenceStatus) bool {
 	return slices.ContainsFunc(s.Fences, func(r v1alpha1.Fence) bool { return r.Incident == s.Incident })
 }
 
-// released: the NetworkFence is Unfenced or may become so at any time.
+// released: the NetworkFence is Unfenced or may become Unfenced at any time.
 func released(r v1alpha1.Fence) bool {
 	return r.State == v1alpha1.FenceUnfencing || r.State == v1alpha1.FenceLeaving
 }
 
-// follow does for each fence on record what the record wants. Fences that are unfenced and gone leave the record.
+// follow does for each fence on record what the record wants. Unfenced fences whose object is gone leave the record.
 func (f Facts) follow(step *Step) (refused []Refusal) {
 	var left []v1alpha1.Fence
 	for _, r := range step.Status.Fences {
@@ -82,9 +82,9 @@ func (f Facts) follow(step *Step) (refused []Refusal) {
 		case released(r) && there:
 			f.remove(step, n) // never flipped back
 		case released(r):
-			r.State = v1alpha1.FenceRequested // blocked or not: it is unfenced once more at the end
+			r.State = v1alpha1.FenceRequested // blocked or not: it is unfenced again at the end
 		case want == toKeep && there && !n.Blocks():
-			f.remove(step, n) // csi-addons would block a node that works again
+			f.remove(step, n) // csi-addons would block a working node
 		case want == toBlock:
 			if refusal := f.block(step, &r, n, there); refusal != nil {
 				refused = append(refused, *refusal)
@@ -96,12 +96,12 @@ func (f Facts) follow(step *Step) (refused []Refusal) {
 	return refused
 }
 
-// block compares a fence with its NetworkFence. What speaks against the fence may have come up since it was asked for.
+// block compares a fence with its NetworkFence. A doubt may have come up since the fence was requested.
 func (f Facts) block(step *Step, r *v1alpha1.Fence, n NetworkFence, there bool) *Refusal {
-	r.LetGo = f.mayHaveLetGo(*r)
+	r.LetGo = f.mayHaveReleased(*r)
 	refusal := f.doubt(*r, there && n.Blocks())
 	if r.State = v1alpha1.FenceRequested; refusal != nil {
-		r.Message = "" // if it was in effect, it may be no more: it is recreated when the doubt is gone
+		r.Message = "" // it may have ended: it is recreated once the doubt is gone
 		f.remove(step, n)
 		return refusal
 	}
@@ -111,7 +111,7 @@ func (f Facts) block(step *Step, r *v1alpha1.Fence, n NetworkFence, there bool) 
 		step.Create = append(step.Create, object(f.Node.Name, step.Status.Node.BootID, *r, false))
 	case n.Deleting:
 	case !n.asked(*r):
-		r.Message = changedMessage // only a new one is sure to be looked at
+		r.Message = changedMessage // csi-addons is sure to handle a new object only
 		f.remove(step, n)
 	case n.Blocks():
 		r.State, r.Message, r.LetGo = v1alpha1.FenceFenced, "", true
@@ -121,8 +121,8 @@ func (f Facts) block(step *Step, r *v1alpha1.Fence, n NetworkFence, there bool) 
 	return nil
 }
 
-// release brings one fence to its end: Unfenced, confirmed, deleted. Deleting alone would leave the address blocked
-// for ever. It tells whether the end is reached.
+// release unfences, waits for the confirmation and deletes: deleting alone would leave the address blocked.
+// It reports whether all is done.
 func (f Facts) release(step *Step, r *v1alpha1.Fence, n NetworkFence, there bool) (done bool) {
 	_, wanted := f.wantedBy(*r)
 	switch {
@@ -130,7 +130,7 @@ func (f Facts) release(step *Step, r *v1alpha1.Fence, n NetworkFence, there bool
 		f.unfence(r)
 	case !there && r.State == v1alpha1.FenceLeaving:
 		return true
-	case !there && !wanted: // it was deleted, and the address is still blocked
+	case !there && !wanted: // deleted, and the address is still blocked
 		step.Create = append(step.Create, object(f.Node.Name, step.Status.Node.BootID, *r, true))
 	case !there, n.Deleting:
 	case wanted, r.State == v1alpha1.FenceLeaving:
@@ -148,15 +148,15 @@ func (f Facts) release(step *Step, r *v1alpha1.Fence, n NetworkFence, there bool
 	return false
 }
 
-// unfence a fence from here on.
+// unfence marks a fence for release.
 func (f Facts) unfence(r *v1alpha1.Fence) {
 	r.State, r.Message, r.Failures, r.FailedUID, r.Since = v1alpha1.FenceUnfencing, "", 0, "", f.now()
 }
 
 func (f Facts) now() metav1.Time { return metav1.NewTime(f.Now.Truncate(time.Second)) }
 
-// wantedBy tells whether another fence wants one of the addresses blocked, of this node or of another, and says of which.
-// References are counted by address alone: two clusterIDs may be one storage cluster, and all drivers of one share one block list.
+// wantedBy reports whether another fence, of any node, wants one of the addresses blocked, and names the node.
+// Addresses alone count: two clusterIDs may be one storage cluster, whose drivers share one block list.
 func (f Facts) wantedBy(r v1alpha1.Fence) (who string, wanted bool) {
 	for _, o := range f.Others {
 		for _, theirs := range o.Status.Fences {
@@ -178,15 +178,15 @@ func common(a, b v1alpha1.Fence) string {
 	return ""
 }
 
-// remove a NetworkFence; what it has blocked stays blocked. One that is Unfenced stays until every node that counts on the same address
-// has noticed.
+// remove a NetworkFence, which leaves its addresses as they are. An Unfenced one stays until every node that relies
+// on the same address has noticed.
 func (f Facts) remove(step *Step, n NetworkFence) {
 	if n.Name != "" && !n.Deleting && !(n.Unfenced && f.countedOn(n)) {
 		step.Delete = append(step.Delete, n)
 	}
 }
 
-// countedOn tells whether another node is on record as fenced by an address of a NetworkFence.
+// countedOn reports whether another node is on record as fenced by an address of a NetworkFence.
 func (f Facts) countedOn(n NetworkFence) bool {
 	return slices.ContainsFunc(f.Others, func(o Other) bool {
 		return isFencing(o.Status.Phase) && slices.ContainsFunc(o.Status.Fences, func(theirs v1alpha1.Fence) bool {
@@ -197,11 +197,10 @@ func (f Facts) countedOn(n NetworkFence) bool {
 
 const changedMessage = "the NetworkFence was changed; Fairlead recreates it"
 
-// askAnew replaces a NetworkFence that the driver has refused: csi-addons itself
-// waits longer after each failure, up to a quarter of an hour.
+// askAnew replaces a NetworkFence that the driver has refused: csi-addons itself backs off for up to 15 minutes.
 func (f Facts) askAnew(step *Step, r *v1alpha1.Fence, n NetworkFence) {
 	r.Message = n.Message
-	if n.UID == r.FailedUID { // the one that failed before; times would be of two clocks
+	if n.UID == r.FailedUID { // failed before; comparing times would mix two clocks
 		f.remove(step, n)
 		return
 	}

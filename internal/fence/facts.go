@@ -9,16 +9,14 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 )
 
-// OutOfServiceTaint says that a node is shut down or lost, and that Kubernetes
-// may let go of its pods and volumes: its key; value and effect do not matter
-// (k8s.io/api/core/v1.TaintNodeOutOfService).
+// OutOfServiceTaint is the key of the taint by which Kubernetes releases the pods and volumes of a node that is
+// shut down or lost, whatever its value and effect (k8s.io/api/core/v1.TaintNodeOutOfService).
 const OutOfServiceTaint = "node.kubernetes.io/out-of-service"
 
-// OwnTaintValue marks an out-of-service taint that Fairlead set by itself.
+// OwnTaintValue marks an out-of-service taint that Fairlead set.
 const OwnTaintValue = "fairlead"
 
-// Node is what is read of a Node object. The zero value, but for its name, is a
-// node whose object is gone.
+// Node is what is read of a Node object. With only a name, it is a node whose object is gone.
 type Node struct {
 	Name    string
 	Exists  bool
@@ -28,11 +26,11 @@ type Node struct {
 	// Ready is the node's condition, and ReadyChanged when it last changed.
 	Ready        bool
 	ReadyChanged time.Time
-	// Unknown: the node is silent, says Kubernetes' node controller. A node
-	// that is neither Ready nor Unknown says itself that it is not Ready.
+	// Unknown: the node controller has marked the node as silent. A node that is
+	// neither Ready nor Unknown reports by itself that it is not Ready.
 	Unknown bool
-	// OutOfService: the node has the taint; OwnTaint: Fairlead gave it; OthersTaint:
-	// somebody else did, or gave one of another effect beside it.
+	// OutOfService: the node has the taint; OwnTaint: Fairlead set it; OthersTaint:
+	// another party set it, maybe with another effect beside Fairlead's.
 	OutOfService, OwnTaint, OthersTaint bool
 	// RecordedLoss is what its annotation RecordedLossAnnotation says.
 	RecordedLoss string
@@ -45,7 +43,7 @@ type Facts struct {
 	Now time.Time
 	// Record is the name of the machine's NodeFence, for commands.
 	Record string
-	// Node of the machine; without one, only its name: the object was deleted, or another machine has the name (Replaced).
+	// Node of the machine; only a name if its object was deleted or another machine has the name (Replaced).
 	Node     Node
 	Replaced bool
 	Status   v1alpha1.NodeFenceStatus
@@ -58,25 +56,25 @@ type Facts struct {
 	Holding []v1alpha1.HeldVolume
 	// ordinal of a machine that takes the name now.
 	ordinal int
-	// Left are the pods and attachments that are still on the node, for people to read.
+	// Left are the pods and attachments that remain on the node, for messages.
 	Left []string
 	// OldAttachments are the attachments of Left that are older than the fences on record.
 	OldAttachments []string
-	// OldPods are the pods of Left, as namespace/name, that are too.
+	// OldPods are the pods of Left that are older than the fences, as namespace/name.
 	OldPods []string
-	// Ledger is what the sources say of the node now. Only read while it is Ready.
+	// Ledger is what the sources report of the node now. It is only read while the node is Ready.
 	Ledger []v1alpha1.StorageIdentity
 	// Fences are all NetworkFences of the cluster, Fairlead's and others'.
 	Fences []NetworkFence
 	// SelfFencing names, by profile, a pod by which the CSI driver fences and unfences nodes itself.
 	SelfFencing map[string]string
-	// NoCSIAddons: the cluster has no such kind, so there is nobody to ask for a fence.
+	// NoCSIAddons: the cluster has no NetworkFences, so no fence can be requested.
 	NoCSIAddons bool
-	// Others are all other machines, as their Node objects and their NodeFences say.
+	// Others are all other machines, by their Nodes and NodeFences.
 	Others []Other
 	// Servers of the storage systems.
 	Servers []Server
-	// Report is what the storage itself says; empty where it is not asked.
+	// Report of the storage itself; empty where the storage is not asked.
 	Report Report
 }
 
@@ -91,14 +89,13 @@ type Other struct {
 	ClientAddresses []netip.Addr
 }
 
-// Server is a pod that serves storage, or a host that the storage system itself tells of.
+// Server is a pod that serves storage, or a host that the storage system reports.
 type Server struct {
 	Name, Node string
 	Addresses  []netip.Addr
 }
 
-// Report is the storage's own word: the clients of volumes that only this node holds and of
-// shared ones, and where its servers are.
+// Report of the storage itself: its servers, and the clients of volumes that this node holds.
 type Report struct {
 	Clients []VolumeClients
 	Servers []Server
@@ -110,8 +107,7 @@ type VolumeClients struct {
 	Addresses []netip.Addr
 }
 
-// NetworkFence is what is read of a NetworkFence object (csi-addons v1alpha1),
-// and what is made of it.
+// NetworkFence is a NetworkFence object (csi-addons v1alpha1), as far as it is read and written.
 type NetworkFence struct {
 	Name            string
 	UID             types.UID

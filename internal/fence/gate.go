@@ -8,17 +8,16 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 )
 
-// JudgedLabel on a new VolumeAttachment, with the value "true", says that Fairlead
-// is there and judges it. Where it is missing the API server judges by itself,
-// from less.
+// JudgedLabel with the value "true" on a new VolumeAttachment says that Fairlead judges it. Without the label
+// the API server judges by its own policies, which see less.
 const JudgedLabel = "fairlead.io/judged"
 
-// Holder is a node that has, or had, a volume: what is read of it at this moment.
+// Holder is a node that has or had a volume.
 type Holder struct {
-	// Node of the machine; without one, only the name: the object was deleted, or another machine has the name (Replaced).
+	// Node of the machine; only a name if its object was deleted or another machine has the name (Replaced).
 	Node     Node
 	Replaced bool
-	// Record is the name of its NodeFence, and Status what that says; zero values if it has none.
+	// Record is the name of its NodeFence, and Status that record's status; zero without a record.
 	Record   string
 	Status   v1alpha1.NodeFenceStatus
 	Override Override
@@ -26,27 +25,25 @@ type Holder struct {
 	InUse bool
 }
 
-// Held says who keeps a volume from being attached elsewhere, and why.
+// Held names the node that keeps a volume from being attached elsewhere, and why.
 type Held struct {
 	Refusal
 	Node string
-	// Soon: a fence is asked for and nobody has said no, so it may stand in a moment.
+	// Soon: a fence is requested and not refused, so it may be in effect in a moment.
 	Soon bool
 }
 
-// Attach decides whether a volume may be attached to a node. It may not while
-// another node that holds or held it is lost and not fenced for the volume's
-// storage. holders are all nodes that may hold it; nil means that it may.
+// Attach decides whether a volume may be attached to a node; nil allows it. holders are all nodes that may hold the
+// volume. It is refused while another holder is lost and not fenced for the volume's storage.
 //
-// A shared file system may have many writers, so a holder that is only not Ready keeps
-// nobody from it; one whose pods Kubernetes is told to give up does, since
-// they come up elsewhere in the belief to be the only ones of their name.
+// A shared file system may have many writers: a holder that is only not Ready blocks no other node. A holder that is
+// out of service does, since its pods start elsewhere as if they were the only ones of their name.
 func Attach(volume Volume, node string, holders []Holder, policy Policy) *Held {
 	if policy.Mode(volume.Driver) == ModeOff || volume.ReadOnly() {
 		return nil
 	}
 	for _, h := range holders {
-		if h.Node.Exists && h.Node.Name == node { // a machine that has the holder's name is not the holder
+		if h.Node.Exists && h.Node.Name == node { // a new machine of the holder's name is not the holder
 			continue
 		}
 		if held := h.keeps(volume, node); held != nil {
@@ -57,7 +54,7 @@ func Attach(volume Volume, node string, holders []Holder, policy Policy) *Held {
 	return nil
 }
 
-// keeps says why a holder keeps a volume from being attached to another node.
+// keeps returns why a holder keeps a volume from being attached to another node; nil if it does not.
 func (h Holder) keeps(volume Volume, node string) *Held {
 	h.Override = h.Override.still(h.Node)
 	givenUp := h.Override.givesUp(h.Node) && (h.Status.Phase == v1alpha1.NodeLost || h.Status.Reason == ReasonSharedAddress)
@@ -65,8 +62,8 @@ func (h Holder) keeps(volume Volume, node string) *Held {
 		return nil // known to be off; or given up, and unfenced but for an address that keeps out another node
 	}
 	if !h.lost(volume.HasManyWriters()) {
-		// Its attachment was taken by force while nobody heard of it, and it came
-		// back with the mount: it writes until its kubelet has unmounted it.
+		// The volume was detached by force while the node was silent. The node
+		// writes to its old mount until its kubelet unmounts the volume.
 		if (volume.exclusive() || volume.sharedBlock()) && h.mayHaveMounted(volume) {
 			return h.stillMounted(volume, node)
 		}
@@ -75,7 +72,7 @@ func (h Holder) keeps(volume Volume, node string) *Held {
 	if h.fencedFor(volume) {
 		return nil
 	}
-	// One that was not answered for half a minute may be so at any time still.
+	// An unanswered fence may still be confirmed at any time.
 	soon := h.Status.Phase == v1alpha1.NodeFencing && (h.Status.Reason == ReasonFencing || h.Status.Reason == ReasonUnanswered)
 	held := &Held{Node: h.Node.Name, Soon: soon}
 	held.Refusal = *Refuse(h.reason(), "volume %s was last on %s, which is lost and not fenced: %s now, it could have two writers. %sKubernetes tries again by itself; see: kubectl describe nodefence %s",
@@ -88,7 +85,7 @@ func (h Holder) stillMounted(volume Volume, node string) *Held {
 		volume.Name, h.Node.Name, used(node), h.record())}
 }
 
-// used says where; a pod that is not scheduled yet may get anywhere.
+// used says where the volume would be used; an unscheduled pod may run anywhere.
 func used(node string) string {
 	if node == "" {
 		return "used elsewhere"
@@ -96,16 +93,15 @@ func used(node string) string {
 	return "attached to " + node
 }
 
-// mayHaveMounted tells whether a node that is not lost may have a volume mounted. A
-// kubelet also says that it uses what it only waits for; what is not on record may
-// be mounted.
+// mayHaveMounted reports whether a node that is not lost may have a volume mounted. A kubelet also lists volumes
+// that it only waits for; a listed volume that is not on record may be mounted.
 func (h Holder) mayHaveMounted(v Volume) bool {
 	i := slices.IndexFunc(h.Status.Volumes, func(held v1alpha1.HeldVolume) bool { return held.PersistentVolume == v.Name })
 	if i >= 0 && h.Status.Volumes[i].Until != nil {
 		return true
 	}
 	if i >= 0 && (mayHaveBeenForced(h.Status) || MissedLoss(h.Status, h.Node)) && !h.Status.Volumes[i].Waiting {
-		return true // it is back, or its taint gone, and nobody has looked at it yet
+		return true // the node or its taint has changed, and Fairlead has not recorded that yet
 	}
 	if v.sharedBlock() {
 		return h.InUse && i >= 0 && h.Status.Volumes[i].Detached
@@ -113,7 +109,7 @@ func (h Holder) mayHaveMounted(v Volume) bool {
 	return h.InUse && (i < 0 || !h.Status.Volumes[i].Waiting)
 }
 
-// lost tells whether the node may still write without anybody hearing of it.
+// lost reports whether the node may still write without being heard of.
 func (h Holder) lost(shared bool) bool {
 	n := h.Node
 	if isFencing(h.Status.Phase) || !n.Exists || n.OutOfService {
@@ -122,7 +118,7 @@ func (h Holder) lost(shared bool) bool {
 	return !n.Ready && !shared
 }
 
-// fencedFor tells whether the storage of a volume refuses what the node writes.
+// fencedFor reports whether the storage of a volume refuses what the node writes.
 func (h Holder) fencedFor(v Volume) bool {
 	s := h.Status
 	return isFencing(s.Phase) && slices.ContainsFunc(s.Fences, func(f v1alpha1.Fence) bool {
@@ -144,7 +140,7 @@ func (h Holder) who() string {
 	return "node " + h.Node.Name
 }
 
-// record that says more.
+// record for more details.
 func (h Holder) record() string { return cmp.Or(h.Record, h.Node.Name) }
 
 func (h Holder) says() string {
@@ -154,8 +150,8 @@ func (h Holder) says() string {
 	return fmt.Sprintf("Fairlead reports: %s. ", h.Status.Message)
 }
 
-// AddTaint decides whether a node, which has the record, may be given the out-of-service taint:
-// Kubernetes then detaches its volumes without asking whether they are in use.
+// AddTaint decides whether a node may get the out-of-service taint: Kubernetes then detaches its volumes even if
+// they are in use.
 func AddTaint(n Node, r Record) *Refusal {
 	if !n.Ready || r.Override.Gate == GateTaint {
 		return nil
@@ -164,13 +160,12 @@ func AddTaint(n Node, r Record) *Refusal {
 		n.Name, OverrideCommand(cmp.Or(r.Name, n.Name), GateTaint))
 }
 
-// RemoveTaint decides whether the out-of-service taint may go: not from a node
-// that is fenced and has not booted since, for then its pods would come back to
-// mounts that the storage refuses, or that are no longer theirs.
+// RemoveTaint decides whether the out-of-service taint may be removed. While a node is fenced and has not rebooted,
+// its pods would return to mounts that the storage refuses or that belong to others.
 func RemoveTaint(n Node, r Record) *Refusal {
 	s, o := r.Status, r.Override
 	f := Facts{Record: r.Name, Node: n, Status: s, Override: o}
-	if o.Gate == GateTaint || o.Gate == GateUnfence || !isFencing(s.Phase) || !f.asked() || f.rebooted() || f.backUnfenced() {
+	if o.Gate == GateTaint || o.Gate == GateUnfence || !isFencing(s.Phase) || !f.asked() || f.rebooted() || f.returnedUnfenced() {
 		return nil
 	}
 	return Refuse(ReasonNotRebooted, "node %s is being fenced or is fenced, and has not booted since (boot %q): reboot it first; or, if you must: %s",

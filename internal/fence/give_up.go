@@ -7,19 +7,19 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 )
 
-// GiveUp says when a machine whose Node was deleted is unfenced without an operator, once it is fenced and nothing
-// is left on it. The zero value is never: that a machine has no Node is no proof that it is off.
+// GiveUp says when a fenced and drained machine whose Node was deleted is unfenced without an operator. The zero
+// value is never: a missing Node does not prove that the machine is off.
 type GiveUp struct {
-	// AddressTaken: when a Ready node has an address of it. For providers that reuse no address of a machine that runs.
+	// AddressTaken: when a Ready node has its address, for providers that never reuse the address of a running machine.
 	AddressTaken bool
 	// After the machine was lost; 0: never.
 	After time.Duration
 }
 
-// giveUpBy is who gave a machine up, where no operator did.
+// giveUpBy names the configuration where an override names an operator.
 const giveUpBy = "fencing.giveUp"
 
-// givenUp is the override that the configuration gives in the place of an operator.
+// givenUp is the override in effect: the operator's, or one that the configuration gives.
 func (f Facts) givenUp() Override {
 	s := f.Status
 	if f.Override.Gate != "" || !f.gone() || f.Policy.GiveUp == (GiveUp{}) {
@@ -27,7 +27,7 @@ func (f Facts) givenUp() Override {
 	}
 	o := Override{Gate: GateUnfence, By: giveUpBy, Reason: "it was given up", Scope: Scope(s), At: f.Now}
 	if s.Phase == v1alpha1.NodeUnfencing && s.LostSince != nil {
-		return o // begun is done: its volumes are held no more
+		return o // unfencing that has begun is finished: the volumes are released
 	}
 	if s.Phase != v1alpha1.NodeDrained || len(f.Left) > 0 {
 		return f.Override
@@ -46,8 +46,8 @@ func (f Facts) givenUp() Override {
 	return f.Override
 }
 
-// taker is the Ready node that has an address of the machine now, which the machine had when it was last seen. It is
-// not the machine itself under another Node.
+// taker is the Ready node that now has an address which the machine had when it was last seen. The machine itself
+// under another Node does not count.
 func (f Facts) taker() (address, who string) {
 	for _, i := range f.Status.Identities {
 		for _, a := range i.Addresses {
@@ -65,13 +65,13 @@ func (f Facts) taker() (address, who string) {
 	return "", ""
 }
 
-// isAnother: two system UUIDs tell two machines apart; where one has none, it may be this one.
+// isAnother: two system UUIDs tell two machines apart; without both, it may be this machine.
 func (f Facts) isAnother(m v1alpha1.MachineIdentity) bool {
 	was := f.Status.Node.SystemUUID
 	return was != "" && m.SystemUUID != "" && m.SystemUUID != was
 }
 
-// lookWhenGivenUp looks again when the machine may be given up.
+// lookWhenGivenUp schedules a look for when the machine may be given up.
 func (f Facts) lookWhenGivenUp(step *Step) {
 	s := step.Status
 	if f.Policy.GiveUp.After == 0 || !f.gone() || s.Phase != v1alpha1.NodeDrained || s.LostSince == nil {

@@ -25,10 +25,10 @@ type Volume struct {
 	Secret *v1alpha1.SecretReference
 }
 
-// Shared volumes may be written to from several nodes at once: that is what they are for.
+// Shared volumes may be written to from several nodes at once.
 func (v Volume) Shared() bool { return slices.Contains(v.AccessModes, "ReadWriteMany") }
 
-// HasManyWriters tells whether a volume is a shared file system.
+// HasManyWriters reports whether a volume is a shared file system.
 func (v Volume) HasManyWriters() bool { return v.Shared() && !v.Block }
 
 // sharedBlock devices are attached to two nodes while a virtual machine migrates between them. Nothing but that machine
@@ -41,7 +41,7 @@ func (v Volume) exclusive() bool {
 	return !slices.ContainsFunc(v.AccessModes, func(m string) bool { return m == "ReadWriteMany" || m == "ReadOnlyMany" })
 }
 
-// ReadOnly volumes are written to from nowhere, so nobody holds them.
+// ReadOnly volumes have no writers, so no node holds them.
 func (v Volume) ReadOnly() bool {
 	return len(v.AccessModes) > 0 && !slices.ContainsFunc(v.AccessModes, func(m string) bool { return m != "ReadOnlyMany" })
 }
@@ -51,7 +51,7 @@ func (v Volume) Held() v1alpha1.HeldVolume {
 	return v1alpha1.HeldVolume{PersistentVolume: v.Name, Driver: v.Driver, ClusterID: v.ClusterID, Shared: v.Shared(), Block: v.Block}
 }
 
-// Use is what shows that a volume is on a node.
+// Use is what the cluster shows of volumes on a node.
 type Use struct {
 	// Attached names the PersistentVolumes of the node's VolumeAttachments, and Claimed
 	// those of its pods' claims.
@@ -61,10 +61,8 @@ type Use struct {
 	AttachedNames, InUse []string
 }
 
-// Holding joins all of it, since each alone has holes: the kubelet's list is as
-// old as the node's last word, an attachment goes before the mount does, and
-// volumes of drivers without attachment are in neither. protected tells whose
-// volumes count.
+// Holding lists the volumes of protected drivers that a node holds. Each source alone has gaps: the kubelet's list is
+// as old as its last report, an attachment ends before the mount does, and drivers without attachment are in neither.
 func Holding(use Use, volumes []Volume, protected func(driver string) bool) []v1alpha1.HeldVolume {
 	var held []v1alpha1.HeldVolume
 	for _, v := range volumes {
@@ -83,10 +81,8 @@ func Holding(use Use, volumes []Volume, protected func(driver string) bool) []v1
 	return sorted(held)
 }
 
-// remembered is what the cluster shows now, with what is known of the same volumes
-// from before. A volume only waits if it came up in the eyes of somebody who looked
-// all the time, and was not attached: one that was attached and is still in use may
-// be mounted, whatever became of the attachment.
+// remembered joins what the cluster shows now with the record of the same volumes. A volume only waits if Fairlead has
+// watched it from the start and it was never attached: a volume in use that was once attached may be mounted.
 func (f Facts) remembered() []v1alpha1.HeldVolume {
 	now := slices.Clone(f.Holding)
 	for i := range now {
@@ -103,7 +99,7 @@ func (f Facts) remembered() []v1alpha1.HeldVolume {
 		if was < 0 || f.Status.Volumes[was].Waiting {
 			continue
 		}
-		// It may have been taken by force, and is attached to the node again: it may be taken away at once.
+		// It may have been detached by force and attached again: the next detach may come at once.
 		switch missed := f.Status.Phase == v1alpha1.NodeHealthy && MissedLoss(f.Status, f.Node); {
 		case f.lingers(f.Status.Volumes[was]):
 			v.Until = f.Status.Volumes[was].Until
@@ -115,7 +111,7 @@ func (f Facts) remembered() []v1alpha1.HeldVolume {
 	return now
 }
 
-// watched tells whether nothing of the node can have escaped Fairlead lately.
+// watched reports whether Fairlead has observed the node without a gap lately.
 func (f Facts) watched() bool {
 	const late = RefreshEvery + time.Minute
 	s := f.Status
@@ -137,7 +133,7 @@ func ParseUniqueName(unique string) (driver, handle string, ok bool) {
 // UniqueName is what ParseUniqueName reads.
 func UniqueName(driver, handle string) string { return "kubernetes.io/csi/" + driver + "^" + handle }
 
-// union of two lists of volumes; what now says wins.
+// union of two lists of volumes; entries of now win.
 func union(before, now []v1alpha1.HeldVolume) []v1alpha1.HeldVolume {
 	all := slices.Clone(now)
 	for _, v := range before {

@@ -2,8 +2,7 @@ package fence
 
 import "github.com/fairlead-io/fairlead/api/v1alpha1"
 
-// key of a storage identity: a node is one client of each storage cluster and
-// driver. One node may be of several, and each is fenced for itself.
+// key of a storage identity: a node is one client of each driver and storage cluster, and each is fenced separately.
 type key struct{ driver, clusterID string }
 
 func keyOf(v v1alpha1.HeldVolume) key { return key{v.Driver, v.ClusterID} }

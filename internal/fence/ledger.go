@@ -10,23 +10,22 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 )
 
-// Sources of addresses. The configuration names one for each storage system, and only
-// that one is believed: a fence of a guessed address is confirmed, and stops nothing.
+// Sources of addresses. The configuration names the only source to believe for each storage system: a fence of a
+// guessed address would be confirmed and stop nothing.
 const (
 	SourceCSIAddonsNode = "CSIAddonsNode"
 	SourceMultus        = "Multus"
 	SourceNode          = "Node"
 )
 
-// merge takes what the sources report now in place of what they reported before, in one
-// boot of one machine. What to fence with is always as it is now.
+// merge replaces earlier reports of the sources by current ones, within one boot of one machine. Credentials are always
+// the current ones.
 //
-// A source may fall silent while the node is healthy: a CSIAddonsNode is deleted before
-// Kubernetes notices that its node is lost. Then its addresses stay on record, as old as
-// they are, until they are too old to fence by.
+// A source may fall silent while the node is healthy: a CSIAddonsNode is deleted before Kubernetes notices the loss.
+// Its addresses stay on record until they are too old to fence by.
 //
-// A mount keeps the address that the client had when it was made. So an address that is
-// reported no more stays as an earlier one while the node holds volumes of the identity.
+// A mount keeps the client's address of its time. So an address that is no longer reported stays on record as an
+// earlier one while the node holds volumes of the identity.
 func (f Facts) merge(before []v1alpha1.StorageIdentity, holds func(key) bool) []v1alpha1.StorageIdentity {
 	before = f.believed(before)
 	var merged []v1alpha1.StorageIdentity
@@ -62,15 +61,15 @@ func (f Facts) merge(before []v1alpha1.StorageIdentity, holds func(key) bool) []
 	return merged
 }
 
-// believed is a ledger without the addresses of other sources than the configured ones:
-// they were recorded by another configuration, or by a version that guessed.
+// believed drops the addresses of sources that are not configured: another configuration or an older version
+// recorded them.
 func (f Facts) believed(ledger []v1alpha1.StorageIdentity) []v1alpha1.StorageIdentity {
 	var list []v1alpha1.StorageIdentity
 	for _, i := range ledger {
 		i = *i.DeepCopy()
 		i.Addresses = slices.DeleteFunc(i.Addresses, func(a v1alpha1.ClientAddress) bool { return a.Source != f.Policy.source(i.Driver) })
 		for n := range i.Addresses {
-			if a := &i.Addresses[n]; a.LastSeen.After(f.Now) { // by another leader's clock: it would never be too old
+			if a := &i.Addresses[n]; a.LastSeen.After(f.Now) { // by another leader's clock: it would never expire
 				a.LastSeen = metav1.NewTime(f.Now.Truncate(time.Second))
 			}
 		}
@@ -79,10 +78,10 @@ func (f Facts) believed(ledger []v1alpha1.StorageIdentity) []v1alpha1.StorageIde
 	return list
 }
 
-// silentSince is between the source of addresses that are too old and why there are no others.
+// silentSince joins the source of expired addresses and the reason why there are no others.
 const silentSince = ", by which its addresses were known, has said nothing for longer than fencing.maxAge; "
 
-// latest address of an identity: an earlier one is as old as it is.
+// latest address of an identity.
 func latest(i v1alpha1.StorageIdentity) v1alpha1.ClientAddress {
 	if len(i.Addresses) == 0 {
 		return v1alpha1.ClientAddress{}
@@ -90,7 +89,7 @@ func latest(i v1alpha1.StorageIdentity) v1alpha1.ClientAddress {
 	return slices.MaxFunc(i.Addresses, func(a, b v1alpha1.ClientAddress) int { return a.LastSeen.Compare(b.LastSeen.Time) })
 }
 
-// gone are the addresses of old that now has no more, the latest first.
+// gone are the addresses of old that now lacks, the latest first.
 func gone(old, now v1alpha1.StorageIdentity) []v1alpha1.ClientAddress {
 	var earlier []v1alpha1.ClientAddress
 	for _, a := range old.Addresses {
@@ -103,14 +102,13 @@ func gone(old, now v1alpha1.StorageIdentity) []v1alpha1.ClientAddress {
 }
 
 const (
-	// maxEarlier addresses of an identity are kept: the record must not grow for ever
-	// where a client's pod starts over and over.
+	// maxEarlier addresses of an identity are kept: a client pod that keeps restarting must not
+	// grow the record without bound.
 	maxEarlier = 32
 	tooMany    = "the node's client has had too many addresses while it held volumes, and not all are on record: reboot the node"
 )
 
-// boundEarlier drops earlier addresses where nothing can be mounted by them any more,
-// and says so where not all may be on record.
+// boundEarlier drops earlier addresses that no mount can use, and reports where not all may be on record.
 func boundEarlier(i *v1alpha1.StorageIdentity, holds func(key) bool) {
 	held, earlier := holds(key{i.Driver, i.ClusterID}), 0
 	i.Addresses = slices.DeleteFunc(slices.Clone(i.Addresses), func(a v1alpha1.ClientAddress) bool {
@@ -126,7 +124,7 @@ func boundEarlier(i *v1alpha1.StorageIdentity, holds func(key) bool) {
 	}
 }
 
-// sameLedger compares but for times.
+// sameLedger compares ledgers without their times.
 func sameLedger(a, b []v1alpha1.StorageIdentity) bool {
 	return slices.EqualFunc(a, b, func(x, y v1alpha1.StorageIdentity) bool {
 		sameSecret := (x.Secret == nil) == (y.Secret == nil) && (x.Secret == nil || *x.Secret == *y.Secret)
@@ -137,7 +135,7 @@ func sameLedger(a, b []v1alpha1.StorageIdentity) bool {
 	})
 }
 
-// addressesOf all identities, and where they come from, each once, for columns.
+// addressesOf all identities and their sources, each once, for columns.
 func addressesOf(ledger []v1alpha1.StorageIdentity) (addresses, sources string) {
 	var all, from []string
 	for _, i := range ledger {

@@ -12,8 +12,8 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 )
 
-// Several machines may have had one node name. Each has a record of its own, by its system UUID. What the
-// cluster shows, it shows by the name: here it is told which machine has it.
+// Several machines may have had one node name. Each has its own record, by its system UUID. The cluster shows
+// volumes by node name; this file assigns them to machines.
 
 // Record is what is read of a NodeFence.
 type Record struct {
@@ -38,12 +38,11 @@ type Namesakes struct {
 	Taken bool
 }
 
-// unknownMachine had the name while Fairlead did not look: it is like no other machine.
+// unknownMachine had the name while Fairlead did not look. It equals no other machine.
 const unknownMachine types.UID = "unknown"
 
-// otherMachine tells machines apart: by their UUIDs, and where one has none, by the
-// Node object, unless the boot is the same. One machine may have several Node objects in its time, so that it seems to
-// be another; but a machine that is taken for another one's boot would release that one.
+// otherMachine tells machines apart by their UUIDs or, without them, by Node object and boot. One machine with two Node
+// objects may seem to be two; the opposite mistake would release a fenced machine for a reboot of another.
 func otherMachine(was, is v1alpha1.MachineIdentity) bool {
 	if was.SystemUUID != "" && is.SystemUUID != "" {
 		return was.SystemUUID != is.SystemUUID
@@ -52,8 +51,8 @@ func otherMachine(was, is v1alpha1.MachineIdentity) bool {
 	return was.UID != "" && is.UID != "" && was.UID != is.UID && !sameBoot
 }
 
-// present is the record of the machine that has the name now; -1 is none. A record without an identity was
-// created and not written yet: it is of whatever machine is there.
+// present is the record of the machine that has the name now; -1 is none. A record without an identity is new and
+// belongs to the present machine.
 func (n Namesakes) present() int {
 	found := -1
 	for i, r := range n.Records {
@@ -74,7 +73,7 @@ func identified(r Record) int {
 	return 1
 }
 
-// newest is the record of the machine that had the name last, as far as Fairlead has seen; -1 is none.
+// newest is the record of the last machine that Fairlead saw with the name; -1 is none.
 func (n Namesakes) newest() int {
 	found := -1
 	for i, r := range n.Records {
@@ -93,7 +92,7 @@ func (n Namesakes) Present() (Record, bool) {
 	return Record{}, false
 }
 
-// Of are the facts of one machine, as far as its name tells.
+// Of returns the facts of one machine that follow from its name.
 func (n Namesakes) Of(i int) Facts {
 	r := n.Records[i]
 	f := Facts{Record: r.Name, Status: r.Status, Override: r.Override, Node: Node{Name: n.Node.Name}, Holding: n.holding(i)}
@@ -109,13 +108,13 @@ func (n Namesakes) Of(i int) Facts {
 	return f
 }
 
-// holding is what a machine has of what is shown. The machine that has the name now has all of it. What is shown while
-// no machine has the name is of the machine that has it on record; what none has, the newest machine may have.
+// holding is a machine's part of the shown volumes. The machine that has the name now has all. Without a present
+// machine, each volume belongs to the machine that has it on record, else to the newest.
 func (n Namesakes) holding(i int) []v1alpha1.HeldVolume {
 	present := n.present()
 	switch {
 	case i == present, n.Node.Exists && present < 0 && i == n.newest():
-		return slices.Clone(n.Shown) // where the present machine has no record yet, the newest may have got it since the last look
+		return slices.Clone(n.Shown) // before the present machine has a record, the newest may hold them
 	case n.Node.Exists:
 		return nil
 	}
@@ -125,8 +124,8 @@ func (n Namesakes) holding(i int) []v1alpha1.HeldVolume {
 	})
 }
 
-// open: the machine may have more than is on record. After it was to be fenced, or an operator said that it is off, it
-// can't have got anything new.
+// open: the machine may hold more than is on record. After a fence was requested or an operator said that the machine
+// is off, it gets no new volumes.
 func (r Record) open() bool { return !asked(r.Status) && r.Override.Gate != GateAttach }
 
 func onRecord(r Record, volume string) bool {
@@ -137,9 +136,8 @@ func (n Namesakes) recorded(volume string) bool {
 	return slices.ContainsFunc(n.Records, func(r Record) bool { return onRecord(r, volume) })
 }
 
-// Missing are the facts of a machine that should have a record and has none: the one that has the name now; or one that
-// had the name while Fairlead did not look, and left what no record of the name has. The
-// latter can't be fenced, so its volumes are held until an operator knows that it is off.
+// Missing returns the facts of a machine that lacks a record: the present machine, or an unseen one whose volumes no
+// record of the name has. An unseen machine can't be fenced: its volumes are held until an operator says that it is off.
 func (n Namesakes) Missing(p Policy) (Facts, bool) {
 	f := Facts{Node: n.Node, Holding: slices.Clone(n.Shown)}
 	machine := f.Node.Machine
@@ -165,8 +163,8 @@ func (n Namesakes) Missing(p Policy) (Facts, bool) {
 	return f, true
 }
 
-// Holders are the machines of the name that may hold a volume which is on record of one of them, or shown under the name.
-// What is shown and on no record is of no machine for which anything was done or said: neither fences nor overrides count for it.
+// Holders are the machines of the name that may hold a volume. A shown volume that is on no record belongs to no known
+// machine: neither fences nor overrides count for it.
 func (n Namesakes) Holders(v Volume, inUse bool) []Holder {
 	var holders []Holder
 	present := n.present()
@@ -185,8 +183,7 @@ func (n Namesakes) Holders(v Volume, inUse bool) []Holder {
 	return holders
 }
 
-// Machines are all machines of all nodes: those with a record, each with its Node if it has the name still, and Nodes
-// without record.
+// Machines lists the machines of all records, each with its Node if it still has the name, and Nodes without record.
 func Machines(nodes []Node, records []Record) []Other {
 	byName := map[string]*Namesakes{}
 	of := func(name string) *Namesakes {
@@ -219,7 +216,7 @@ func Machines(nodes []Node, records []Record) []Other {
 	return all
 }
 
-// OthersOf are all machines but the one that the facts are of.
+// OthersOf returns all machines except the one that the facts are of.
 func (f Facts) OthersOf(all []Other) []Other {
 	return slices.DeleteFunc(slices.Clone(all), func(o Other) bool {
 		return o.Record != "" && o.Record == f.Record || o.Record == "" && f.Node.Exists && o.Node.Name == f.Node.Name

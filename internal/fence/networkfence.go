@@ -11,10 +11,9 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 )
 
-// What csi-addons says of success (api/csiaddons/v1alpha1, constants
-// FenceOperationSuccessfulMessage and UnFenceOperationSuccessfulMessage). There is
-// no observed generation, and the one text is a part of the other: only the whole
-// text tells which of the two was done.
+// Messages of csi-addons on success (api/csiaddons/v1alpha1, FenceOperationSuccessfulMessage and
+// UnFenceOperationSuccessfulMessage). There is no observed generation, and one text contains the other: only the whole
+// text shows which operation was done.
 const (
 	resultSucceeded = "Succeeded"
 	resultFailed    = "Failed"
@@ -22,29 +21,28 @@ const (
 	unfencedMessage = "unfencing operation successful"
 )
 
-// Labels of the NetworkFences that Fairlead makes.
+// Labels of Fairlead's NetworkFences.
 const (
 	NodeLabel     = "fairlead.io/node"
 	IncidentLabel = "fairlead.io/incident"
-	// BootLabel is the boot of the node in which it was made: while that runs, it is taken back only for an incident that is over.
+	// BootLabel is the node's boot at creation. During that boot, only a fence of a past incident is released.
 	BootLabel = "fairlead.io/boot"
 )
 
-// Blocks tells whether the fence is confirmed: asked for, and done.
+// Blocks reports whether the fence is requested and confirmed.
 func (n NetworkFence) Blocks() bool {
 	return !n.Unfenced && !n.Deleting && n.Result == resultSucceeded && n.Message == fencedMessage
 }
 
-// LetIn tells whether taking it back is confirmed.
+// LetIn reports whether unfencing is confirmed.
 func (n NetworkFence) LetIn() bool {
 	return n.Unfenced && n.Result == resultSucceeded && n.Message == unfencedMessage
 }
 
-// failed tells whether the driver has said no.
+// failed reports whether the driver has refused.
 func (n NetworkFence) failed() bool { return n.Result == resultFailed }
 
-// asked tells whether the object asks for what the record says: cidrs can be
-// changed by anybody who may write it, and so can the state.
+// asked reports whether the object still requests what is on record: others may have edited it.
 func (n NetworkFence) asked(f v1alpha1.Fence) bool {
 	return !n.Unfenced && slices.Equal(n.CIDRs, f.CIDRs)
 }
@@ -58,13 +56,12 @@ func incidentOf(node string, s v1alpha1.NodeFenceStatus) string {
 	return short(node, string(s.Node.UID), s.Node.BootID, since)
 }
 
-// fenceName is unlike that of any other incident or identity, so that what is
-// left over from another one can't be taken for it.
+// fenceName differs for each incident and identity, so that a leftover can't pass for the fence.
 func fenceName(node, incident, driver, clusterID string) string {
 	return "fairlead-" + shortened(node) + "-" + incident + "-" + short(driver, clusterID)
 }
 
-// shortened is a node's name with room for more in the name of an object.
+// shortened leaves room for a suffix in the name of an object.
 func shortened(node string) string {
 	const room = 200 // of 253 for an object's name
 	if len(node) > room {
@@ -82,8 +79,8 @@ func short(parts ...string) string {
 	return hex.EncodeToString(h.Sum(nil)[:5])
 }
 
-// object is the NetworkFence of a recorded fence: with a class if there is one,
-// else with driver, secret and parameters, as the proposal has it.
+// object is the NetworkFence of a recorded fence: with a class, or else with driver, secret and parameters, as the
+// proposal has it.
 func object(node, boot string, f v1alpha1.Fence, unfenced bool) NetworkFence {
 	n := NetworkFence{
 		Name: f.Name, CIDRs: f.CIDRs, Unfenced: unfenced,
@@ -100,8 +97,7 @@ func object(node, boot string, f v1alpha1.Fence, unfenced bool) NetworkFence {
 	return n
 }
 
-// LabelValue is a node's name or boot, or a hash of one that is none for a label: it
-// may be too long, and a boot is whatever the kubelet says.
+// LabelValue is a node's name or boot ID, or its hash where it is not a valid label value.
 func LabelValue(name string) string {
 	if len(validation.IsValidLabelValue(name)) > 0 {
 		return short(name)

@@ -11,10 +11,9 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 )
 
-// Next is the whole state machine of one machine. It is level-triggered: whatever
-// happened before, it goes by what is recorded and what is there. What caches say
-// is enough to record what a healthy node has, not to forget that (the node must
-// be read live), nor for anything else (all must be).
+// Next is the state machine of one machine. It is level-triggered: it decides on the record and the present facts.
+// Cached facts suffice to record what a healthy node holds. Forgetting needs a live read of the node, and
+// everything else needs live reads of all facts.
 func Next(f Facts) Step {
 	step := Step{Status: *f.Status.DeepCopy()}
 	f.identify(&step.Status)
@@ -40,8 +39,7 @@ func Next(f Facts) Step {
 	return step
 }
 
-// identify says whose record it is: of the machine that was there first, also if that was never Ready, or of
-// one that Fairlead never saw.
+// identify records the machine that the record belongs to: the present one, or one that Fairlead never saw.
 func (f Facts) identify(s *v1alpha1.NodeFenceStatus) {
 	s.NodeName, s.Gone = f.Node.Name, !f.Node.Exists
 	unwritten := s.Node == v1alpha1.MachineIdentity{}
@@ -61,7 +59,7 @@ func (f Facts) identify(s *v1alpha1.NodeFenceStatus) {
 	}
 }
 
-// watch keeps the ledger of a healthy node, and finds out that it is lost.
+// watch keeps the ledger of a healthy node and detects its loss.
 func (f Facts) watch(step *Step) {
 	s := &step.Status
 	switch {
@@ -76,13 +74,13 @@ func (f Facts) watch(step *Step) {
 	}
 }
 
-// healthy records what will be needed when the node can't be asked any more.
+// healthy records what fencing needs once the node is lost.
 func (f Facts) healthy(step *Step) {
 	s := &step.Status
 	s.Incident, s.LostSince = "", nil
 	f.record(s)
 	if f.Node.OutOfService {
-		// It may have been Kubernetes' word that its volumes are free: nothing of this boot is forgotten.
+		// Kubernetes may have detached its volumes by force: nothing of this boot is forgotten.
 		before := s.Volumes
 		if f.Status.Node.BootID != f.Node.Machine.BootID {
 			before = nil
@@ -91,7 +89,7 @@ func (f Facts) healthy(step *Step) {
 		step.warn(v1alpha1.NodeHealthy, ReasonTaintedButReady, fmt.Sprintf(
 			"the node has the taint %s but is Ready: a healthy node is not fenced, and its volumes are attached nowhere else; take the taint away, or shut the node down", OutOfServiceTaint))
 		if f.Node.OwnTaint {
-			step.RemoveTaint = true // it came back before anything was fenced
+			step.RemoveTaint = true // the node returned before a fence was requested
 		}
 		return
 	}
@@ -106,12 +104,11 @@ func (f Facts) healthy(step *Step) {
 	f.sayShutOut(step)
 }
 
-// endsWithin is how long what runs on a node that came back without a boot is given
-// to end: a kubelet that was restarted does not say that it uses a volume that was
-// detached by force, even while a container of before still writes to it.
+// endsWithin is the grace period for old containers on a node that returned without rebooting: a restarted kubelet
+// does not list a volume that was detached by force, even while an old container writes to it.
 const endsWithin = 5 * time.Minute
 
-// lingering are the volumes that a node came back without, in the same boot.
+// lingering are the volumes that a node no longer shows after it returned in the same boot.
 func (f Facts) lingering(step *Step) []v1alpha1.HeldVolume {
 	if f.Status.Node.BootID != f.Node.Machine.BootID {
 		return nil
@@ -137,27 +134,27 @@ func (f Facts) lingering(step *Step) []v1alpha1.HeldVolume {
 	return list
 }
 
-// pardoned: an operator answers for what a lost node may still write. Once the node is back, that is over: it may be
-// lost again while Fairlead does not look.
+// pardoned: an operator answers for what a lost node may still write. The pardon ends when the node returns, since the
+// node may be lost again unseen.
 func (f Facts) pardoned() bool {
 	lost := f.Status.Phase == v1alpha1.NodeLost || isFencing(f.Status.Phase)
 	return lost && (f.Override.Gate == GateAttach || f.Override.Gate == GateUnfence)
 }
 
-// lingers tells whether what runs on the node, in the boot on record, still has time to end. That the node
-// is lost again before is no end of it.
+// lingers reports whether old containers of the boot on record still have time to end. A new loss of the node does not
+// end that time.
 func (f Facts) lingers(v v1alpha1.HeldVolume) bool {
 	sameBoot := !f.Node.Exists || f.Status.Node.BootID == f.Node.Machine.BootID
 	return v.Until != nil && f.Now.Before(v.Until.Time) && sameBoot
 }
 
-// mayHaveBeenForced tells whether volumes may have been detached by force since the
-// record was written: the node was not Ready, or tainted.
+// mayHaveBeenForced reports whether volumes may have been detached by force since the record was written: the node was
+// not Ready, or tainted.
 func mayHaveBeenForced(s v1alpha1.NodeFenceStatus) bool {
 	return s.Phase == v1alpha1.NodeLost || s.Phase == v1alpha1.NodeFencing || s.Phase == v1alpha1.NodeHealthy && s.Reason == ReasonTaintedButReady
 }
 
-// MissedLoss tells whether a node that is Ready was lost in the boot on record while Fairlead did not look: its Ready
+// MissedLoss reports whether a node that is Ready was lost in the boot on record while Fairlead did not look: its Ready
 // condition has another time than on record, or its Node was created again. The length of the loss does not count:
 // Kubernetes detaches by force six minutes after it began to, if the node is not Ready just then (v1.36.3,
 // pkg/controller/volume/attachdetach/reconciler: forceDetach).
@@ -166,12 +163,10 @@ func MissedLoss(s v1alpha1.NodeFenceStatus, n Node) bool {
 	return n.Ready && s.Node.BootID == n.Machine.BootID && (flapped || s.Node.UID != n.Machine.UID)
 }
 
-// RefreshEvery is how often times are written anew that say nothing else: every
-// node's record would else be written all the time.
+// RefreshEvery limits how often a record is written for its times alone.
 const RefreshEvery = 5 * time.Minute
 
-// sawReady remembers since when the node is Ready. The condition's own time is of the kubelet's clock, which may be
-// hours off.
+// sawReady records since when the node is Ready, by Fairlead's clock: the kubelet's clock may be hours off.
 func (f Facts) sawReady(s *v1alpha1.NodeFenceStatus) {
 	sameBoot := s.Node.BootID == f.Node.Machine.BootID
 	if sameBoot && s.ReadySince != nil && !s.ReadySince.After(f.Now) && s.ReadyChanged != nil && s.ReadyChanged.Time.Equal(f.Node.ReadyChanged) {
@@ -181,8 +176,8 @@ func (f Facts) sawReady(s *v1alpha1.NodeFenceStatus) {
 	s.ReadySince, s.ReadyChanged = &now, &changed
 }
 
-// since is how long ago Fairlead itself recorded a time. A time of the future is of another leader, whose clock was
-// ahead: nothing is known then.
+// since is the age of a time that Fairlead recorded. A time in the future came from another leader's clock, so its age
+// is unknown.
 func (f Facts) since(t *metav1.Time) (age time.Duration, known bool) {
 	if t == nil || t.After(f.Now) {
 		return 0, false
@@ -190,12 +185,12 @@ func (f Facts) since(t *metav1.Time) (age time.Duration, known bool) {
 	return f.Now.Sub(t.Time), true
 }
 
-// record takes what the sources say now.
+// record stores what the sources report now.
 func (f Facts) record(s *v1alpha1.NodeFenceStatus) {
 	f.sawReady(s)
 	before := s.Identities
 	if s.Node.BootID != f.Node.Machine.BootID || s.Node.SystemUUID != f.Node.Machine.SystemUUID {
-		before = nil // of another boot, or another machine
+		before = nil // from another boot or machine
 	}
 	volumes := union(s.Volumes, f.Holding)
 	merged := f.merge(before, func(k key) bool {
@@ -210,8 +205,7 @@ func (f Facts) record(s *v1alpha1.NodeFenceStatus) {
 	s.LastHealthy, s.Node, s.Identities = &now, f.Node.Machine, merged
 }
 
-// lost holds the volumes, and begins to fence once somebody has said that the
-// node is out of service, or has deleted it.
+// lost holds the volumes. It begins to fence once the node is tainted out of service or its object is deleted.
 func (f Facts) lost(step *Step) {
 	s := &step.Status
 	if s.LostSince == nil {
@@ -224,22 +218,22 @@ func (f Facts) lost(step *Step) {
 		at := metav1.NewTime(since.Truncate(time.Second))
 		s.LostSince = &at
 		s.Incident = incidentOf(f.Node.Name, *s)
-		f.Override = Override{} // it was for a loss before this one
+		f.Override = Override{} // it was for an earlier loss
 	}
-	s.Volumes = slices.DeleteFunc(union(s.Volumes, f.Holding), f.letGoUnfenced)
+	s.Volumes = slices.DeleteFunc(union(s.Volumes, f.Holding), f.releasedUnfenced)
 	if f.gone() && f.Override.givesUp(f.Node) {
-		s.Volumes = f.Holding // it is forgotten once nothing of it is left
+		s.Volumes = f.Holding // forgotten once nothing remains of it
 	}
 	if !f.asked() && s.Phase != v1alpha1.NodeUnfencing {
-		f.follow(step) // fences of a loss before this one
+		f.follow(step) // fences of an earlier loss
 	}
 	if len(s.Fences) > 0 && f.Override.givesUp(f.Node) {
-		f.letIn(step) // of an incident before this one
+		f.unfenceAll(step) // of an earlier incident
 		return
 	}
 	reason, what := f.how()
 	switch {
-	case len(f.protected(s.Volumes)) == 0 && f.gone() && f.asked(): // it was being let in
+	case len(f.protected(s.Volumes)) == 0 && f.gone() && f.asked(): // unfencing had begun
 		step.say(v1alpha1.NodeFencing, ReasonFencing, what+"; fencing it")
 	case len(f.protected(s.Volumes)) == 0 && f.gone() && len(s.Fences) > 0:
 		step.say(v1alpha1.NodeDrained, ReasonNodeDeleted, f.deletedMessage())
@@ -257,18 +251,17 @@ func (f Facts) lost(step *Step) {
 	}
 }
 
-// letGoUnfenced: it is of a machine that is gone, a volume that nobody holds, since that is switched
-// off, and for which nothing was fenced. Were it remembered, the machine would be fenced when that is switched
-// on again, by an address that somebody else may have by then, and the volume be held where it is.
-func (f Facts) letGoUnfenced(v v1alpha1.HeldVolume) bool {
+// releasedUnfenced: the machine is gone, and fencing was off for the volume and requested no fence. If the record kept
+// the volume, switching fencing on again would fence an address that may belong to another machine by then.
+func (f Facts) releasedUnfenced(v v1alpha1.HeldVolume) bool {
 	fenced := slices.ContainsFunc(f.Status.Fences, func(r v1alpha1.Fence) bool { return keyOfFence(r) == keyOf(v) })
 	return f.gone() && !fenced && f.Policy.Mode(v.Driver) == ModeOff
 }
 
-// gone: the machine has no Node object. It may still run and write, even if Kubernetes has not noticed that it was lost.
+// gone: the machine has no Node object. It may still run and write.
 func (f Facts) gone() bool { return !f.Node.Exists }
 
-// rebooted: the machine that was lost runs again, without the mounts of before.
+// rebooted: the lost machine runs again, without its old mounts.
 func (f Facts) rebooted() bool {
 	return f.Node.Exists && f.Node.Machine.BootID != "" && f.Status.Node.BootID != "" && f.Node.Machine.BootID != f.Status.Node.BootID
 }

@@ -10,26 +10,26 @@ import (
 )
 
 const (
-	// refusedAgain is how soon a refusal is looked at again although nothing was heard of.
+	// refusedAgain is how soon a refusal is checked again without an event.
 	refusedAgain = 15 * time.Second
-	// unanswered is after how long it is said that csi-addons does not answer.
+	// unanswered is how long csi-addons may take before Fairlead reports the silence.
 	unanswered = 30 * time.Second
 )
 
-// fencing asks for a fence for each identity that the node's volumes need, and
-// waits until each is confirmed. One that fails does not keep the others waiting.
+// fencing requests a fence for each identity of the node's volumes and waits until all are confirmed. A failed fence
+// does not delay the others.
 func (f Facts) fencing(step *Step) {
 	s := &step.Status
-	s.Volumes = slices.DeleteFunc(union(s.Volumes, f.Holding), f.letGoUnfenced)
+	s.Volumes = slices.DeleteFunc(union(s.Volumes, f.Holding), f.releasedUnfenced)
 	switch {
 	case f.Override.Gate == GateUnfence:
-		f.letIn(step)
+		f.unfenceAll(step)
 		return
-	case f.Node.Ready && len(s.Fences) > 0 && (f.rebooted() || f.backUnfenced() && !f.Node.OutOfService):
+	case f.Node.Ready && len(s.Fences) > 0 && (f.rebooted() || f.returnedUnfenced() && !f.Node.OutOfService):
 		f.comeBack(step)
 		return
 	case !f.asked() && (f.Node.Ready || !f.Node.OutOfService && !f.gone() || len(f.protected(s.Volumes)) == 0):
-		f.watch(step) // nothing was asked for yet, and now it is not lost, or not to be fenced
+		f.watch(step) // no fence is requested, and none is needed now
 		return
 	}
 	withdrawn := f.current(s.Fences, toRelease)
@@ -41,7 +41,7 @@ func (f Facts) fencing(step *Step) {
 	reason, what := f.how()
 	problem := slices.IndexFunc(refused, func(r Refusal) bool { return r.Reason != ReasonFencing })
 	switch {
-	case f.backUnfenced():
+	case f.returnedUnfenced():
 		f.sayWithdrawn(step, withdrawn)
 	case f.Override.Gate == GateAttach && len(refused)+len(waiting) > 0:
 		step.warn(v1alpha1.NodeFencing, ReasonOverridden, fmt.Sprintf("its volumes may be attached elsewhere although it is not fenced: %s says %q", f.Override.By, f.Override.Reason))
@@ -64,7 +64,7 @@ func (f Facts) fencing(step *Step) {
 	}
 }
 
-// current fences of which the record wants something.
+// current are the fences of which the record wants this.
 func (f Facts) current(fences []v1alpha1.Fence, w want) []v1alpha1.Fence {
 	return slices.DeleteFunc(slices.Clone(fences), func(r v1alpha1.Fence) bool { return f.wants(r) != w })
 }
@@ -73,8 +73,8 @@ func (f Facts) current(fences []v1alpha1.Fence, w want) []v1alpha1.Fence {
 func (f Facts) ask(step *Step) []Refusal {
 	s := &step.Status
 	var refused []Refusal
-	if f.backUnfenced() {
-		return nil // it is well
+	if f.returnedUnfenced() {
+		return nil // the node works
 	}
 	for _, k := range keys(f.protected(s.Volumes)) {
 		if slices.ContainsFunc(s.Fences, func(r v1alpha1.Fence) bool { return r.Incident == s.Incident && keyOfFence(r) == k }) {
@@ -91,17 +91,16 @@ func (f Facts) ask(step *Step) []Refusal {
 	return refused
 }
 
-// noAnswer is what to look at where csi-addons does nothing.
+// noAnswer says what to check while csi-addons does nothing.
 const noAnswer = "csi-addons has not answered; is its controller manager running, and is the driver's leader connected?"
 
-// notAnswered tells whether a NetworkFence is there and csi-addons has long done nothing for it.
+// notAnswered reports whether csi-addons has long ignored a NetworkFence.
 func (f Facts) notAnswered(r v1alpha1.Fence) bool {
 	n, there := f.object(r.Name)
 	return there && !n.failed() && f.Now.Sub(r.Since.Time) > unanswered
 }
 
-// sayWaiting says what a node waits for that is to be fenced: for csi-addons, or until own
-// NetworkFences of before are gone.
+// sayWaiting reports what fencing waits for: csi-addons, or the end of earlier NetworkFences of the node.
 func (f Facts) sayWaiting(step *Step, waiting []v1alpha1.Fence, refused []Refusal) {
 	for _, w := range waiting {
 		if w.Message == changedMessage {
@@ -128,7 +127,7 @@ func (f Facts) sayWaiting(step *Step, waiting []v1alpha1.Fence, refused []Refusa
 	}
 }
 
-// sayWithdrawn says why fences are withdrawn, and what keeps them from being unfenced.
+// sayWithdrawn reports why fences are withdrawn and what delays that.
 func (f Facts) sayWithdrawn(step *Step, withdrawn []v1alpha1.Fence) {
 	var whose []string
 	for _, r := range withdrawn {
@@ -138,7 +137,7 @@ func (f Facts) sayWithdrawn(step *Step, withdrawn []v1alpha1.Fence) {
 	if problem != "" {
 		problem = " (" + problem + ")"
 	}
-	if f.backUnfenced() {
+	if f.returnedUnfenced() {
 		step.warn(v1alpha1.NodeFencing, ReasonTaintedButReady, "the node has the taint "+OutOfServiceTaint+
 			" but is Ready, as before it was lost: a healthy node is not fenced, and its volumes are attached nowhere else; the fence is withdrawn. Take the taint away, or shut the node down"+problem)
 		step.RemoveTaint = f.Node.OwnTaint

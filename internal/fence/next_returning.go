@@ -8,31 +8,31 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 )
 
-// comeBack: the machine is Ready again, and has rebooted or was never fenced. From here on it is recorded like any
-// other, but what was blocked stays blocked until it may be let in.
+// comeBack: the machine is Ready again, and has rebooted or was never fenced. It is recorded like any healthy node, and
+// its fences stay until it may be readmitted.
 func (f Facts) comeBack(step *Step) {
 	f.back(step)
 	earlier := slices.ContainsFunc(f.Status.Fences, func(r v1alpha1.Fence) bool { return r.Incident != f.Status.Incident })
-	if earlier || !f.backUnfenced() {
-		f.mayComeIn(step)
+	if earlier || !f.returnedUnfenced() {
+		f.readmit(step)
 		return
 	}
-	f.letIn(step)
+	f.unfenceAll(step)
 	step.say(v1alpha1.NodeUnfencing, ReasonUnfencing, "the node is Ready again, as before it was lost, and no volume was released: the fence is withdrawn")
 }
 
-// back: the node is Ready, so its incident has no loss that goes on.
+// back: the node is Ready, so its loss is over.
 func (f Facts) back(step *Step) {
 	s := &step.Status
 	s.Volumes, s.LostSince = union(f.lingering(step), f.Holding), nil
 	f.record(s)
 }
 
-// returning watches a node that is back, and lets it in.
+// returning watches a node that is back, and readmits it.
 func (f Facts) returning(step *Step) {
 	forced := f.Override.Gate == GateUnfence
 	if (!forced || step.Status.LostSince == nil) && (f.gone() || !f.Node.Ready) {
-		f.lost(step) // anew, if it was back: then nobody has given it up
+		f.lost(step) // a new loss if the node was back: the override does not cover it
 		return
 	}
 	if f.Node.Ready {
@@ -43,11 +43,11 @@ func (f Facts) returning(step *Step) {
 		return
 	}
 	f.follow(step)
-	f.mayComeIn(step)
+	f.readmit(step)
 }
 
-// mayComeIn says what a node that is back waits for, or lets it in.
-func (f Facts) mayComeIn(step *Step) {
+// readmit reports what a node that is back waits for, or begins to unfence it.
+func (f Facts) readmit(step *Step) {
 	ready, _ := f.since(step.Status.ReadySince)
 	back := f.isBack()
 	forced := f.Override.Gate == GateUnfence
@@ -60,12 +60,12 @@ func (f Facts) mayComeIn(step *Step) {
 	case !forced && len(f.OldAttachments) > 0:
 		step.warn(v1alpha1.NodeReturned, ReasonOldAttachments, fmt.Sprintf("attachments from before the reboot remain: %s%s", Few(f.OldAttachments), f.keptByPods()+f.mayHaveOldAttachments(step)))
 	default:
-		f.letIn(step)
+		f.unfenceAll(step)
 	}
 }
 
-// keptByPods: Kubernetes keeps attached what pods use that were never taken off the node.
-// They can't mount anything before it is let in.
+// keptByPods: pods that were never deleted keep their volumes attached, and can't mount them before the node is
+// unfenced.
 func (f Facts) keptByPods() string {
 	if len(f.OldPods) == 0 {
 		return ""
@@ -74,8 +74,8 @@ func (f Facts) keptByPods() string {
 	return fmt.Sprintf("; pods from before the reboot keep them (%s): kubectl delete pod -n %s %s", Few(f.OldPods), namespace, pod)
 }
 
-// mayHaveOldAttachments: a DaemonSet's pod that is deleted is there anew at once, so its
-// attachment never goes. Where nothing of before can be mounted, that is no reason to keep the node out.
+// mayHaveOldAttachments: a deleted pod of a DaemonSet is recreated at once, so its attachment never ends. Without old
+// mounts, such an attachment need not keep the node fenced.
 func (f Facts) mayHaveOldAttachments(step *Step) string {
 	if !f.bootedSinceFenced() || slices.ContainsFunc(step.Status.Volumes, func(v v1alpha1.HeldVolume) bool { return v.Until != nil }) {
 		return ""
@@ -84,7 +84,7 @@ func (f Facts) mayHaveOldAttachments(step *Step) string {
 		f.command(GateUnfence)
 }
 
-// bootedSinceFenced tells whether every fence on record was made for a boot that is known not to be the present one.
+// bootedSinceFenced reports whether every fence on record is known to be of an earlier boot.
 func (f Facts) bootedSinceFenced() bool {
 	now := f.Node.Machine.BootID
 	return now != "" && len(f.Status.Fences) > 0 && !slices.ContainsFunc(f.Status.Fences, func(r v1alpha1.Fence) bool {
@@ -93,7 +93,7 @@ func (f Facts) bootedSinceFenced() bool {
 	})
 }
 
-// isBack says how: in a boot for which nothing was fenced, or maybe as it was.
+// isBack says how the node returned.
 func (f Facts) isBack() string {
 	if f.bootedSinceFenced() {
 		return "the node has rebooted"
@@ -104,7 +104,7 @@ func (f Facts) isBack() string {
 // maxEnded incidents of one boot are remembered.
 const maxEnded = 8
 
-// ended are the incidents of this boot of which nothing is fenced any more.
+// ended are the incidents of this boot that have no fences left.
 func (f Facts) ended(is v1alpha1.NodeFenceStatus) []string {
 	if is.Node.BootID != f.Status.Node.BootID {
 		return nil
@@ -121,9 +121,8 @@ func (f Facts) ended(is v1alpha1.NodeFenceStatus) []string {
 	return ended[max(0, len(ended)-maxEnded):]
 }
 
-// strays are NetworkFences that were made for a boot of this node that is over, or for
-// an incident that was over without a boot, and that no record knows: a leader that hung while it made one, and
-// went on when all was over, or a record that somebody deleted.
+// strays are NetworkFences of an earlier boot or of an ended incident of this node that are on no record: a leader hung
+// while it created one, or the record was deleted.
 func (f Facts) strays() []v1alpha1.Fence {
 	var strays []v1alpha1.Fence
 	for _, n := range f.Fences {
@@ -132,7 +131,7 @@ func (f Facts) strays() []v1alpha1.Fence {
 			continue
 		}
 		if boot == LabelValue(f.Node.Machine.BootID) && !n.Unfenced && !slices.Contains(f.Status.Ended, n.Labels[IncidentLabel]) {
-			continue // it may keep out what is mounted still, and its record be lost
+			continue // it may block a live mount, and its record be lost
 		}
 		r := v1alpha1.Fence{
 			Name: n.Name, Incident: n.Labels[IncidentLabel], Driver: n.Driver, ClusterID: n.Parameters["clusterID"],
@@ -148,18 +147,18 @@ func (f Facts) strays() []v1alpha1.Fence {
 	return strays
 }
 
-// letIn begins to unfence.
-func (f Facts) letIn(step *Step) {
+// unfenceAll begins to unfence.
+func (f Facts) unfenceAll(step *Step) {
 	for i := range step.Status.Fences {
 		f.unfence(&step.Status.Fences[i])
 	}
 	if f.gone() && f.Override.Gate == GateUnfence {
-		step.Status.Volumes = f.Holding // they are held no more, however long unfencing takes
+		step.Status.Volumes = f.Holding // they are free at once, however long unfencing takes
 	}
-	f.sayLettingIn(step)
+	f.sayUnfencing(step)
 }
 
-func (f Facts) sayLettingIn(step *Step) {
+func (f Facts) sayUnfencing(step *Step) {
 	step.say(v1alpha1.NodeUnfencing, ReasonUnfencing, "unfencing the node")
 	if f.Override.Gate == GateUnfence {
 		step.warn(v1alpha1.NodeUnfencing, ReasonOverridden, fmt.Sprintf("unfencing the node: %s says %q", f.Override.By, f.Override.Reason))
@@ -175,7 +174,7 @@ func (f Facts) unfencing(step *Step) {
 		reason, message := f.hindrance(left)
 		for i := range left {
 			if s.Reason == ReasonSharedAddress && reason != ReasonSharedAddress {
-				left[i].Since, reason = f.now(), "" // from here on csi-addons is waited for
+				left[i].Since, reason = f.now(), "" // from here on csi-addons is to act
 			}
 		}
 		switch {
@@ -184,11 +183,11 @@ func (f Facts) unfencing(step *Step) {
 		case reason != "":
 			step.warn(v1alpha1.NodeUnfencing, reason, message)
 		case s.Reason != ReasonUnfencing && s.Reason != ReasonOverridden:
-			f.sayLettingIn(step) // the reason that was said holds no more
+			f.sayUnfencing(step) // the reported reason is outdated
 		}
 		return
 	}
-	// Nothing is fenced any more: what is there now is looked at like any node.
+	// No fence is left: the node is judged like any other.
 	s.Phase = v1alpha1.NodeLost
 	if s.RunsAs != "" {
 		f.runsElsewhere(step)

@@ -10,13 +10,13 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 )
 
-// Breaking the glass: an operator knows more than Fairlead can, and answers for it.
+// Break-glass overrides: an operator knows more than Fairlead can, and answers for it.
 const (
-	// OverrideAnnotation on a NodeFence asks for a gate of its node to be
-	// overridden: "<gate>: <reason>".
+	// OverrideAnnotation on a NodeFence requests to override a gate of its node:
+	// "<gate>: <reason>".
 	OverrideAnnotation = "fairlead.io/override-gate"
-	// OverriddenAnnotation is written by Fairlead's webhook when it lets an
-	// override pass: an Override as JSON. It stays for the record.
+	// OverriddenAnnotation is written by Fairlead's webhook when it admits an
+	// override: an Override as JSON. It stays for the record.
 	OverriddenAnnotation = "fairlead.io/gate-overridden"
 	// OverrideVerb on nodefences.fairlead.io is what RBAC must allow.
 	OverrideVerb = "override-gate"
@@ -27,10 +27,10 @@ const (
 	// GateAttach: the node is known to be off, so its volumes may be attached
 	// elsewhere although it is not fenced.
 	GateAttach = "attach"
-	// GateUnfence: what was lost does not come back, or is known to be clean, so it
-	// is let in although it has not booted anew, and holds nothing any more.
+	// GateUnfence: the machine never returns or is known to be clean, so it is
+	// unfenced without a reboot and holds no volumes.
 	GateUnfence = "unfence"
-	// GateTaint: the out-of-service taint may come or go although it should not.
+	// GateTaint: the out-of-service taint may be added or removed although it should not.
 	GateTaint = "taint"
 )
 
@@ -46,15 +46,14 @@ type Override struct {
 	At     time.Time `json:"at"`
 }
 
-// givesUp tells whether a node that is let in by override is lost still: not fenced
-// again, nor held. It holds until the node is back; lost anew, it is another matter.
-// A machine without Node object does not come back as what it was.
+// givesUp reports whether the override gives up a node that is still lost: it is neither fenced again nor held. The
+// override ends when the node returns. A machine without Node object never does.
 func (o Override) givesUp(n Node) bool {
 	return o.Gate == GateUnfence && (!n.Exists || !n.Ready && !n.ReadyChanged.After(o.At))
 }
 
-// still is the override, unless it is of a loss before this one: a machine that was known to be off, and was back
-// while Fairlead did not look, may have mounted more. That a node says anything else of itself counts as having been back.
+// still is the override, unless it is of an earlier loss: a machine that returned unseen may have mounted more. Any
+// later change of the Ready condition counts as a return.
 func (o Override) still(n Node) Override {
 	if o.Gate == GateAttach && n.Exists && !n.Ready && n.ReadyChanged.After(o.At) {
 		return Override{}
@@ -62,8 +61,7 @@ func (o Override) still(n Node) Override {
 	return o
 }
 
-// OverrideCommand asks for a gate of a machine, by hand, on its NodeFence. What was asked for in an incident that is
-// over is still there: nobody takes it away.
+// OverrideCommand overrides a gate of a machine by hand. It overwrites, since the annotation of an ended incident stays.
 func OverrideCommand(record, gate string) string {
 	return fmt.Sprintf("kubectl annotate --overwrite nodefence %s '%s=%s: <why>'", record, OverrideAnnotation, gate)
 }
@@ -75,8 +73,7 @@ func ParseOverride(text string) (gate, reason string, ok bool) {
 	return gate, reason, found && reason != "" && slices.Contains(Gates(), gate)
 }
 
-// Scope is what an override is bound to: one incident, or, of a node that has
-// none, one run of its machine.
+// Scope limits an override to one incident or, without an incident, to one boot.
 func Scope(s v1alpha1.NodeFenceStatus) string {
 	if s.Incident != "" {
 		return s.Incident
@@ -84,9 +81,8 @@ func Scope(s v1alpha1.NodeFenceStatus) string {
 	return "boot " + s.Node.BootID
 }
 
-// ReadOverride returns the override that holds for a node as it is now. An
-// annotation alone overrides nothing, nor does one that was let pass for another
-// incident, gate or reason.
+// ReadOverride returns the override in effect for a node. A request that the webhook has not admitted for this gate,
+// reason and incident overrides nothing.
 func ReadOverride(annotations map[string]string, s v1alpha1.NodeFenceStatus) Override {
 	gate, reason, asked := ParseOverride(annotations[OverrideAnnotation])
 	var o Override
@@ -94,7 +90,7 @@ func ReadOverride(annotations map[string]string, s v1alpha1.NodeFenceStatus) Ove
 		return Override{}
 	}
 	if s.Incident == "" && gate != GateTaint {
-		return Override{} // given in an incident that is over, or before there was one
+		return Override{} // given outside of an incident
 	}
 	if o.Gate != gate || o.Reason != reason || o.Scope != Scope(s) || o.By == "" {
 		return Override{}

@@ -8,12 +8,11 @@ import (
 
 // What is on a NodeFence beside its status.
 const (
-	// PhaseLabel has the phase, so that the few nodes in an incident can be listed, and
-	// PhaseLabelValue beside. It says Healthy of no node in an incident: it is written before the status of
-	// a node that gets lost, and after that of one that is healthy again.
+	// PhaseLabel has the PhaseLabelValue, to list the nodes in an incident. No node in an incident has Healthy:
+	// the label is written before the status when a node is lost, and after it when the node is healthy again.
 	PhaseLabel = "fairlead.io/phase"
-	// RecordFinalizer keeps the record while it is the only memory of what a lost
-	// node held, and of what was fenced for it.
+	// RecordFinalizer keeps the record while it is the only memory of a lost
+	// node's volumes and fences.
 	RecordFinalizer = "fairlead.io/node-fence"
 )
 
@@ -31,13 +30,13 @@ func stillHeld(v v1alpha1.HeldVolume) bool {
 	return (v.Until != nil || v.Detached) && (!v.Shared || v.Block)
 }
 
-// Keep tells whether a record must not be deleted: it could not be made anew.
+// Keep reports whether a record must not be deleted because it could not be recreated.
 func Keep(s v1alpha1.NodeFenceStatus) bool {
 	return s.Phase != "" && s.Phase != v1alpha1.NodeHealthy || len(s.Fences) > 0
 }
 
-// Forgets tells whether a record does not hold any more what it held, or is of another boot. A cache that is late may
-// say so of a node that was lost meanwhile: the node has to be read live first.
+// Forgets reports whether a new record drops a volume or is of another boot. A stale cache may lead to that for a node
+// that was lost meanwhile, so the node must be read live first.
 func Forgets(was, is v1alpha1.NodeFenceStatus) bool {
 	if was.Node != (v1alpha1.MachineIdentity{}) && was.Node != is.Node {
 		return true

@@ -5,13 +5,12 @@ import (
 	"strings"
 )
 
-// Refusal is why something is not done: in one word, and in a sentence that says
-// what to do.
+// Refusal is why something is not done: a reason in one word, and a message that says what to do.
 type Refusal struct {
 	Reason, Message string
 }
 
-// Refuse with a reason, and a message that is formatted.
+// Refuse with a reason and a formatted message.
 func Refuse(reason, format string, args ...any) *Refusal {
 	return &Refusal{reason, fmt.Sprintf(format, args...)}
 }

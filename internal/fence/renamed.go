@@ -6,9 +6,8 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 )
 
-// otherName is the node that a gone machine is now: the only Node with its system UUID, in another boot, Ready for long
-// enough, and created after the loss. A Node that was there before may be a clone, which has the UUID too; so
-// may one of two.
+// otherName is the new node of a gone machine: the only Node with its system UUID, in another boot, Ready for long
+// enough, and created after the loss. An older Node, or one of two, may be a clone with the same UUID.
 func (f Facts) otherName() string {
 	was := f.Status.Node
 	if was.SystemUUID == "" || was.BootID == "" || f.Status.LostSince == nil {
@@ -30,9 +29,8 @@ func (f Facts) otherName() string {
 	return name
 }
 
-// runsElsewhere ends the incident of a machine that has come back under another name: it has none of the mounts of
-// before, so it is unfenced without an operator. What is still shown under its former name stays on record until Kubernetes
-// takes it away.
+// runsElsewhere ends the incident of a machine that rebooted under another name: it has no old mounts, so it is unfenced
+// without an operator. Volumes shown under its former name stay on record until Kubernetes detaches them.
 func (f Facts) runsElsewhere(step *Step) {
 	s := &step.Status
 	s.Volumes = f.Holding
@@ -45,7 +43,7 @@ func (f Facts) runsElsewhere(step *Step) {
 	case len(s.Fences) == 0:
 		step.say(v1alpha1.NodeLost, ReasonRenamed, what+"; attachments or pods of its former name are left: "+Few(f.Left))
 	case s.Phase != v1alpha1.NodeUnfencing:
-		f.letIn(step)
+		f.unfenceAll(step)
 		step.say(v1alpha1.NodeUnfencing, ReasonUnfencing, what+": unfencing it")
 	default:
 		f.unfencing(step)

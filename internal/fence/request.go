@@ -10,8 +10,8 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 )
 
-// request is the fence that one identity of a lost node needs, or why there is
-// none: nothing is fenced by a guess. Whoever gets fenced by a wrong address is healthy.
+// request is the fence that one identity of a lost node needs, or why there is none. Nothing is fenced by a guess: a
+// wrong address would block a healthy node.
 func (f Facts) request(k key) (v1alpha1.Fence, *Refusal) {
 	var none v1alpha1.Fence
 	identity, known := k.in(f.Status.Identities)
@@ -33,8 +33,8 @@ func (f Facts) request(k key) (v1alpha1.Fence, *Refusal) {
 	return fence, cmp.Or(f.besideDriver(k), f.stale(k, identity), f.doubt(fence, false), f.contradicted(k, identity))
 }
 
-// doubt is what speaks against a fence. If the fence is not in effect, all that would shut out others or not stop the
-// node; else only that another object unfences its addresses.
+// doubt is what speaks against a fence. Before the fence is in effect, anything that would block others or miss the
+// node counts; after that, only another object that unfences its addresses.
 func (f Facts) doubt(r v1alpha1.Fence, stands bool) *Refusal {
 	k := keyOfFence(r)
 	if stands {
@@ -56,8 +56,8 @@ func (f Facts) doubt(r v1alpha1.Fence, stands bool) *Refusal {
 	return f.leftover(r, stands)
 }
 
-// besideDriver refuses to fence where the CSI driver fences too: it unfences without a reboot, and
-// may take Fairlead's block away with its own.
+// besideDriver refuses to fence where the CSI driver fences too: the driver unfences without a reboot and may remove
+// Fairlead's block with its own.
 func (f Facts) besideDriver(k key) *Refusal {
 	s, _ := f.Policy.Storages(k.driver)
 	if pod := f.SelfFencing[s.Profile]; pod != "" {
@@ -66,8 +66,7 @@ func (f Facts) besideDriver(k key) *Refusal {
 	return nil
 }
 
-// stale refuses a ledger that may be of another time: addresses are given to
-// others when a machine is gone.
+// stale refuses an old ledger: the addresses of a gone machine are given to others.
 func (f Facts) stale(k key, identity v1alpha1.StorageIdentity) *Refusal {
 	if boot := f.Node.Machine.BootID; f.Node.Exists && boot != f.Status.Node.BootID {
 		return Refuse(ReasonStaleLedger, "%s: its addresses were recorded before its last boot and may belong to others now", k)
@@ -79,7 +78,7 @@ func (f Facts) stale(k key, identity v1alpha1.StorageIdentity) *Refusal {
 	if len(identity.Addresses) == 0 {
 		return nil
 	}
-	// That an earlier address was kept since says the latest one.
+	// The latest address shows until when earlier addresses were kept.
 	last := latest(identity)
 	if age := lost.Sub(last.LastSeen.Time); age > f.Policy.MaxAge {
 		why := "Fairlead was down"
@@ -91,10 +90,8 @@ func (f Facts) stale(k key, identity v1alpha1.StorageIdentity) *Refusal {
 	return nil
 }
 
-// address refuses one that others need. An earlier one of the node that another has
-// now is refused like any: blocking it would shut out the other, and without it the
-// node may still write. So is one that another node had earlier: it may still have
-// volumes mounted by it.
+// address refuses an address that others have or had. Earlier addresses count on both sides: blocking one would cut off
+// the other machine, whose mounts may still use it.
 func (f Facts) address(k key, a netip.Addr) *Refusal {
 	for _, o := range f.Others {
 		if o.live() && o.has(a) {
@@ -105,7 +102,7 @@ func (f Facts) address(k key, a netip.Addr) *Refusal {
 		}
 	}
 	for _, s := range slices.Concat(f.Servers, f.Report.Servers) {
-		// A server on the lost node is lost with it.
+		// A server on the lost node is lost too.
 		if s.Node != f.Node.Name && slices.Contains(s.Addresses, a) {
 			return Refuse(ReasonAddressInUse, "%s: %s is also an address of %s, which serves the storage", k, a, s.Name)
 		}
@@ -113,8 +110,8 @@ func (f Facts) address(k key, a netip.Addr) *Refusal {
 	return nil
 }
 
-// leftover refuses a fence while another object unfences one of its addresses: csi-addons does so
-// whenever it looks at the object, and looks at all of them when it starts. An object of this record goes by itself.
+// leftover refuses a fence while another object unfences one of its addresses: csi-addons repeats that for all objects
+// when it starts. An object of this record is deleted without help.
 func (f Facts) leftover(r v1alpha1.Fence, stands bool) *Refusal {
 	k := keyOfFence(r)
 	for _, n := range f.Fences {
@@ -134,11 +131,9 @@ func (f Facts) leftover(r v1alpha1.Fence, stands bool) *Refusal {
 	return nil
 }
 
-// contradicted refuses where the storage system sees the node's own volumes
-// mounted from somewhere else than was recorded. A shared volume has clients on other
-// nodes too, and of other clusters. That the node is not among them is no sign: the
-// session of a client that is off ends after a while. That somebody is whom nobody
-// knows, and the node is not, is one.
+// contradicted refuses where the storage sees the node's volumes in use from an address that is not on record. A shared
+// volume may have clients on other nodes. An unknown client of it counts only if none of the node's addresses is among
+// the clients: the session of a machine that is off ends after a while.
 func (f Facts) contradicted(k key, identity v1alpha1.StorageIdentity) *Refusal {
 	for _, w := range f.Report.Clients {
 		if keyOf(w.Volume) != k {
@@ -162,23 +157,23 @@ func (f Facts) contradicted(k key, identity v1alpha1.StorageIdentity) *Refusal {
 	return nil
 }
 
-// ours: a NetworkFence that this machine's record names.
+// ours: this machine's record names the NetworkFence.
 func (f Facts) ours(n NetworkFence) bool { return recordNames(f.Status, n) }
 
 func recordNames(s v1alpha1.NodeFenceStatus, n NetworkFence) bool {
 	return slices.ContainsFunc(s.Fences, func(r v1alpha1.Fence) bool { return r.Name == n.Name })
 }
 
-// live: nobody has said that the node is out of service.
+// live: the node is Ready, or not tainted as out of service.
 func (o Other) live() bool { return o.Node.Exists && (o.Node.Ready || !o.Node.OutOfService) }
 
-// mayBe tells whether the other machine, which has the node's name now, may be the one that is to be fenced, under
-// another Node object: nothing but a UUID tells that it is not.
+// mayBe reports whether the present machine of the node's name may be the machine to fence, under another Node object:
+// only system UUIDs can rule that out.
 func (o Other) mayBe(f Facts) bool {
 	return o.Node.Exists && o.Node.Name == f.Node.Name && (f.Status.Node.SystemUUID == "" || o.Node.Machine.SystemUUID == "")
 }
 
-// knownFor tells whether it is on record by which address the storage knows the machine.
+// knownFor reports whether an address of the machine is on record for a storage identity.
 func (o Other) knownFor(k key) bool {
 	identity, _ := k.in(o.Status.Identities)
 	return len(identity.Addresses) > 0
@@ -196,12 +191,12 @@ func (f Facts) nameOf(o Other) string {
 	return "node " + o.Node.Name
 }
 
-// has tells whether an address is one of the node's, by all that is known.
+// has reports whether an address is or was one of the node's.
 func (o Other) has(a netip.Addr) bool {
 	return o.hasToday(a) || listed(o.Status.Identities, a)
 }
 
-// hasToday tells whether an address is one of the node's now, and not only was.
+// hasToday reports whether an address is one of the node's now.
 func (o Other) hasToday(a netip.Addr) bool {
 	if slices.Contains(o.Node.Addresses, a) || slices.Contains(o.ClientAddresses, a) {
 		return true
@@ -212,7 +207,7 @@ func (o Other) hasToday(a netip.Addr) bool {
 	})
 }
 
-// listed tells whether a ledger has an address.
+// listed reports whether a ledger has an address.
 func listed(ledger []v1alpha1.StorageIdentity, a netip.Addr) bool {
 	cidr := HostPrefix(a).String()
 	return slices.ContainsFunc(ledger, func(i v1alpha1.StorageIdentity) bool {
@@ -220,7 +215,7 @@ func listed(ledger []v1alpha1.StorageIdentity, a netip.Addr) bool {
 	})
 }
 
-// lists tells whether a fence is about an address, however it is written.
+// lists reports whether a fence is about an address, however it is written.
 func (n NetworkFence) lists(a netip.Addr) bool {
 	return slices.ContainsFunc(n.CIDRs, func(text string) bool {
 		if p, err := netip.ParsePrefix(text); err == nil {

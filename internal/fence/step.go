@@ -8,22 +8,22 @@ import (
 
 // Step is what to do next for a node.
 type Step struct {
-	// Status to record. If it differs from the one that was read, it is written,
-	// and nothing else is done: what is done next follows from what is recorded.
+	// Status to record. If it differs from the status that was read, the controller only
+	// writes it: all actions follow from what is recorded.
 	Status v1alpha1.NodeFenceStatus
 	// Create these NetworkFences.
 	Create []NetworkFence
-	// Unfence and Delete these, if they are still of the version that was read.
+	// Unfence and Delete these, if they still have the version that was read.
 	Unfence, Delete []NetworkFence
-	// RemoveTaint that Fairlead gave the node.
+	// RemoveTaint of Fairlead's own from the node.
 	RemoveTaint bool
 	// Forget the record: nothing is held, and the node is gone.
 	Forget bool
-	// Warning: the reason is one that somebody should look at.
+	// Warning: an operator should look at the reason.
 	Warning bool
-	// Refused: nothing is done and nothing is waited for, but that somebody sees to it.
+	// Refused: Fairlead can do nothing more until an operator acts.
 	Refused bool
-	// After is when to look again though nothing has happened; 0: never.
+	// After is when to look again without an event; 0: never.
 	After time.Duration
 }
 

@@ -1,7 +1,6 @@
 package fence
 
-// Unfenceable says why a node that was tainted now could not be fenced, as far as
-// the facts tell; nil if it could.
+// Unfenceable returns why a node could not be fenced if it were tainted now; nil if it could.
 func Unfenceable(f Facts) *Refusal {
 	refused := f.ask(&Step{Status: *f.Status.DeepCopy()})
 	if f.NoCSIAddons {

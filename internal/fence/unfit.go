@@ -8,8 +8,8 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 )
 
-// unfit says why an identity can't be fenced as it is recorded, whoever else has its addresses: a healthy
-// node is told so too.
+// unfit returns why an identity can't be fenced as it is recorded, regardless of other nodes. Healthy nodes report it
+// too.
 func (f Facts) unfit(k key, i v1alpha1.StorageIdentity) *Refusal {
 	if i.Problem != "" {
 		return Refuse(ReasonNoIdentity, "%s: %s", k, i.Problem)
@@ -35,8 +35,7 @@ func (f Facts) unfit(k key, i v1alpha1.StorageIdentity) *Refusal {
 	return nil
 }
 
-// unproved refuses addresses on record that the configuration does not believe: an older
-// version may have recorded a guess before the node was lost.
+// unproved refuses addresses from a source that is not configured: an older version may have recorded a guess.
 func (f Facts) unproved(k key, i v1alpha1.StorageIdentity) *Refusal {
 	believed := f.Policy.source(k.driver)
 	for _, a := range i.Addresses {
@@ -48,7 +47,7 @@ func (f Facts) unproved(k key, i v1alpha1.StorageIdentity) *Refusal {
 	return nil
 }
 
-// outside refuses an address that may be another cluster's.
+// outside refuses an address that may belong to another cluster.
 func (f Facts) outside(k key, a netip.Addr) *Refusal {
 	s, _ := f.Policy.Storages(k.driver)
 	ranges, own := s.ClusterRanges[k.clusterID]
@@ -61,8 +60,8 @@ func (f Facts) outside(k key, a netip.Addr) *Refusal {
 	return Refuse(ReasonOutsideRange, "%s: %s is outside this cluster's clientRanges: it may be another cluster's", k, a)
 }
 
-// sayNotFenceable warns of a healthy node that could not be fenced: when it is lost, it is too late
-// to find out by which addresses the storage knows it.
+// sayNotFenceable warns of a healthy node that could not be fenced: after the loss it is too late to find out its
+// storage addresses.
 func (f Facts) sayNotFenceable(step *Step) {
 	var problems []string
 	for _, i := range step.Status.Identities {

@@ -24,20 +24,20 @@ const (
 	ReasonNotSelected    = "NotSelected"    // by the configuration
 	ReasonOptedOut       = "OptedOut"       // by NoTaintAnnotation
 	ReasonAlreadyTainted = "AlreadyTainted" // by whomever
-	ReasonTaintTaken     = "TaintTaken"     // somebody took Fairlead's taint away
-	ReasonCordoned       = "Cordoned"       // somebody is at it
+	ReasonTaintTaken     = "TaintTaken"     // Fairlead's taint was removed
+	ReasonCordoned       = "Cordoned"       // an operator works on it
 	ReasonLeaving        = "Leaving"        // its object is being deleted
 	ReasonKubeletAlive   = "KubeletAlive"   // not Ready, and not lost
 	ReasonNotYet         = "NotYet"         // not lost for long enough
 	ReasonNotRecorded    = "NotRecorded"    // Fairlead has no record of its loss
-	ReasonUnderWay       = "UnderWay"       // it is being fenced, or let in
+	ReasonUnderWay       = "UnderWay"       // being fenced or unfenced
 	ReasonUnprotected    = "Unprotected"    // others' volumes would be detached by force
-	ReasonStaleView      = "StaleView"      // it may be us who are lost
+	ReasonStaleView      = "StaleView"      // Fairlead itself may be cut off
 	ReasonStorm          = "Storm"          // many were lost at once
 	ReasonZoneShare      = "ZoneShare"      // too much of its zone is lost
 	ReasonTooManyTainted = "TooManyTainted" // others come first
-	ReasonSinceUnknown   = "SinceUnknown"   // it is not known since when it is lost
-	ReasonCheckFailed    = "CheckFailed"    // what it goes by can't be read
+	ReasonSinceUnknown   = "SinceUnknown"   // the time of the loss is unknown
+	ReasonCheckFailed    = "CheckFailed"    // a reading failed
 )
 
 // refuse finds the first reason not to taint a node. What is the node's own comes
@@ -66,8 +66,7 @@ var controlPlaneLabels = []string{
 	"node-role.kubernetes.io/controlplane", "node-role.kubernetes.io/etcd",
 }
 
-// controlPlane: what runs there does not hang on Kubernetes giving it up, and
-// whoever fences the node may need it to do so.
+// controlPlane: its pods do not depend on a release by Kubernetes, and fencing may need the node.
 func (j *judge) controlPlane(n Candidate) *fence.Refusal {
 	for _, label := range controlPlaneLabels {
 		if _, has := n.Labels[label]; has {
@@ -164,8 +163,8 @@ func (j *judge) nothingHeld(n Candidate) *fence.Refusal {
 	return nil
 }
 
-// unprotected: the taint is about the whole node. The volumes of drivers that
-// nobody fences are detached by force too, and may then have two writers.
+// unprotected: the taint affects the whole node. Volumes of unfenced drivers are detached by force too, and may then
+// have two writers.
 func (j *judge) unprotected(n Candidate) *fence.Refusal {
 	var drivers []string
 	for _, driver := range n.Drivers {
@@ -230,7 +229,7 @@ const zoneLabel = "topology.kubernetes.io/zone"
 
 func zoneOf(n Candidate) string { return n.Labels[zoneLabel] }
 
-// tooMany bounds what a wrong judgement can do before somebody looks.
+// tooMany bounds the damage of a wrong judgement until an operator looks.
 func (j *judge) tooMany(n Candidate) *fence.Refusal {
 	others := len(j.own)
 	if j.own[n.Node.Name] {
@@ -242,9 +241,8 @@ func (j *judge) tooMany(n Candidate) *fence.Refusal {
 	return fence.Refuse(ReasonTooManyTainted, "%d nodes are tainted automatically already, %d at most: taint node %s by hand when it is off", others, j.MaxNodes, n.Node.Name)
 }
 
-// ownTaints counts a node from when Fairlead taints it until it is healthy again,
-// so that taking a taint away does not make room for the next. One whose object was
-// deleted is out of the cluster by somebody else's word.
+// ownTaints counts a node from Fairlead's taint until it is healthy again, so that removing a taint makes no room for
+// the next. A deleted node does not count.
 func (j *judge) ownTaints() map[string]bool {
 	own := map[string]bool{}
 	for _, n := range j.Nodes {

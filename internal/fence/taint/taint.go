@@ -173,7 +173,7 @@ const (
 func (t Rules) Judge(f Facts) []Verdict { return t.verdicts(f, false) }
 
 // Glance is Judge but for how fresh the facts are, for a cache, which has neither
-// heartbeats nor a time of its reading: it tells whether a closer look is worth it.
+// heartbeats nor a time of its reading: it reports whether a closer look is worth it.
 // Nothing may be done on it.
 func (t Rules) Glance(f Facts) []Verdict { return t.verdicts(f, true) }
 

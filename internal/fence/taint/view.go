@@ -7,9 +7,8 @@ import (
 	"github.com/fairlead-io/fairlead/internal/fence"
 )
 
-// staleView: what was read must be of now, and some node must have been heard of
-// lately. If none was, it is us who are cut off, or the whole cluster is; or our
-// clock is off, by which a node would seem to be lost for longer than it is.
+// staleView: the reading must be recent, and some node must have been heard of lately. Otherwise Fairlead or the whole
+// cluster is cut off, or Fairlead's clock is wrong.
 func (j *judge) staleView(Candidate) *fence.Refusal {
 	if age := j.Now.Sub(j.Read); age > j.MaxStaleness {
 		return fence.Refuse(ReasonStaleView, "what is known of the cluster was read %s ago, more than %s", age.Round(time.Second), j.MaxStaleness)
@@ -20,7 +19,7 @@ func (j *judge) staleView(Candidate) *fence.Refusal {
 	return fence.Refuse(ReasonStaleView, "no node at all was heard of within %s: either Fairlead or all nodes are cut off, or the clock is wrong", j.MaxStaleness)
 }
 
-// recent: within MaxStaleness, before or after: node clocks differ from ours.
+// recent: within MaxStaleness, before or after, since clocks differ.
 func (j *judge) recent(heartbeat time.Time) bool {
 	return j.Now.Sub(heartbeat).Abs() <= j.MaxStaleness
 }
