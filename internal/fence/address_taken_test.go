@@ -8,7 +8,7 @@ import (
 )
 
 // A machine is gone and stays fenced, and its address goes to another, which nobody told.
-func TestTheAddressOfAGoneMachineIsGivenToAnother(t *testing.T) {
+func TestTakenAddressOfGoneMachineIsReported(t *testing.T) {
 	taken := func(who string) string {
 		return "its address 10.0.0.1 is blocked, and is or was one of " + who + ", which the storage refuses with it; when you know that the old machine never comes back: kubectl annotate --overwrite nodefence node-1 'fairlead.io/override-gate=unfence: <why>'"
 	}
@@ -37,7 +37,7 @@ func TestTheAddressOfAGoneMachineIsGivenToAnother(t *testing.T) {
 	s.want(v1alpha1.NodeDrained, ReasonAddressInUse, taken("the machine that has the node's name now"))
 }
 
-func TestANodeThatIsShutOutIsTold(t *testing.T) {
+func TestBlockedHealthyNodeIsReported(t *testing.T) {
 	block := object("node-7", "boot-7", v1alpha1.Fence{Name: "theirs", Incident: "x", Driver: rbd, ClusterID: "a", CIDRs: []string{"10.0.0.1/32"}}, false)
 	block.Result, block.Message = resultSucceeded, fencedMessage
 	s := healthy(t)

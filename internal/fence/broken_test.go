@@ -194,7 +194,7 @@ const maxRuns = 1000
 
 // The random model finds each fault by itself, in a fixed order of seeds. Two faults need hundreds of runs, so a seed
 // that finds them is tried first.
-func TestTheModelFindsWhatIsBroken(t *testing.T) {
+func TestModelFindsFaults(t *testing.T) {
 	for name, test := range faults {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -26,7 +26,7 @@ func TestReturnedNodeWaitsByFairleadsClock(t *testing.T) {
 }
 
 // A node that is Ready again waits from the start, also if Fairlead did not see that it was not Ready.
-func TestFlapBeginsReadinessAnew(t *testing.T) {
+func TestFlapRestartsReadiness(t *testing.T) {
 	s := fenced(t)
 	s.boot("boot-2")
 	s.taint(false).look()
@@ -38,7 +38,7 @@ func TestFlapBeginsReadinessAnew(t *testing.T) {
 }
 
 // Another leader's clock was ahead: what it wrote is of the future.
-func TestTimesOfTheFutureAreNotWaitedFor(t *testing.T) {
+func TestFutureTimesAreNotWaitedFor(t *testing.T) {
 	s := fenced(t)
 	s.boot("boot-2")
 	s.Node.OutOfService = false
@@ -60,7 +60,7 @@ func TestTimesOfTheFutureAreNotWaitedFor(t *testing.T) {
 }
 
 // An address that was recorded in the future would never be too old.
-func TestAddressesOfTheFutureAreOfNow(t *testing.T) {
+func TestFutureAddressesCountAsCurrent(t *testing.T) {
 	s := healthy(t)
 	s.Ledger = []v1alpha1.StorageIdentity{identity(rbd, "a", "10.0.0.2/32")}
 	s.Status.Identities[0].Addresses[0].LastSeen = metav1.NewTime(noon.Add(8 * time.Hour))
@@ -85,7 +85,7 @@ func TestLossIsNotBeforeTheNodeWasSeenReady(t *testing.T) {
 }
 
 // The controller was down while the node was lost, and its volume detached by force.
-func TestLossThatNobodySawHoldsVolumesLikeOneThatWasSeen(t *testing.T) {
+func TestUnseenLossHoldsVolumes(t *testing.T) {
 	for name, test := range map[string]struct {
 		then func(*story)
 		held bool

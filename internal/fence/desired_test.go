@@ -38,7 +38,7 @@ func (s *story) takesBack() {
 }
 
 // What the API server did not take at first must not be made when the node is well.
-func TestAReadyNodeIsNotFencedByWhatWasRecorded(t *testing.T) {
+func TestRecordedFenceIsWithdrawnFromReadyNode(t *testing.T) {
 	for name, how := range map[string]func(*story){
 		"not made yet":   func(s *story) { s.Fences = nil },
 		"not answered":   func(*story) {},
@@ -60,7 +60,7 @@ func TestAReadyNodeIsNotFencedByWhatWasRecorded(t *testing.T) {
 }
 
 // A leader that hung all the while has recorded nothing since, and asks for it now.
-func TestWhatAHungLeaderAsksForWhenAllIsOverIsTakenBack(t *testing.T) {
+func TestLateFenceOfHungLeaderIsWithdrawn(t *testing.T) {
 	s := askedOnly(t)
 	late := s.Fences[0]
 	s.back()
@@ -92,7 +92,7 @@ func TestWhatAHungLeaderAsksForWhenAllIsOverIsTakenBack(t *testing.T) {
 }
 
 // The taint was the operator's matter, not what runs on the node.
-func TestAnOverriddenTaintLeavesTimeToEnd(t *testing.T) {
+func TestOverriddenTaintKeepsGracePeriod(t *testing.T) {
 	for name, asked := range map[string]bool{"lost": false, "asked for": true} {
 		t.Run(name, func(t *testing.T) {
 			s := lostStory(t)
@@ -107,7 +107,7 @@ func TestAnOverriddenTaintLeavesTimeToEnd(t *testing.T) {
 	}
 }
 
-func TestATaintedNodeThatIsReadyAgainIsNotFenced(t *testing.T) {
+func TestTaintedNodeThatReturnsIsNotFenced(t *testing.T) {
 	s := askedOnly(t)
 	s.Holding = nil // Kubernetes has taken it by force
 	s.back()
@@ -128,7 +128,7 @@ func TestATaintedNodeThatIsReadyAgainIsNotFenced(t *testing.T) {
 	s.wantHeld(false)
 }
 
-func TestWhatIsNotTakenBackIsSaid(t *testing.T) {
+func TestDelayedWithdrawalIsReported(t *testing.T) {
 	s := askedOnly(t)
 	s.back()
 	s.look()
@@ -143,7 +143,7 @@ func TestWhatIsNotTakenBackIsSaid(t *testing.T) {
 	s.takesBack()
 }
 
-func TestAnOwnTaintGoesWhenTheNodeIsReadyAgain(t *testing.T) {
+func TestOwnTaintIsRemovedFromReadyNode(t *testing.T) {
 	s := askedOnly(t)
 	s.Node.OwnTaint = true
 	s.back()
@@ -154,7 +154,7 @@ func TestAnOwnTaintGoesWhenTheNodeIsReadyAgain(t *testing.T) {
 }
 
 // It is lost anew before all is taken back.
-func TestWhatIsTakenBackIsAskedForAgain(t *testing.T) {
+func TestWithdrawnFenceIsRequestedAgain(t *testing.T) {
 	for name, answered := range map[string]bool{"let in": true, "not answered": false} {
 		t.Run(name, func(t *testing.T) {
 			s := askedOnly(t)
@@ -178,7 +178,7 @@ func TestWhatIsTakenBackIsAskedForAgain(t *testing.T) {
 }
 
 // Volumes may have been let go of: only a boot is sure to end what runs there.
-func TestWhatMayHaveBeenLetGoOfIsNotWithdrawn(t *testing.T) {
+func TestFenceThatReleasedVolumesIsNotWithdrawn(t *testing.T) {
 	for name, how := range map[string]func(*story){
 		"it stood once": func(s *story) {
 			s.answer()
@@ -215,7 +215,7 @@ func TestWhatMayHaveBeenLetGoOfIsNotWithdrawn(t *testing.T) {
 }
 
 // What an earlier boot was fenced for waits for its own end.
-func TestWhatAnEarlierIncidentBlocksIsNotLetInWithIt(t *testing.T) {
+func TestEarlierIncidentStaysBlocked(t *testing.T) {
 	for name, tainted := range map[string]bool{"tainted": true, "untainted": false} {
 		t.Run(name, func(t *testing.T) {
 			s := fenced(t)
@@ -246,7 +246,7 @@ func switchedOff(s *story, mode Mode) {
 	}
 }
 
-func TestSwitchedOffWhatWasAskedForIsTakenBack(t *testing.T) {
+func TestSwitchingOffWithdrawsUnconfirmedFence(t *testing.T) {
 	for name, c := range map[string]struct {
 		mode Mode
 		how  func(*story)
@@ -281,7 +281,7 @@ func TestSwitchedOffWhatWasAskedForIsTakenBack(t *testing.T) {
 
 // A fence of this node that stands keeps the same address out: what is switched off
 // waits for its end.
-func TestSwitchedOffDoesNotUndoAnotherFence(t *testing.T) {
+func TestSwitchingOffKeepsOtherFence(t *testing.T) {
 	s := healthy(t)
 	s.loseWith(cephFS, "a", "10.0.0.1/32")
 	s.change(s.Fences[1].Name, func(n *NetworkFence) { n.Result, n.Message = resultSucceeded, fencedMessage })
@@ -302,7 +302,7 @@ func TestSwitchedOffDoesNotUndoAnotherFence(t *testing.T) {
 }
 
 // A fence that stands is kept while its storage is switched off: it may have let volumes go.
-func TestSwitchedOffWhatStandsIsKept(t *testing.T) {
+func TestSwitchingOffKeepsConfirmedFence(t *testing.T) {
 	s := fenced(t)
 	s.Policy = with(s.Policy, StoragePolicy{Mode: ModeOff})
 	s.look()
@@ -315,7 +315,7 @@ func TestSwitchedOffWhatStandsIsKept(t *testing.T) {
 }
 
 // Two nodes behind one address that are both to be let in do not wait for each other.
-func TestTwoNodesThatAreTakenBackDoNotWaitForEachOther(t *testing.T) {
+func TestWithdrawnNodesDoNotWaitForEachOther(t *testing.T) {
 	s := askedOnly(t)
 	s.back()
 	theirs := v1alpha1.Fence{Name: "fairlead-node-2", Incident: "x", Driver: rbd, ClusterID: "a", CIDRs: []string{"10.0.0.1/32"}, State: v1alpha1.FenceRequested}
@@ -380,7 +380,7 @@ func TestNodeThatWaitedForASharedAddressIsFencedAgain(t *testing.T) {
 }
 
 // What was asked for an earlier boot would block a machine that nobody has given up.
-func TestUnansweredFenceIsWithdrawnFromANodeThatIsLostAgain(t *testing.T) {
+func TestUnansweredFenceIsWithdrawnWhenNodeIsLostAgain(t *testing.T) {
 	s := askedOnly(t)
 	s.Node.Ready, s.Node.Machine.BootID = true, "boot-2"
 	s.Status = Next(s.Facts).Status // recorded, and nothing done yet

@@ -13,7 +13,7 @@ import (
 )
 
 // The drill of a healthy node, and then the incident itself, must say the same.
-func TestDrillSaysWhatTheIncidentSays(t *testing.T) {
+func TestDrillPredictsIncident(t *testing.T) {
 	neighbour := Other{Node: Node{Name: "node-2", Exists: true, Ready: true, Addresses: []netip.Addr{addr("10.0.0.1")}}}
 	for name, test := range map[string]struct {
 		change func(*story)

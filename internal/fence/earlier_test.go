@@ -49,7 +49,7 @@ func TestMergeKeepsEarlierAddresses(t *testing.T) {
 
 // The client's pod starts anew, and gets another address; what the kernel has mounted
 // stays mounted by the old one. Fencing only the new one would leave two writers.
-func TestAnAddressOfTheSameBootIsFencedToo(t *testing.T) {
+func TestEarlierAddressOfSameBootIsFenced(t *testing.T) {
 	moved := func(t *testing.T) *story {
 		s := healthy(t)
 		s.pass(time.Minute)
@@ -109,7 +109,7 @@ func TestAnAddressOfTheSameBootIsFencedToo(t *testing.T) {
 }
 
 // How old the ledger is says the address that was seen last.
-func TestAnEarlierAddressIsNotStale(t *testing.T) {
+func TestEarlierAddressDoesNotExpire(t *testing.T) {
 	s := healthy(t)
 	s.Ledger = []v1alpha1.StorageIdentity{identity(rbd, "a", "10.0.0.2/32")}
 	for range 20 {
@@ -120,7 +120,7 @@ func TestAnEarlierAddressIsNotStale(t *testing.T) {
 }
 
 // An address that is given to another while it may still be in use is nobody's to fence.
-func TestAnEarlierAddressThatALiveNodeHas(t *testing.T) {
+func TestEarlierAddressOfLiveNodeIsRefused(t *testing.T) {
 	const k = rbd + " of a: "
 	for name, test := range map[string]struct {
 		theirs v1alpha1.StorageIdentity

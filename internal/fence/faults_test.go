@@ -15,7 +15,7 @@ import (
 // written have their tests there: controllers/fencing, cluster, internal/cephclients.
 
 // By then the volume may be mounted elsewhere, and the address is that of another.
-func TestTheAddressIsNotLookedUpAfterTheTaint(t *testing.T) {
+func TestAddressIsNotReadAfterTaint(t *testing.T) {
 	s := lostStory(t)
 	s.Node.OutOfService = true
 	s.Node.Addresses = []netip.Addr{addr("192.168.1.77")}
@@ -26,7 +26,7 @@ func TestTheAddressIsNotLookedUpAfterTheTaint(t *testing.T) {
 
 // AlreadyExists was taken for success, so what an old incident had left over
 // stood for the fence, Unfenced.
-func TestALeftoverUnfencedObjectIsNoFence(t *testing.T) {
+func TestLeftoverUnfencedObjectIsNoFence(t *testing.T) {
 	s := recordedLoss(t)
 	leftover := object("node-1", "boot-0", v1alpha1.Fence{Name: "node-1-rbd-a", Class: "fence-" + rbd, CIDRs: []string{"10.0.0.1/32"}}, true)
 	leftover.Result, leftover.Message = resultSucceeded, unfencedMessage
@@ -45,7 +45,7 @@ func TestALeftoverUnfencedObjectIsNoFence(t *testing.T) {
 	s.wantObjects(deletingOf1)
 }
 
-func TestAFenceOfAnotherIncidentIsNotThisOne(t *testing.T) {
+func TestFenceOfOtherIncidentDoesNotCount(t *testing.T) {
 	s := fenced(t)
 	first := s.Fences[0]
 	s = healthy(t)
@@ -59,7 +59,7 @@ func TestAFenceOfAnotherIncidentIsNotThisOne(t *testing.T) {
 	}
 }
 
-func TestIPv6IsOneAddressAndNotCut(t *testing.T) {
+func TestIPv6AddressIsFencedWhole(t *testing.T) {
 	for _, text := range []string{"fd00::1", "fd00::1/128", "2001:db8::a:0", "2001:db8:0:0:1:0:0:0"} {
 		s := healthy(t)
 		s.Status.Identities = nil
@@ -96,7 +96,7 @@ func TestAllIdentitiesAreFenced(t *testing.T) {
 	}
 }
 
-func TestAFenceStandsUntilTheNodeHasBooted(t *testing.T) {
+func TestFenceStaysUntilReboot(t *testing.T) {
 	s := fenced(t)
 	s.Node.OutOfService = false // the nodes gate can be down
 	s.look()
@@ -117,7 +117,7 @@ func TestAFenceStandsUntilTheNodeHasBooted(t *testing.T) {
 // What the property test of invariant 10 found.
 
 // A fence that does not stand yet shuts out whoever has the address when it does.
-func TestAFenceIsNotMadeOfAnAddressThatIsTakenMeanwhile(t *testing.T) {
+func TestTakenAddressIsNotFenced(t *testing.T) {
 	s := askedOnly(t)
 	taker := Other{Node: Node{Name: "node-2", Exists: true, Ready: true, Addresses: []netip.Addr{addr("10.0.0.1")}}}
 	s.Others = []Other{taker}
@@ -136,7 +136,7 @@ func TestAFenceIsNotMadeOfAnAddressThatIsTakenMeanwhile(t *testing.T) {
 }
 
 // Somebody else's object, or that of another identity, lets the address in again.
-func TestAFenceIsDoubtedWhileAnotherObjectLetsItsAddressIn(t *testing.T) {
+func TestFenceIsDoubtedWhileOtherObjectUnfences(t *testing.T) {
 	s := fenced(t)
 	s.Fences = append(s.Fences, NetworkFence{Name: "by-hand", Unfenced: true, CIDRs: []string{"10.0.0.1/32"}})
 	s.look()

@@ -127,7 +127,7 @@ func FuzzParseUniqueName(f *testing.F) {
 }
 
 // From a tainted node Kubernetes detaches by force, so a volume may have been attached and mounted unseen.
-func TestVolumeOfATaintedNodeDoesNotWait(t *testing.T) {
+func TestVolumeOfTaintedNodeDoesNotWait(t *testing.T) {
 	for _, tainted := range []bool{false, true} {
 		s := healthy(t)
 		s.Node.OutOfService = tainted

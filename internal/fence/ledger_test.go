@@ -74,7 +74,7 @@ func TestMergeOfLedgers(t *testing.T) {
 }
 
 // The CSIAddonsNode is deleted soon after its node is lost, and may be just before.
-func TestALedgerSurvivesItsSource(t *testing.T) {
+func TestLedgerSurvivesItsSource(t *testing.T) {
 	s := healthy(t)
 	s.pass(time.Minute)
 	s.Ledger = nil
@@ -83,7 +83,7 @@ func TestALedgerSurvivesItsSource(t *testing.T) {
 	s.wantObjects("Fenced [10.0.0.1/32] fence-" + rbd)
 }
 
-func TestALedgerIsOfOneBoot(t *testing.T) {
+func TestLedgerBelongsToOneBoot(t *testing.T) {
 	s := healthy(t)
 	s.boot("boot-2")
 	s.Ledger = []v1alpha1.StorageIdentity{identity(other, "b", "10.0.0.9/32")}
@@ -97,7 +97,7 @@ func TestALedgerIsOfOneBoot(t *testing.T) {
 }
 
 // Every node's record would else be written all the time.
-func TestTimesAloneAreWrittenSeldom(t *testing.T) {
+func TestTimesAloneAreRarelyWritten(t *testing.T) {
 	s := healthy(t)
 	first := s.Status
 	s.pass(RefreshEvery - time.Second).look()
@@ -166,7 +166,7 @@ func TestSilentSourceLeavesItsAddressesUntilTheyAreOld(t *testing.T) {
 }
 
 // An older version recorded the Node's address where csi-addons was silent.
-func TestGuessOfAnOlderVersionFencesNobody(t *testing.T) {
+func TestGuessOfOlderVersionIsNotFenced(t *testing.T) {
 	for name, asked := range map[string]bool{"before it was asked for": false, "asked for, not confirmed": true} {
 		t.Run(name, func(t *testing.T) {
 			s := lostStory(t)
@@ -194,7 +194,7 @@ func TestGuessOfAnOlderVersionFencesNobody(t *testing.T) {
 
 // The driver's own fencing is switched on while a fence is asked for. One that is confirmed stays:
 // volumes may be in use elsewhere on account of it.
-func TestFenceIsNotConfirmedBesideTheDriversOwn(t *testing.T) {
+func TestFenceIsRefusedBesideDriverFencing(t *testing.T) {
 	for name, confirmed := range map[string]bool{"asked for": false, "confirmed": true} {
 		t.Run(name, func(t *testing.T) {
 			s := lostStory(t)
@@ -214,7 +214,7 @@ func TestFenceIsNotConfirmedBesideTheDriversOwn(t *testing.T) {
 	}
 }
 
-func TestHealthyNodeSaysThatItCouldNotBeFenced(t *testing.T) {
+func TestUnfenceableHealthyNodeIsReported(t *testing.T) {
 	s := healthy(t)
 	s.Ledger = []v1alpha1.StorageIdentity{{Driver: other, ClusterID: "b", Problem: "no class"}}
 	s.look()
@@ -228,7 +228,7 @@ func TestHealthyNodeSaysThatItCouldNotBeFenced(t *testing.T) {
 }
 
 // A fence made with a class that is there no more is never answered.
-func TestWhatToFenceWithIsAsItIsNow(t *testing.T) {
+func TestCredentialsAreCurrent(t *testing.T) {
 	before := identity(rbd, "a", "10.0.0.1/32")
 	now := v1alpha1.StorageIdentity{Driver: rbd, ClusterID: "a", Secret: &v1alpha1.SecretReference{Name: "s", Namespace: "n"}}
 	merged := mergedAt(noon.Add(time.Minute), []v1alpha1.StorageIdentity{before}, []v1alpha1.StorageIdentity{now}, func(key) bool { return true })

@@ -40,7 +40,7 @@ func shown(volumes ...string) []v1alpha1.HeldVolume {
 }
 
 // Two machines have had one name: each has what is its own, and the fence of the one is none of the other.
-func TestWhatANodeNameShowsIsDividedAmongItsMachines(t *testing.T) {
+func TestShownVolumesAreAssignedToMachines(t *testing.T) {
 	first, second := recordOf("node-1", 0, "first", "pv-1"), recordOf("node-1-2", 1, "second", "pv-1", "pv-2")
 	is := func(uuid string) Node {
 		n := readyNamed("node-1", "boot-of-"+uuid)
@@ -102,7 +102,7 @@ func TestWhatANodeNameShowsIsDividedAmongItsMachines(t *testing.T) {
 }
 
 // What an unseen machine left is held: no fence was made for it, and nothing is known to fence it by.
-func TestWhatAnUnseenMachineLeftIsHeld(t *testing.T) {
+func TestVolumesOfUnseenMachineAreHeld(t *testing.T) {
 	s := &story{T: t, Facts: Facts{Now: noon, Record: "node-1-2", Node: Node{Name: "node-1"}, Policy: allFenced(), Holding: shown("pv-1")}}
 	s.look()
 	s.want(v1alpha1.NodeFencing, ReasonNoIdentity, "not fenced: "+rbd+" of a: no address of the node was recorded while it was healthy; fence it by hand and release its volumes: kubectl annotate --overwrite nodefence node-1-2 'fairlead.io/override-gate=attach: <why>'")
@@ -123,7 +123,7 @@ func TestWhatAnUnseenMachineLeftIsHeld(t *testing.T) {
 }
 
 // A machine that takes the name again is the newest of the name.
-func TestAMachineThatHasTheNameAgainIsTheNewest(t *testing.T) {
+func TestMachineThatReturnsToNameIsNewest(t *testing.T) {
 	s := healthy(t)
 	sakes := Namesakes{Node: s.Node, Records: []Record{{Name: "node-1", Status: s.Status}, recordOf("node-1-2", 3, "second")}}
 	for i, want := range []int{4, 3} {
@@ -136,7 +136,7 @@ func TestAMachineThatHasTheNameAgainIsTheNewest(t *testing.T) {
 }
 
 // Without a UUID to tell by, another machine was taken for a boot of the one that was fenced.
-func TestWithoutUUIDAnotherNodeObjectIsAnotherMachine(t *testing.T) {
+func TestOtherNodeObjectWithoutUUIDIsOtherMachine(t *testing.T) {
 	for name, test := range map[string]struct {
 		was, is, uid, boot string
 		other              bool

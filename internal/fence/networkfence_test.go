@@ -13,7 +13,7 @@ import (
 
 // The text of the one contains that of the other, and a message stays after the
 // state has been changed: there is no observed generation.
-func TestOnlyTheWholeMessageTells(t *testing.T) {
+func TestOnlyWholeMessageConfirms(t *testing.T) {
 	for name, test := range map[string]struct {
 		object         NetworkFence
 		blocks, letsIn bool

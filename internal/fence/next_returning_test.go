@@ -12,7 +12,7 @@ const mayHaveThem = "; if new pods keep them too, as a DaemonSet's do, the node 
 
 // A pod that tolerates the taint, or one that only keeps others away, is never taken off
 // the node: Kubernetes keeps its volume attached, and it can't mount it before the node is let in.
-func TestPodsThatKeepOldAttachmentsAreNamed(t *testing.T) {
+func TestPodsWithOldAttachmentsAreNamed(t *testing.T) {
 	s := fenced(t)
 	s.boot("boot-2")
 	s.Node.OutOfService = false
@@ -38,7 +38,7 @@ func TestPodsThatKeepOldAttachmentsAreNamed(t *testing.T) {
 }
 
 // Nobody is told to let in what may still write.
-func TestANodeWithOldAttachmentsThatMayNotHaveBootedIsNotSaidToBeSafe(t *testing.T) {
+func TestOldAttachmentsWithoutRebootAreNotCalledSafe(t *testing.T) {
 	for name, spoil := range map[string]func(*story){
 		"a fence is of this boot":        func(s *story) { s.Fences[0].Labels = map[string]string{BootLabel: LabelValue("boot-2")} },
 		"a fence is of no known boot":    func(s *story) { s.Fences[0].Labels = nil },
@@ -61,7 +61,7 @@ func TestANodeWithOldAttachmentsThatMayNotHaveBootedIsNotSaidToBeSafe(t *testing
 }
 
 // Another machine of its name was lost, and is back; nothing of it was fenced.
-func TestANodeThatIsOnlyReadyAgainIsNotSaidToHaveBooted(t *testing.T) {
+func TestReadyNodeIsNotReportedAsRebooted(t *testing.T) {
 	s := askedOnly(t)
 	s.Status.Fences = append(s.Status.Fences, v1alpha1.Fence{Name: "of-before", Incident: "before", Driver: other, ClusterID: "b", CIDRs: []string{"10.0.0.9/32"}, State: v1alpha1.FenceFenced})
 	s.back()
@@ -73,7 +73,7 @@ func TestANodeThatIsOnlyReadyAgainIsNotSaidToHaveBooted(t *testing.T) {
 }
 
 // The gate is open, whether or not somebody has given it the taint.
-func TestAnOverriddenLossThatIsNotTaintedIsSaidToBe(t *testing.T) {
+func TestOverriddenUntaintedLossIsReported(t *testing.T) {
 	s := recordedLoss(t)
 	s.override(GateAttach).look()
 	s.want(v1alpha1.NodeLost, ReasonOverridden, `the node is not Ready; its volumes may be attached elsewhere although it is not fenced: alice says "it is off"`)
@@ -88,7 +88,7 @@ func TestAnOverriddenLossThatIsNotTaintedIsSaidToBe(t *testing.T) {
 }
 
 // Fairlead has given it, and an operator another of a different effect: his is waited for.
-func TestAnOperatorsTaintBesideFairleadsIsWaitedFor(t *testing.T) {
+func TestOperatorTaintBesideOwnIsWaitedFor(t *testing.T) {
 	s := fenced(t)
 	s.boot("boot-2")
 	s.Node.OwnTaint, s.Node.OthersTaint = true, true

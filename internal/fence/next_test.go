@@ -81,7 +81,7 @@ func TestANodeIsLostAndComesBack(t *testing.T) {
 // A kubelet that was started anew after its volume was taken by force says of it what
 // one says that has unmounted it: from a node that is not Ready, nothing is let go of
 // on its word. The model's kubelets do both.
-func TestWhatALostNodeDoesNotShowAnyMoreIsHeld(t *testing.T) {
+func TestVolumeThatLostNodeHidesIsHeld(t *testing.T) {
 	s := recordedLoss(t)
 	s.Holding = nil
 	s.look()
@@ -89,7 +89,7 @@ func TestWhatALostNodeDoesNotShowAnyMoreIsHeld(t *testing.T) {
 	s.wantHeld(true)
 }
 
-func TestALostNodeWithoutVolumesIsNotFenced(t *testing.T) {
+func TestLostNodeWithoutVolumesIsNotFenced(t *testing.T) {
 	for name, volumes := range map[string][]v1alpha1.HeldVolume{"none": nil, "not ours": {held("pv", "ebs.csi.aws.com", "")}} {
 		s := lostStory(t)
 		s.Holding, s.Status.Volumes = volumes, nil
@@ -101,7 +101,7 @@ func TestALostNodeWithoutVolumesIsNotFenced(t *testing.T) {
 	}
 }
 
-func TestATaintedNodeThatIsReadyIsNotFenced(t *testing.T) {
+func TestTaintedReadyNodeIsNotFenced(t *testing.T) {
 	s := healthy(t)
 	s.Node.OutOfService = true
 	s.Holding = nil // Kubernetes has taken them by force
@@ -117,7 +117,7 @@ func TestATaintedNodeThatIsReadyIsNotFenced(t *testing.T) {
 }
 
 // What Fairlead tainted, and came back before it was fenced.
-func TestAnOwnTaintIsTakenBack(t *testing.T) {
+func TestOwnTaintIsRemoved(t *testing.T) {
 	s := recordedLoss(t)
 	s.Node.OutOfService, s.Node.OwnTaint, s.Node.Ready = true, true, true
 	s.look()
@@ -138,7 +138,7 @@ func TestAnOwnTaintIsTakenBack(t *testing.T) {
 	s.wantHealthy()
 }
 
-func TestAutomaticallyLetIn(t *testing.T) {
+func TestAutomaticReadmission(t *testing.T) {
 	s := fenced(t)
 	s.Policy.Automatic = true
 	s.boot("boot-2").look()
@@ -147,7 +147,7 @@ func TestAutomaticallyLetIn(t *testing.T) {
 	s.want(v1alpha1.NodeUnfencing, ReasonUnfencing, "unfencing the node")
 }
 
-func TestADriverThatSaysNoIsAskedAnew(t *testing.T) {
+func TestRefusedFenceIsRequestedAgain(t *testing.T) {
 	s := askedOnly(t)
 	first := s.Fences[0].Name
 	s.pass(time.Second)
@@ -177,7 +177,7 @@ func TestADriverThatSaysNoIsAskedAnew(t *testing.T) {
 
 // Which NetworkFence has failed already is told by its UID: the times on it are by the
 // API server's clock, which is not ours.
-func TestEachFailureIsWaitedFor(t *testing.T) {
+func TestEachFailureBacksOff(t *testing.T) {
 	s := askedOnly(t)
 	for failures := range 3 {
 		s.csiFails("no such pool").look()
@@ -200,7 +200,7 @@ func TestBackoff(t *testing.T) {
 	}
 }
 
-func TestNoAnswerIsSaid(t *testing.T) {
+func TestMissingAnswerIsReported(t *testing.T) {
 	s := askedOnly(t)
 	name := s.Fences[0].Name
 	if s.step.After != 31*time.Second {
@@ -212,7 +212,7 @@ func TestNoAnswerIsSaid(t *testing.T) {
 }
 
 // A node that is Ready and untainted gets pods, and each mount fails.
-func TestNoAnswerIsSaidOfANodeThatIsToBeLetIn(t *testing.T) {
+func TestMissingAnswerToUnfencingIsReported(t *testing.T) {
 	s := fenced(t)
 	s.boot("boot-2")
 	s.taint(false).look()
@@ -242,7 +242,7 @@ func TestNoAnswerIsSaidOfANodeThatIsToBeLetIn(t *testing.T) {
 }
 
 // What somebody made of the object is not what was asked for.
-func TestAChangedFenceIsMadeAnew(t *testing.T) {
+func TestChangedFenceIsRecreated(t *testing.T) {
 	for name, how := range map[string]func(*NetworkFence){
 		"flipped":       func(n *NetworkFence) { n.Unfenced = true },
 		"other address": func(n *NetworkFence) { n.CIDRs = []string{"10.0.0.9/32"} },
@@ -266,7 +266,7 @@ func TestAChangedFenceIsMadeAnew(t *testing.T) {
 	}
 }
 
-func TestADeletedNode(t *testing.T) {
+func TestDeletedNodeStaysFenced(t *testing.T) {
 	s := healthy(t)
 	s.Node = Node{Name: "node-1"}
 	s.Ledger, s.Holding = nil, nil
@@ -286,7 +286,7 @@ func TestADeletedNode(t *testing.T) {
 }
 
 // It is given up though an attachment of it is left, and not fenced by what is not known any more.
-func TestADeletedNodeIsGivenUpWithWhatIsLeftOfIt(t *testing.T) {
+func TestDeletedNodeWithAttachmentIsGivenUp(t *testing.T) {
 	s := healthy(t)
 	s.Node, s.Ledger = Node{Name: "node-1"}, nil
 	s.look()
@@ -304,7 +304,7 @@ func TestADeletedNodeIsGivenUpWithWhatIsLeftOfIt(t *testing.T) {
 	s.wantForgotten()
 }
 
-func TestADeletedNodeWithoutVolumesIsForgotten(t *testing.T) {
+func TestDeletedNodeWithoutVolumesIsForgotten(t *testing.T) {
 	s := healthy(t)
 	s.Holding = nil
 	s.look()
@@ -313,7 +313,7 @@ func TestADeletedNodeWithoutVolumesIsForgotten(t *testing.T) {
 	s.wantForgotten()
 }
 
-func TestAReplacedMachine(t *testing.T) {
+func TestReplacedMachineIsFenced(t *testing.T) {
 	s := healthy(t)
 	s.take("machine-2", "192.168.1.2")
 	s.look()
@@ -329,7 +329,7 @@ func TestAReplacedMachine(t *testing.T) {
 }
 
 // An operator answers for it: the volumes go though nothing is fenced.
-func TestOverriddenAttach(t *testing.T) {
+func TestAttachOverrideReleasesVolumes(t *testing.T) {
 	s := lostStory(t)
 	s.Status.Identities = nil
 	s.taint(true).look()
@@ -343,7 +343,7 @@ func TestOverriddenAttach(t *testing.T) {
 }
 
 // What is let in by override and stays lost is not fenced again, nor held.
-func TestOverriddenUnfenceEnds(t *testing.T) {
+func TestUnfenceOverrideEndsWithReturn(t *testing.T) {
 	s := fenced(t)
 	s.override(GateUnfence).look()
 	s.answers(2)
@@ -383,7 +383,7 @@ func TestLostAgainWhileReturned(t *testing.T) {
 }
 
 // What lets it in must be gone before it is fenced again: csi-addons could do it afterwards.
-func TestLostAgainWhileItIsLetIn(t *testing.T) {
+func TestLostAgainWhileUnfencing(t *testing.T) {
 	s := fenced(t)
 	s.bootUntainted("boot-2")
 	s.wantObjects(unfencedOf1)
@@ -405,7 +405,7 @@ func TestLostAgainWhileItIsLetIn(t *testing.T) {
 	s.wantObjects()
 }
 
-func TestLettingInIsTriedUntilItIsConfirmed(t *testing.T) {
+func TestUnfencingIsRetriedUntilConfirmed(t *testing.T) {
 	s := fenced(t)
 	s.bootUntainted("boot-2")
 	s.wantObjects(unfencedOf1)
@@ -422,14 +422,14 @@ func TestLettingInIsTriedUntilItIsConfirmed(t *testing.T) {
 }
 
 // A NetworkFence that somebody deleted leaves the address blocked.
-func TestADeletedFenceIsTakenBackAllTheSame(t *testing.T) {
+func TestDeletedFenceIsUnfenced(t *testing.T) {
 	s := fenced(t)
 	s.Fences = nil
 	s.bootUntainted("boot-2")
 	s.wantObjects(unfencedOf1)
 }
 
-func TestWhatIsChangedWhileItIsLetInIsMadeAnew(t *testing.T) {
+func TestChangedFenceIsRecreatedWhileUnfencing(t *testing.T) {
 	s := fenced(t)
 	s.bootUntainted("boot-2")
 	s.change(s.Fences[0].Name, func(n *NetworkFence) { n.CIDRs = []string{"10.0.0.9/32"} })
@@ -440,7 +440,7 @@ func TestWhatIsChangedWhileItIsLetInIsMadeAnew(t *testing.T) {
 	s.wantObjects(unfencedOf1)
 }
 
-func TestWhatWasNotAnsweredIsWithdrawn(t *testing.T) {
+func TestUnansweredFenceIsWithdrawnAfterReboot(t *testing.T) {
 	s := askedOnly(t)
 	s.wantObjects(fencedOf1)
 	s.boot("boot-2").look()
@@ -453,7 +453,7 @@ func TestWhatWasNotAnsweredIsWithdrawn(t *testing.T) {
 }
 
 // A volume that comes up while the node is fenced needs its fence too.
-func TestAVolumeThatIsFoundLate(t *testing.T) {
+func TestVolumeFoundLateIsFenced(t *testing.T) {
 	s := healthy(t)
 	s.Ledger = append(s.Ledger, identity(other, "b", "10.0.0.3/32"))
 	s.look()
@@ -467,7 +467,7 @@ func TestAVolumeThatIsFoundLate(t *testing.T) {
 	}
 }
 
-func TestOneAddressOfTwoNodes(t *testing.T) {
+func TestSharedAddressStaysBlocked(t *testing.T) {
 	theirs := v1alpha1.Fence{Name: "fairlead-node-2", Incident: "x", Driver: cephFS, ClusterID: "a", CIDRs: []string{"10.0.0.1/32"}, State: v1alpha1.FenceFenced}
 	node2 := Other{Node: Node{Name: "node-2", Exists: true, OutOfService: true}, Status: v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeDrained, Fences: []v1alpha1.Fence{theirs}}}
 	waits := "its address 10.0.0.1/32 also keeps out node node-2, which may not be readmitted yet; if that machine is known to be off: kubectl annotate --overwrite nodefence node-2 'fairlead.io/override-gate=unfence: <why>'"
@@ -538,7 +538,7 @@ func TestFenceIsReleasedThoughSwitchedOff(t *testing.T) {
 	s.wantObjects(unfencedOf1)
 }
 
-func TestAStrayFenceOfABootThatIsOver(t *testing.T) {
+func TestStrayFenceOfEarlierBootIsUnfenced(t *testing.T) {
 	stray := func(how func(*NetworkFence)) *story {
 		s := healthy(t)
 		n := object("node-1", "boot-0", v1alpha1.Fence{
@@ -572,7 +572,7 @@ func TestAStrayFenceOfABootThatIsOver(t *testing.T) {
 }
 
 // It is attached to the node again, and lost with it for a moment, before it has ended.
-func TestWhatLingersDoesSoWhenItsNodeIsLostAgain(t *testing.T) {
+func TestGracePeriodSurvivesNextLoss(t *testing.T) {
 	for name, lose := range map[string]func(*story){
 		"not Ready": func(s *story) { s.lose() },
 		"deleted":   func(s *story) { s.Node = Node{Name: "node-1"} },

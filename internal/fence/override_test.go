@@ -33,7 +33,7 @@ func TestParseOverride(t *testing.T) {
 	}
 }
 
-func TestAnOverrideHoldsForOneIncident(t *testing.T) {
+func TestOverrideHoldsForOneIncident(t *testing.T) {
 	lost := v1alpha1.NodeFenceStatus{Incident: "1234", Node: v1alpha1.MachineIdentity{BootID: "b"}}
 	healthy := v1alpha1.NodeFenceStatus{Node: v1alpha1.MachineIdentity{BootID: "b"}}
 	o := Override{Gate: GateAttach, By: "alice", Reason: "it burns", Scope: "1234", At: noon}
@@ -102,7 +102,7 @@ func FuzzOverride(f *testing.F) {
 
 // Who has given a node up has not given up what it became since: back while it was
 // let in, and lost once more.
-func TestANodeThatWasBackIsNotGivenUp(t *testing.T) {
+func TestReturnedNodeIsNotGivenUp(t *testing.T) {
 	for name, back := range map[string]bool{"it was back": true, "it was not": false} {
 		f := Facts{
 			Now:  noon,
@@ -129,7 +129,7 @@ func TestANodeThatWasBackIsNotGivenUp(t *testing.T) {
 
 // Two nodes share an address; one is let in. The other is on record as fenced by it
 // until it is seen that something lets it in: that must not be gone before.
-func TestWhatLetsInASharedAddressStaysUntilTheOtherKnows(t *testing.T) {
+func TestUnfencedSharedAddressStaysUntilNoticed(t *testing.T) {
 	const address = "10.0.0.1/32"
 	for state, kept := range map[string]bool{v1alpha1.FenceFenced: true, v1alpha1.FenceRequested: false, v1alpha1.FenceUnfencing: false} {
 		f := Facts{
@@ -145,7 +145,7 @@ func TestWhatLetsInASharedAddressStaysUntilTheOtherKnows(t *testing.T) {
 }
 
 // What was let go of for a fence counts as shut out by its address, though its object is gone.
-func TestAFenceThatLetVolumesGoIsShared(t *testing.T) {
+func TestFenceThatReleasedVolumesIsShared(t *testing.T) {
 	const address = "10.0.0.1/32"
 	for letGo, shared := range map[bool]bool{true: true, false: false} {
 		f := Facts{
@@ -162,7 +162,7 @@ func TestAFenceThatLetVolumesGoIsShared(t *testing.T) {
 }
 
 // Lost anew after it had come back: what is blocked still is let in when it is given up.
-func TestAGivenUpNodeWithFencesOfBeforeIsLetIn(t *testing.T) {
+func TestGivenUpNodeWithEarlierFencesIsUnfenced(t *testing.T) {
 	f := Facts{
 		Now: noon, Policy: allFenced(),
 		Node: Node{Name: "node-1"},

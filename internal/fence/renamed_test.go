@@ -8,7 +8,7 @@ import (
 )
 
 // A machine whose Node was deleted stayed fenced for ever, and its volumes held, though it had come back as another node.
-func TestARebootedMachineOfAnotherNameIsUnfenced(t *testing.T) {
+func TestRebootedMachineOfOtherNameIsUnfenced(t *testing.T) {
 	for name, test := range map[string]struct {
 		but     func(*story)
 		renamed bool
@@ -55,7 +55,7 @@ func TestARebootedMachineOfAnotherNameIsUnfenced(t *testing.T) {
 }
 
 // Another fenced machine at its address is not let in with it.
-func TestARenamedMachineWaitsForWhoSharesItsAddress(t *testing.T) {
+func TestRenamedMachineWaitsForSharedAddress(t *testing.T) {
 	s := fenced(t)
 	s.deleteNode().look()
 	s.pass(time.Hour)
@@ -76,7 +76,7 @@ func TestARenamedMachineWaitsForWhoSharesItsAddress(t *testing.T) {
 }
 
 // What was never fenced is forgotten, once nothing is shown under the former name.
-func TestARenamedMachineThatWasNotFencedIsForgotten(t *testing.T) {
+func TestUnfencedRenamedMachineIsForgotten(t *testing.T) {
 	s := recordedLoss(t)
 	s.Status.Identities = nil
 	s.Node, s.Left = Node{Name: "node-1"}, []string{"VolumeAttachment a of pv-1"}

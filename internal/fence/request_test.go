@@ -165,7 +165,7 @@ func TestARequestIsRefused(t *testing.T) {
 }
 
 // What is asked for.
-func TestWhatIsAskedFor(t *testing.T) {
+func TestRequestedFence(t *testing.T) {
 	s := lostStory(t)
 	s.Status.Identities = []v1alpha1.StorageIdentity{
 		identity(rbd, "a", "fd00::1", "10.0.0.1/32", "10.0.0.1", "::ffff:10.0.0.1"),

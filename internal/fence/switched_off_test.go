@@ -8,7 +8,7 @@ import (
 )
 
 // Weeks later somebody else may have its address, and its volumes be anywhere.
-func TestAMachineThatWentWhileItWasSwitchedOffIsForgotten(t *testing.T) {
+func TestMachineLostWhileSwitchedOffIsForgotten(t *testing.T) {
 	s := lostStory(t)
 	off := with(s.Policy, StoragePolicy{Mode: ModeOff})
 	on := s.Policy
@@ -31,7 +31,7 @@ func TestAMachineThatWentWhileItWasSwitchedOffIsForgotten(t *testing.T) {
 }
 
 // What is fenced for a volume is taken back by what is on record of it.
-func TestWhatWasFencedIsRememberedWhileItIsSwitchedOff(t *testing.T) {
+func TestFencedMachineIsKeptWhileSwitchedOff(t *testing.T) {
 	s := fenced(t)
 	s.Policy = with(s.Policy, StoragePolicy{Mode: ModeOff})
 	s.deleteNode().look()

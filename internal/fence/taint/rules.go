@@ -20,10 +20,10 @@ const (
 	ReasonLost           = "Lost"           // not a refusal: to be tainted
 	ReasonTaintingOff    = "TaintingOff"    // by the configuration
 	ReasonPaused         = "Paused"         // by Switch
-	ReasonControlPlane   = "ControlPlane"   // never
+	ReasonControlPlane   = "ControlPlane"   // never tainted automatically
 	ReasonNotSelected    = "NotSelected"    // by the configuration
 	ReasonOptedOut       = "OptedOut"       // by NoTaintAnnotation
-	ReasonAlreadyTainted = "AlreadyTainted" // by whomever
+	ReasonAlreadyTainted = "AlreadyTainted" // by any party
 	ReasonTaintTaken     = "TaintTaken"     // Fairlead's taint was removed
 	ReasonCordoned       = "Cordoned"       // an operator works on it
 	ReasonLeaving        = "Leaving"        // its object is being deleted
@@ -40,8 +40,8 @@ const (
 	ReasonCheckFailed    = "CheckFailed"    // a reading failed
 )
 
-// refuse finds the first reason not to taint a node. What is the node's own comes
-// first, since that is what its operator can do something about.
+// refuse returns the first reason not to taint a node. Reasons of the node itself come first: its operator can act on
+// them.
 func (j *judge) refuse(n Candidate) *fence.Refusal {
 	rules := []func(Candidate) *fence.Refusal{
 		j.controlPlane, j.notSelected, j.tainted, j.handled,
@@ -86,7 +86,7 @@ func (j *judge) notSelected(n Candidate) *fence.Refusal {
 	return nil
 }
 
-// tainted: once in an incident. Who takes the taint away knows why.
+// tainted: a node is tainted once in an incident. Removing the taint is an operator's decision.
 func (j *judge) tainted(n Candidate) *fence.Refusal {
 	s := n.Status
 	switch {
@@ -98,9 +98,8 @@ func (j *judge) tainted(n Candidate) *fence.Refusal {
 	return nil
 }
 
-// handled: a node that is cordoned or on its way out is in somebody's hands, mostly
-// for work that takes it down; fenced, it would have to be booted anew before it may
-// come back. Kubernetes cordons no node of itself, and whoever cordons it can taint it.
+// handled: an operator works on a node that is cordoned or being deleted. Fenced, it would need a reboot before it
+// returns. Kubernetes itself cordons no node, and an operator who cordons can taint.
 func (j *judge) handled(n Candidate) *fence.Refusal {
 	switch {
 	case n.Deleting:
@@ -111,14 +110,9 @@ func (j *judge) handled(n Candidate) *fence.Refusal {
 	return nil
 }
 
-// alive: only a node that nobody hears of is lost. A kubelet that says False is
-// there, and ends its pods itself when it is told to; tainted, Kubernetes would not
-// wait for that. If it falls silent, the node controller says Unknown within the
-// minute (node-monitor-grace-period, 50 s, by its own clock whatever the node's
-// says); if it does not, it is not running, and then neither are those of the same
-// process that would delete pods and detach volumes, so a taint would change nothing.
-//
-// Unknown alone is not enough: a node that is back renews its lease first.
+// alive: only a silent node is lost. A kubelet that reports Ready=False still ends pods itself; after a taint,
+// Kubernetes would not wait for that. When it falls silent, the node controller sets Unknown within a minute
+// (node-monitor-grace-period, 50 s). Unknown alone is not enough: a returning node renews its lease first.
 func (j *judge) alive(n Candidate) *fence.Refusal {
 	if !n.Node.Unknown {
 		return fence.Refuse(ReasonKubeletAlive, "node %s is not Ready by its own kubelet's word, so it is not lost", n.Node.Name)
@@ -140,8 +134,8 @@ func (j *judge) notYet(n Candidate) *fence.Refusal {
 	return nil
 }
 
-// notRecorded: what holds the volumes and fences goes by the node's record. Where
-// that is not at the same point, who keeps it is not running.
+// notRecorded: volumes are held and fenced by the node's record. Where the record lacks the loss, the fencing
+// controller is not running.
 func (j *judge) notRecorded(n Candidate) *fence.Refusal {
 	switch n.Status.Phase {
 	case v1alpha1.NodeLost:
@@ -152,7 +146,7 @@ func (j *judge) notRecorded(n Candidate) *fence.Refusal {
 	return fence.Refuse(ReasonUnderWay, "NodeFence %s is %s", cmp.Or(n.Record, n.Node.Name), n.Status.Phase)
 }
 
-// nothingHeld: its pods are given up by Kubernetes itself, and nothing of theirs waits for a fence.
+// nothingHeld: Kubernetes evicts the pods by itself, and no volume waits for a fence.
 func (j *judge) nothingHeld(n Candidate) *fence.Refusal {
 	switch {
 	case len(n.Status.Volumes) == 0:
@@ -179,8 +173,7 @@ func (j *judge) unprotected(n Candidate) *fence.Refusal {
 	return fence.Refuse(ReasonUnprotected, "volumes of %s are on node %s too, which Fairlead does not fence and Kubernetes would take by force: taint it by hand when it is off", fence.Few(drivers), n.Node.Name)
 }
 
-// unfenceable: Kubernetes would delete the node's pods, and their volumes would be
-// held all the same, so that nothing is won, and a node that comes back has lost its pods.
+// unfenceable: the taint would delete the node's pods while their volumes stay held, which gains nothing.
 func (j *judge) unfenceable(n Candidate) *fence.Refusal {
 	if n.Refused != nil {
 		return n.Refused
@@ -204,8 +197,8 @@ func (j *judge) switchedOff(n Candidate) *fence.Refusal {
 	return nil
 }
 
-// zone: of a zone that is half gone, what is lost is the zone, and its nodes may
-// well run on by themselves. A zone of two nodes never has one to spare.
+// zone: where much of a zone is lost, the zone itself may be cut off while its nodes run. A zone of two nodes never has
+// one to spare.
 func (j *judge) zone(n Candidate) *fence.Refusal {
 	name := zoneOf(n)
 	all, gone := 0, 0

@@ -1,3 +1,4 @@
+// Package taint decides whether Fairlead marks a lost node as out of service in an operator's place.
 package taint
 
 import (
@@ -12,14 +13,12 @@ import (
 	"github.com/fairlead-io/fairlead/internal/fence"
 )
 
-// Rules is what the configuration says of automatic tainting: Fairlead itself
-// saying that a lost node is out of service, in an operator's place.
+// Rules of automatic tainting, from the configuration: Fairlead marks a lost node as out of service in an operator's
+// place.
 //
-// It is the one thing here that is done unasked, on no more than silence: the node
-// may run on behind a dead kubelet or a broken network. What fences makes that safe
-// for the volumes, and for nothing else: Kubernetes also gives up the node's other
-// pods, so one of a StatefulSet without protected volumes may run twice. Hence every
-// rule below errs to doing nothing, and it is off unless it is asked for.
+// A silent node may still run behind a dead kubelet or a broken network. Fencing makes the taint safe for protected
+// volumes only: a pod of a StatefulSet without such volumes may run twice. So every rule errs on doing nothing, and
+// tainting is off by default.
 type Rules struct {
 	// Mode; the zero value is off.
 	Mode Mode
@@ -27,20 +26,20 @@ type Rules struct {
 	NotReadyFor time.Duration
 	// NodeSelector of the nodes that may be tainted; nil: all but control-plane nodes.
 	NodeSelector labels.Selector
-	// MaxNodes that carry Fairlead's taint, or have carried it and are not healthy again, at a time.
+	// MaxNodes that have Fairlead's taint, or had it and are not healthy yet, at a time.
 	MaxNodes int
 	// MaxShare, in percent, of a zone's nodes that may be not Ready or tainted when
-	// one of them is tainted, that one included.
+	// one of them is tainted, which counts too.
 	MaxShare int
 	// StormNodes and StormShare, in percent of all nodes: more than the greater of
 	// the two, lost within StormWindow of each other, are a storm.
 	StormNodes, StormShare int
 	StormWindow            time.Duration
-	// MaxStaleness of what is known of the cluster: how old the reading may be that
-	// is decided on, and how long ago the last of all nodes may have been heard of.
+	// MaxStaleness limits the age of the reading that is decided on, and of the last
+	// sign of life of any node.
 	MaxStaleness time.Duration
-	// ForceDetach names drivers that are not protected, and whose volumes Kubernetes
-	// may take by force all the same: their storage detaches by itself what it attaches.
+	// ForceDetach names unprotected drivers whose volumes Kubernetes may detach by
+	// force: their storage itself detaches from the old node.
 	ForceDetach []string
 }
 
@@ -50,23 +49,22 @@ type Mode string
 // Modes of automatic tainting.
 const (
 	Off Mode = "off"
-	// DryRun: say what would be done, and leave it.
+	// DryRun: only report what would be done.
 	DryRun Mode = "dryRun"
 	On     Mode = "on"
 )
 
-// Defaults of Rules, which zero values stand for: no field that was left out
-// makes it quicker to act.
+// Defaults of Rules, for zero values. No omitted field makes Fairlead act sooner.
 const (
-	// DefaultNotReadyFor is about what Kubernetes itself waits before it gives up
+	// DefaultNotReadyFor is about how long Kubernetes waits before it evicts
 	// the pods of a node (tolerationSeconds of DefaultTolerationSeconds: 300).
 	DefaultNotReadyFor = 5 * time.Minute
-	// DefaultMaxNodes: the second one waits until the first is back, or for an operator.
+	// DefaultMaxNodes: the second node waits until the first is back, or for an operator.
 	DefaultMaxNodes = 1
-	// DefaultMaxShare lets one of three nodes go, and not one of two.
+	// DefaultMaxShare allows one of three nodes, but not one of two.
 	DefaultMaxShare = 34
-	// DefaultStormNodes and DefaultStormShare: two may break on one day; more, or a
-	// fifth of all, have a cause in common, and it may not be theirs.
+	// DefaultStormNodes and DefaultStormShare: two nodes may break on one day; more
+	// than that and a fifth of all have a common cause outside of the nodes.
 	DefaultStormNodes  = 2
 	DefaultStormShare  = 20
 	DefaultStormWindow = 5 * time.Minute
@@ -75,7 +73,7 @@ const (
 	DefaultMaxStaleness = time.Minute
 )
 
-// Check says what is wrong with the values.
+// Check the values.
 func (t Rules) Check() error {
 	switch t.Mode {
 	case "", Off, DryRun, On:
@@ -93,7 +91,7 @@ func (t Rules) Check() error {
 	return nil
 }
 
-// Defaulted fills in what was left out.
+// Defaulted replaces zero values by the defaults.
 func (t Rules) Defaulted() Rules {
 	t.Mode = cmp.Or(t.Mode, Off)
 	t.NotReadyFor = cmp.Or(t.NotReadyFor, DefaultNotReadyFor)
@@ -112,7 +110,7 @@ func (t Rules) Defaulted() Rules {
 // Facts are what is known of all nodes.
 type Facts struct {
 	Now time.Time
-	// Read is when the reading of the API server began that all of this is from.
+	// Read is when the reading of the API server began.
 	Read time.Time
 	// Paused by Switch.
 	Paused bool
@@ -138,43 +136,40 @@ type Candidate struct {
 	// Record is the name of its NodeFence, and Status what that says; zero values if it has none.
 	Record string
 	Status v1alpha1.NodeFenceStatus
-	// Refused is why the node could not be fenced, by a closer look at the storage than
-	// the facts here allow (fence.Unfenceable with all of fence.Facts); nil if there was none.
+	// Refused is why the node could not be fenced, by fence.Unfenceable on all of fence.Facts;
+	// nil if it could or was not checked.
 	Refused *fence.Refusal
-	// Given: Fairlead remembers to have tainted the node in this incident, whether
-	// or not that is in Status already.
+	// Given: Fairlead has tainted the node in this incident, whether or not Status has that yet.
 	Given bool
 }
 
-// Verdict is what becomes of one node that is not Ready, and why.
+// Verdict on one node that is not Ready.
 type Verdict struct {
 	fence.Refusal
 	Node   string
 	Action Action
 	// Since is when the node was lost.
 	Since time.Time
-	// After is when to look again though nothing has happened; 0: nothing is known of that.
+	// After is when to look again without an event; 0: unknown.
 	After time.Duration
 }
 
 // Action is what to do about a node.
 type Action string
 
-// Actions. None is what is done on every doubt.
+// Actions. None is chosen in every doubt.
 const (
 	None  Action = "none"
 	Would Action = "wouldTaint"
 	Now   Action = "taint"
 )
 
-// Judge decides for every node that is not Ready whether it is tainted, the one
-// that was lost first coming first. Verdicts hold together: those that say so may
-// all be tainted, in this order.
+// Judge decides for every node that is not Ready whether to taint it, in the order of their losses. All nodes with the
+// verdict Now may be tainted, in this order.
 func (t Rules) Judge(f Facts) []Verdict { return t.verdicts(f, false) }
 
-// Glance is Judge but for how fresh the facts are, for a cache, which has neither
-// heartbeats nor a time of its reading: it reports whether a closer look is worth it.
-// Nothing may be done on it.
+// Glance is Judge without the check of freshness, for cached facts without heartbeats. It shows whether a closer look is
+// worthwhile. Nothing may be done on it.
 func (t Rules) Glance(f Facts) []Verdict { return t.verdicts(f, true) }
 
 func (t Rules) verdicts(f Facts, glance bool) []Verdict {
@@ -225,9 +220,8 @@ func (j *judge) lost() []Candidate {
 	return nodes
 }
 
-// since is when a node was lost: when Kubernetes' node controller said so, or when
-// it was heard of after that. A heartbeat of the future says nothing but that the
-// node's clock is wrong.
+// since is when a node was lost: when the node controller marked it, or a later heartbeat. A heartbeat in the future
+// only shows that the node's clock is wrong.
 func (j *judge) since(n Candidate) time.Time {
 	if n.Heartbeat.After(n.Node.ReadyChanged) && !n.Heartbeat.After(j.Now.Add(j.MaxStaleness)) {
 		return n.Heartbeat

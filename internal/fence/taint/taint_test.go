@@ -242,7 +242,7 @@ func (f *Facts) zones(zone string, nodes ...int) {
 	}
 }
 
-func TestANodeThatIsNotLostForLongIsLookedAtAgain(t *testing.T) {
+func TestRecentLossIsCheckedAgain(t *testing.T) {
 	tainting, f := lostWorld()
 	f.Nodes[1].lose(3 * time.Minute)
 	if v := tainting.Judge(f)[0]; v.After != 2*time.Minute {
@@ -251,7 +251,7 @@ func TestANodeThatIsNotLostForLongIsLookedAtAgain(t *testing.T) {
 }
 
 // A glance at a cache finds the nodes that are worth a closer look, and no fewer.
-func TestAGlanceDoesWithoutWhatACacheLacks(t *testing.T) {
+func TestGlanceNeedsNoHeartbeats(t *testing.T) {
 	tainting, f := lostWorld()
 	f.Read = time.Time{}
 	for i := range f.Nodes {
@@ -266,7 +266,7 @@ func TestAGlanceDoesWithoutWhatACacheLacks(t *testing.T) {
 	}
 }
 
-func TestCheckOfTainting(t *testing.T) {
+func TestCheckRefusesBadRules(t *testing.T) {
 	for _, good := range []Rules{{}, {Mode: DryRun, MaxShare: 100}, Rules{}.Defaulted()} {
 		if err := good.Check(); err != nil {
 			t.Errorf("%+v: %v", good, err)

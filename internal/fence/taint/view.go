@@ -24,12 +24,11 @@ func (j *judge) recent(heartbeat time.Time) bool {
 	return j.Now.Sub(heartbeat).Abs() <= j.MaxStaleness
 }
 
-// storm: nodes that are lost together have a cause in common, such as a switch, a
-// rack or the API server's own network, and may all be running.
+// storm: nodes that are lost together have a common cause, such as a switch, a rack or the API server's network, and may
+// all be running.
 //
-// It lasts as long as they are away, not just for StormWindow: all of them come to
-// be lost for long enough in the same moment. It has calmed down once so many of
-// them are back, deleted, or tainted by an operator, that the rest would have been none.
+// A storm lasts as long as the nodes are away, not just for StormWindow. It ends once so many of them are back, deleted,
+// or tainted by an operator that the rest would be no storm.
 func (j *judge) storm(Candidate) *fence.Refusal {
 	limit := max(j.StormNodes, j.StormShare*len(j.Nodes)/100)
 	times := j.unquiet()
@@ -42,8 +41,8 @@ func (j *judge) storm(Candidate) *fence.Refusal {
 	return nil
 }
 
-// unquiet are the times at which nodes were lost that are still away, and at which
-// others have just come back: what has taken those away was here a moment ago.
+// unquiet are the times at which missing nodes were lost and at which others have just returned: their common cause was
+// active a moment ago.
 func (j *judge) unquiet() []time.Time {
 	var times []time.Time
 	for _, n := range j.Nodes {
