@@ -46,7 +46,7 @@ $(BIN)/gotestsum: tools/go.mod
 
 $(BIN)/kube-proxy: $(wildcard e2e/kubeproxy/*)
 	@echo "building $@ (a few minutes the first time)"
-	cd e2e/kubeproxy && go build -trimpath -ldflags "-s -w" -o $@ .
+	cd e2e/kubeproxy && nice go build -trimpath -ldflags "-s -w" -o $@ .
 
 $(BIN)/nfsserver: $(wildcard e2e/nfsserver/*)
 	cd e2e/nfsserver && go build -trimpath -o $@ .
@@ -86,7 +86,7 @@ csiaddons: ## Build csi-addons into the cache (a few minutes, once; says so if i
 
 .PHONY: longhorn
 longhorn: ## Build longhorn-manager and the CSI attacher into the cache (six minutes, once; says so if it does)
-	@cd e2e/longhorn && go run -trimpath ./ensure >/dev/null
+	@cd e2e/longhorn && nice go run -trimpath ./ensure >/dev/null
 
 # Tests print their names and times; what they log is printed if they fail, or if -v is among their flags.
 # Each target keeps all of it in bin/tests.
@@ -103,9 +103,16 @@ WITH_PROGRAMS := FAIRLEAD_BINARY=$(BIN)/fairlead-test FAIRLEAD_RELEASE_BINARY=$(
 test: ## Pass all tests; make test-longhorn and test-long have more
 	@rm -f $(TIMES)/*
 	@$(MAKE) --no-print-directory test-unit
-	@$(MAKE) --no-print-directory -j2 control-plane coredns csiaddons longhorn $(TEST_PROGRAMS) $(NFS_PROGRAMS)
-	@$(MAKE) --no-print-directory -j2 test-e2e test-longhorn-core e2e-nfs test-controlplane test-csi-node test-csi-sanity
+	@$(MAKE) --no-print-directory -j3 IN_TURN=1 test-e2e test-longhorn-core
 	@echo "the slowest tests:"; cat $(TIMES)/*.json | $(BIN)/gotestsum tool slowest --num 10
+
+# Of tests that mostly wait, one target runs beside test-e2e at a time; what the later ones need is built meanwhile.
+ifdef IN_TURN
+test-csi-sanity: | test-controlplane
+test-csi-node: | test-csi-sanity
+e2e-nfs: | test-csi-node
+test-longhorn-core: | e2e-nfs
+endif
 
 .PHONY: test-times
 test-times: $(BIN)/gotestsum ## Times of all tests of the last run, the slowest first
