@@ -150,7 +150,7 @@ test-csi-node: $(BIN)/fairlead $(BIN)/gotestsum $(BIN)/nfsserver $(BIN)/nfsmount
 .PHONY: test-controlplane
 test-controlplane: control-plane $(BIN)/gotestsum ## Tests of the control plane itself
 	@echo "testing the control plane itself (a minute or two)"
-	@cd e2e/controlplane && $(call GOTESTSUM,) -- -trimpath $$(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...)
+	@cd e2e/controlplane && $(BIN)/gotestsum $(UNIT_FORMAT) --jsonfile $(TIMES)/$@.json -- -trimpath $$(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...)
 
 .PHONY: test-e2e
 test-e2e: control-plane coredns csiaddons $(TEST_PROGRAMS) ## End to end, on the real control plane. One: E2E="-v -run TestNetworkInUse"
