@@ -147,7 +147,7 @@ func setupProfile(mgr manager.Manager, c *config.Configuration, p config.Profile
 	if duties.Services == config.On {
 		controllers = append(controllers, &volumes.Reconciler{
 			Profile: profile, ClusterDomain: c.ClusterDomain,
-			Client: mgr.GetClient(), Live: live, Pods: mgr.GetAPIReader(), Events: recorder, Clock: clock.RealClock{}, Log: log,
+			Client: mgr.GetClient(), Live: live, API: mgr.GetAPIReader(), Events: recorder, Clock: clock.RealClock{}, Log: log,
 		})
 	}
 	if duties.Endpoints == config.Off {

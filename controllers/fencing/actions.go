@@ -17,7 +17,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/fence"
 )
 
-// do does all that was decided; what fails keeps nothing else from being done.
+// do carries out a decision. An action that fails stops no other.
 func (r *Reconciler) do(ctx context.Context, d decision) error {
 	if d.Forget {
 		return r.forget(ctx, d)
@@ -35,12 +35,12 @@ func (r *Reconciler) do(ctx context.Context, d decision) error {
 	if d.RemoveTaint {
 		problems = append(problems, r.removeTaint(ctx, d))
 	}
-	return worst(append(problems, r.mark(ctx, d)))
+	return joinProblems(append(problems, r.mark(ctx, d)))
 }
 
-// worst joins what went wrong. Where it was only that somebody was faster, it says
-// so, and all is looked at again.
-func worst(problems []error) error {
+// joinProblems joins errors. Writes that were overtaken count only if there is no other error:
+// they lead to another look.
+func joinProblems(problems []error) error {
 	real := slices.DeleteFunc(slices.Clone(problems), func(err error) bool { return err == nil || isOvertaken(err) })
 	if len(real) > 0 {
 		return errors.Join(real...)
@@ -59,7 +59,7 @@ func (r *Reconciler) create(ctx context.Context, d decision, n fence.NetworkFenc
 	return nil
 }
 
-// unfence asks for a fence to be taken back. Deleting it would not.
+// unfence asks csi-addons to unfence. Deleting the NetworkFence would not.
 func (r *Reconciler) unfence(ctx context.Context, d decision, n fence.NetworkFence) error {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"resourceVersion": n.ResourceVersion},
@@ -74,7 +74,7 @@ func (r *Reconciler) unfence(ctx context.Context, d decision, n fence.NetworkFen
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("unfencing by NetworkFence %s: %w", n.Name, err)
 	}
-	r.log(d).Info("asked for a fence to be taken back", "networkFence", n.Name, "cidrs", n.CIDRs)
+	r.log(d).Info("asked to unfence", "networkFence", n.Name, "cidrs", n.CIDRs)
 	return nil
 }
 
@@ -89,7 +89,7 @@ func (r *Reconciler) remove(ctx context.Context, d decision, n fence.NetworkFenc
 	return nil
 }
 
-// removeTaint takes away what Fairlead itself has given, and no other's taint.
+// removeTaint removes the taint that Fairlead has written, and no other.
 func (r *Reconciler) removeTaint(ctx context.Context, d decision) error {
 	var node corev1.Node
 	err := r.API.Get(ctx, client.ObjectKey{Name: d.Facts.Node.Name}, &node)
@@ -100,7 +100,7 @@ func (r *Reconciler) removeTaint(ctx context.Context, d decision) error {
 		return fmt.Errorf("reading node %s: %w", d.Facts.Node.Name, err)
 	}
 	if was := cluster.FenceNode(&node); was.Ready != d.Facts.Node.Ready || was.Machine != d.Facts.Node.Machine {
-		return nil // it was decided upon another state, and that is an event
+		return nil // the decision was about another state; the change is an event
 	}
 	before := node.DeepCopy()
 	node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, func(t corev1.Taint) bool {
@@ -110,8 +110,8 @@ func (r *Reconciler) removeTaint(ctx context.Context, d decision) error {
 		return nil
 	}
 	if err := r.Client.Patch(ctx, &node, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
-		return fmt.Errorf("taking Fairlead's taint off node %s: %w", node.Name, err)
+		return fmt.Errorf("removing Fairlead's taint from node %s: %w", node.Name, err)
 	}
-	r.log(d).Info("took Fairlead's taint off a node", "taint", fence.OutOfServiceTaint)
+	r.log(d).Info("removed Fairlead's taint from a node", "taint", fence.OutOfServiceTaint)
 	return nil
 }

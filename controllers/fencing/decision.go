@@ -13,7 +13,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/fence"
 )
 
-// decision is what follows from one look at a node.
+// decision follows from one look at a node.
 type decision struct {
 	*cluster.FenceView
 	fence.Step
@@ -21,7 +21,7 @@ type decision struct {
 
 func decide(view *cluster.FenceView) decision {
 	d := decision{view, fence.Next(view.Facts)}
-	message, _, _ := strings.Cut(d.Status.Message, notDone) // it may be that of before
+	message, _, _ := strings.Cut(d.Status.Message, notDone) // a message read from the record may have the addition
 	d.Status.Message = fence.Linked(message, d.Status.Reason)
 	if view.Facts.Node.OwnTaint && d.Status.Tainted == nil { // until it is healthy again
 		now := metav1.NewTime(view.Facts.Now.Truncate(time.Second))
@@ -30,10 +30,10 @@ func decide(view *cluster.FenceView) decision {
 	return d
 }
 
-// notDone is before what sayUndone adds to a message.
+// notDone begins what reportUndone adds to a message.
 const notDone = "; not done: "
 
-// differs tells whether there is something to record.
+// differs reports whether the record has to be written.
 func (d decision) differs() bool {
 	if d.Forget {
 		return false
@@ -41,40 +41,39 @@ func (d decision) differs() bool {
 	return d.Record == nil || !equality.Semantic.DeepEqual(d.Facts.Status, d.Status) || metaDiffers(d.Record, d.Status)
 }
 
-// routine tells whether this is a healthy node whose ledger is kept, and nothing else.
-func (d decision) routine() bool {
+// isRoutine reports whether only the ledger of a healthy node is to be kept.
+func (d decision) isRoutine() bool {
 	if d.Record == nil && d.Forget {
-		return true // nothing is known of it, and nothing is to be
+		return true // there is no record, and none is needed
 	}
 	return d.Quiet() && d.Status.Phase == v1alpha1.NodeHealthy && !d.Forget && !d.RemoveTaint && (d.Record == nil || d.Record.DeletionTimestamp == nil)
 }
 
-// rests tells whether there is nothing to record and nothing to do.
-func (d decision) rests() bool {
-	return !d.differs() && !d.Forget && d.idle()
+// isSettled reports whether there is nothing to record and nothing to do.
+func (d decision) isSettled() bool {
+	return !d.differs() && !d.Forget && d.hasNoActions()
 }
 
-// idle tells whether nothing but the record is to be written.
-func (d decision) idle() bool {
+// hasNoActions reports whether nothing but the record is to be written.
+func (d decision) hasNoActions() bool {
 	return !d.RemoveTaint && len(d.Create)+len(d.Unfence)+len(d.Delete) == 0
 }
 
-// onlySays tells whether nothing follows from what is recorded but that it is told.
-func (d decision) onlySays() bool {
-	return d.idle() && !d.Forget && d.Status.Phase != v1alpha1.NodeFencing && d.Status.Phase != v1alpha1.NodeUnfencing
+// onlyReports reports whether the record leads to reports only.
+func (d decision) onlyReports() bool {
+	return d.hasNoActions() && !d.Forget && d.Status.Phase != v1alpha1.NodeFencing && d.Status.Phase != v1alpha1.NodeUnfencing
 }
 
-// justLost tells whether all there is to say is that the node is lost: nobody has
-// said that it is out of service. What is held only grows by it, and others have no
-// part in it.
-func (d decision) justLost() bool {
+// isJustLost reports whether the node is lost and not yet marked out of service. The decision
+// then only adds to what is held, and concerns no other node.
+func (d decision) isJustLost() bool {
 	n, was := d.Facts.Node, d.Facts.Status
 	return n.Exists && !n.Ready && !n.OutOfService && d.Status.Phase == v1alpha1.NodeLost && !d.Forget && !d.RemoveTaint &&
 		(was.Phase == "" || was.Phase == v1alpha1.NodeHealthy || was.Phase == v1alpha1.NodeLost) && len(was.Fences)+len(d.Status.Fences) == 0
 }
 
-// asks tells whether a fence may be recorded that was not before.
-func (d decision) asks() bool {
+// asksForFence reports whether a new fence may be recorded.
+func (d decision) asksForFence() bool {
 	s := d.Facts.Status
 	return d.Status.Phase == v1alpha1.NodeFencing && slices.ContainsFunc(d.Status.Volumes, func(v v1alpha1.HeldVolume) bool {
 		return !slices.ContainsFunc(s.Fences, func(f v1alpha1.Fence) bool {
@@ -83,8 +82,8 @@ func (d decision) asks() bool {
 	})
 }
 
-// after is when to look again though nothing has happened.
-func (d decision) after() time.Duration {
+// requeueAfter is when to look again without an event.
+func (d decision) requeueAfter() time.Duration {
 	after := unwatched
 	switch {
 	case d.Forget:
@@ -97,7 +96,7 @@ func (d decision) after() time.Duration {
 	if d.Leaving {
 		after = min(after, leaving)
 	}
-	if d.draining() {
+	if d.isDraining() {
 		after = min(after, lookForPods)
 	}
 	if d.After > 0 {

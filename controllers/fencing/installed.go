@@ -17,20 +17,19 @@ import (
 	"github.com/fairlead-io/fairlead/internal/cluster/csiaddons"
 )
 
-// onceInstalled watches a kind of csi-addons as soon as there is one. Fencing
-// keeps its ledger and holds volumes without it, so the controller neither waits
-// for it as it starts, nor gives up.
+// onceInstalled watches a kind of csi-addons as soon as the kind is installed. Fencing keeps its
+// ledger and holds volumes without csi-addons, so the controller starts without the kind.
 func (r *Reconciler) onceInstalled(objects cache.Cache, kind client.Object, to handler.EventHandler, where ...predicate.Predicate) source.Source {
 	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		go func() {
-			for told := false; ; {
+			for reported := false; ; {
 				_, err := objects.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
 				if err == nil {
 					break
 				}
-				if !told {
+				if !reported {
 					r.Log.Warn("waiting for a kind to be installed", "kind", fmt.Sprintf("%T", kind), "installed", !meta.IsNoMatchError(err), "error", err.Error())
-					told = true
+					reported = true
 				}
 				select {
 				case <-ctx.Done():

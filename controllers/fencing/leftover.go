@@ -14,8 +14,8 @@ import (
 	"github.com/fairlead-io/fairlead/internal/config"
 )
 
-// Leftovers reports, when the controller begins to lead, switches of storage systems
-// that were once set to turn fencing off, and that change nothing here.
+// Leftovers reports, when the controller begins to lead, switches that once turned off the fencing
+// of a storage system and have no effect here.
 type Leftovers struct {
 	Profiles []config.FencingProfile
 	API      client.Reader
@@ -39,7 +39,7 @@ func (l *Leftovers) Start(ctx context.Context) error {
 		case s.FormerSwitch.Off(m.Data):
 			message := fmt.Sprintf("%s is %q here and changes nothing: Fairlead's fencing is switched by fencing.profiles[%s].mode, which is %s; remove the key",
 				s.FormerSwitch.Key, m.Data[s.FormerSwitch.Key], p.Name, p.Mode)
-			l.Log.Warn("a leftover switch", "namespace", s.Namespace, "configMap", m.Name, "message", message)
+			l.Log.Warn("found a leftover switch", "namespace", s.Namespace, "configMap", m.Name, "message", message)
 			l.Events.Eventf(&m, nil, corev1.EventTypeWarning, "LeftoverSwitch", "Start", "%s", message)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/fence"
 )
 
-// loss that the Node is to be marked with.
+// loss is what the Node should be marked with.
 func (d decision) loss() string {
 	if d.Unresolved {
 		return ""
@@ -20,19 +20,19 @@ func (d decision) loss() string {
 	return fence.RecordedLoss(d.Facts.Node, d.Status)
 }
 
-// marks tells whether the mark of the node's loss is to be written or removed, and that may
-// work: Fairlead may patch nodes only where it was given the right.
-func (r *Reconciler) marks(d decision) bool {
+// needsMark reports whether the mark of the node's loss is to be written or removed. After a denial
+// the write is retried seldom: the right to patch nodes is optional.
+func (r *Reconciler) needsMark(d decision) bool {
 	if d.Node == nil || d.Facts.Replaced || d.loss() == d.Facts.Node.RecordedLoss {
-		return false // it is so, or the Node is another machine's
+		return false // the mark is right, or the Node belongs to another machine
 	}
 	denied := r.denied.Load()
 	return denied == nil || d.Facts.Now.Sub(*denied) >= refresh
 }
 
-// mark the Node with its loss, if it is as it was read, or remove the mark. That Fairlead may not is no error: it is an option.
+// mark writes or removes the mark of the node's loss, if the Node is as it was read. A denial is no error: the mark is optional.
 func (r *Reconciler) mark(ctx context.Context, d decision) error {
-	if !r.marks(d) {
+	if !r.needsMark(d) {
 		return nil
 	}
 	name, loss := d.Facts.Node.Name, d.loss()
@@ -50,7 +50,7 @@ func (r *Reconciler) mark(ctx context.Context, d decision) error {
 	switch {
 	case apierrors.IsForbidden(err):
 		if was := r.denied.Swap(&d.Facts.Now); was == nil {
-			r.log(d).Info("may not mark nodes with the loss that is on record: the component fencing-tainting gives the right", "error", err)
+			r.log(d).Info("may not mark nodes with their recorded loss: the component fencing-tainting gives the right", "error", err)
 		}
 		return nil
 	case client.IgnoreNotFound(err) != nil:

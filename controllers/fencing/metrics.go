@@ -19,31 +19,31 @@ type metrics struct {
 	fencing, unfencing prometheus.Histogram
 
 	mu sync.Mutex
-	// phases of nodes, which of them hold volumes unfenced, which could not be fenced, and since
-	// when each was seen with the taint, or is unfenced: what a fence was last asked for is later.
-	phases  map[string]v1alpha1.NodeFencePhase
-	holding map[string]bool
-	exposed map[string]bool
-	tainted map[string]time.Time
-	let     map[string]time.Time
+	// By record: the phase, whether volumes are held without a fence, whether a healthy node could not
+	// be fenced, since when the node has the taint, and since when the node is being unfenced.
+	phases         map[string]v1alpha1.NodeFencePhase
+	holding        map[string]bool
+	exposed        map[string]bool
+	tainted        map[string]time.Time
+	unfencingSince map[string]time.Time
 }
 
 func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	buckets := []float64{.1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800}
 	m := &metrics{
 		nodes:        prometheus.NewDesc("fairlead_node_fences", "Nodes by the phase of their fence.", []string{"phase"}, nil),
-		unfenced:     prometheus.NewDesc("fairlead_unfenced_nodes", "Nodes that are lost and not fenced, and whose volumes are held.", nil, nil),
+		unfenced:     prometheus.NewDesc("fairlead_unfenced_nodes", "Lost nodes that are not fenced and whose volumes are held.", nil, nil),
 		notFenceable: prometheus.NewDesc("fairlead_not_fenceable_nodes", "Healthy nodes that could not be fenced if they were lost.", nil, nil),
 		refusals: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "fairlead_fence_refusals_total", Help: "How often it came to be that something should be looked at, by reason: a node is not fenced, or not let in.",
+			Name: "fairlead_fence_refusals_total", Help: "Times that an operator should look at a node, by reason: the node is not fenced, or not readmitted.",
 		}, []string{"reason"}),
 		fencing: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "fairlead_fence_duration_seconds", Help: "From when the out-of-service taint was seen until the node was fenced.", Buckets: buckets,
+			Name: "fairlead_fence_duration_seconds", Help: "Time from the out-of-service taint until the node is fenced.", Buckets: buckets,
 		}),
 		unfencing: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "fairlead_unfence_duration_seconds", Help: "From when a node was to be let in until it was.", Buckets: buckets,
+			Name: "fairlead_unfence_duration_seconds", Help: "Time from the decision to readmit a node until the node is readmitted.", Buckets: buckets,
 		}),
-		phases: map[string]v1alpha1.NodeFencePhase{}, holding: map[string]bool{}, exposed: map[string]bool{}, tainted: map[string]time.Time{}, let: map[string]time.Time{},
+		phases: map[string]v1alpha1.NodeFencePhase{}, holding: map[string]bool{}, exposed: map[string]bool{}, tainted: map[string]time.Time{}, unfencingSince: map[string]time.Time{},
 	}
 	for _, c := range []prometheus.Collector{m.refusals, m.fencing, m.unfencing, m} {
 		if err := registry.Register(c); err != nil {
@@ -51,12 +51,12 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 		}
 	}
 	for _, reason := range refusals {
-		m.refusals.WithLabelValues(reason) // so that the first one is an increase
+		m.refusals.WithLabelValues(reason) // so that the first refusal is an increase
 	}
 	return m, nil
 }
 
-// refusals are the reasons of which it is said that somebody should look.
+// refusals are the reasons that need an operator's attention.
 var refusals = []string{
 	fence.ReasonNotReady, fence.ReasonTaintedButReady, fence.ReasonGuardOnly, fence.ReasonFencing, fence.ReasonNotRebooted, fence.ReasonOldAttachments,
 	fence.ReasonSharedAddress, fence.ReasonUnfencing, fence.ReasonOverridden, fence.ReasonNoIdentity, fence.ReasonStaleLedger, fence.ReasonBadAddress,
@@ -64,18 +64,18 @@ var refusals = []string{
 	fence.ReasonNotFenceable, fence.ReasonDriverFences, fence.ReasonDriverFailed, fence.ReasonNoCSIAddons, fence.ReasonWriteFailed, fence.ReasonUnanswered,
 }
 
-// notHeld are the reasons of nodes that are lost and whose volumes are free or fenced, or that are not lost.
+// notHeld are the reasons with which no volume is held without a fence.
 var notHeld = []string{fence.ReasonNothingHeld, fence.ReasonOverridden, fence.ReasonSwitchedOff, fence.ReasonTaintedButReady, fence.ReasonRenamed}
 
-// is remembers how a record is.
+// set keeps the state of a record.
 func (m *metrics) set(record string, s v1alpha1.NodeFenceStatus) {
 	m.phases[record] = s.Phase
 	m.holding[record] = (s.Phase == v1alpha1.NodeLost || s.Phase == v1alpha1.NodeFencing) && !slices.Contains(notHeld, s.Reason)
 	m.exposed[record] = s.Phase == v1alpha1.NodeHealthy && s.Reason == fence.ReasonNotFenceable
 }
 
-// seen remembers in which phase a node is, and since when it has the taint.
-func (r *Reconciler) seen(d decision) {
+// observe keeps the phase of a node, and since when the node has the taint.
+func (r *Reconciler) observe(d decision) {
 	m, node, name := r.metrics, d.Facts.Node, d.Facts.Record
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -89,8 +89,8 @@ func (r *Reconciler) seen(d decision) {
 	}
 }
 
-// moved counts what has been recorded.
-func (m *metrics) moved(d decision) {
+// recorded counts a decision that was written to the record.
+func (m *metrics) recorded(d decision) {
 	was, is := d.Facts.Status, d.Status
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -98,16 +98,16 @@ func (m *metrics) moved(d decision) {
 	if d.Warning && (was.Reason != is.Reason || was.Phase != is.Phase) {
 		m.refusals.WithLabelValues(is.Reason).Inc()
 	}
-	stands := is.Phase == v1alpha1.NodeFenced || is.Phase == v1alpha1.NodeDrained
-	if since, known := m.tainted[d.Facts.Record]; known && stands && was.Phase == v1alpha1.NodeFencing {
+	fenced := is.Phase == v1alpha1.NodeFenced || is.Phase == v1alpha1.NodeDrained
+	if since, known := m.tainted[d.Facts.Record]; known && fenced && was.Phase == v1alpha1.NodeFencing {
 		m.fencing.Observe(d.Facts.Now.Sub(since).Seconds())
 	}
-	since, known := m.let[d.Facts.Record]
+	since, known := m.unfencingSince[d.Facts.Record]
 	switch {
 	case is.Phase == v1alpha1.NodeUnfencing && !known && was.Phase != is.Phase:
-		m.let[d.Facts.Record] = d.Facts.Now
+		m.unfencingSince[d.Facts.Record] = d.Facts.Now
 	case is.Phase != v1alpha1.NodeUnfencing && known:
-		delete(m.let, d.Facts.Record)
+		delete(m.unfencingSince, d.Facts.Record)
 		if len(is.Fences) == 0 {
 			m.unfencing.Observe(d.Facts.Now.Sub(since).Seconds())
 		}
@@ -121,7 +121,7 @@ func (m *metrics) forgotten(record string) {
 	delete(m.holding, record)
 	delete(m.exposed, record)
 	delete(m.tainted, record)
-	delete(m.let, record)
+	delete(m.unfencingSince, record)
 }
 
 var phases = []v1alpha1.NodeFencePhase{
@@ -136,8 +136,7 @@ func (m *metrics) Describe(descriptions chan<- *prometheus.Desc) {
 	descriptions <- m.notFenceable
 }
 
-// Collect implements prometheus.Collector. Phases that no node is in are there too,
-// so that an alert has something to compare with.
+// Collect implements prometheus.Collector. Phases without nodes are included, so that alerts can compare.
 func (m *metrics) Collect(values chan<- prometheus.Metric) {
 	sums := map[v1alpha1.NodeFencePhase]int{}
 	m.mu.Lock()
@@ -154,8 +153,8 @@ func (m *metrics) Collect(values chan<- prometheus.Metric) {
 }
 
 func count(nodes map[string]bool) (n float64) {
-	for _, is := range nodes {
-		if is {
+	for _, counts := range nodes {
+		if counts {
 			n++
 		}
 	}

@@ -21,66 +21,63 @@ import (
 	"github.com/fairlead-io/fairlead/internal/fence"
 )
 
-// Reconciler keeps the records of nodes, and fences those that are lost. A
-// request names a node.
+// Reconciler keeps the records of nodes and fences lost nodes. A request names a node.
 type Reconciler struct {
 	Client client.Client
 	// Cached and Live read the same, from the cache and from the API server.
 	Cached, Live *cluster.FenceReader
 	// API reads the objects that are written, from the API server.
 	API client.Reader
-	// Ask is asked before a node is fenced; nil is never.
+	// Ask asks the storage before a node is fenced; nil asks nothing.
 	Ask    cluster.AskStorage
 	Events events.EventRecorder
 	Clock  clock.PassiveClock
 	Log    *slog.Logger
 
-	// deciding is held while something is decided and done that may concern other
-	// nodes too: they may have an address in common.
+	// deciding is held while a decision is made and done that may concern other nodes: nodes
+	// may share an address.
 	deciding sync.Mutex
 	metrics  *metrics
-	// idle is since when there has been nothing to do in an incident, by record.
+	// idle is since when an incident has had nothing to do, by record.
 	idle sync.Map
-	// undone is what went wrong, by node, when what was decided was last tried.
+	// undone is the last error of an action, by record.
 	undone sync.Map
-	// denied is when the API server last did not let a node be marked.
+	// denied is when the API server last denied a mark.
 	denied atomic.Pointer[time.Time]
-	// left is since when volumes without attachment are used no more, by record.
+	// left is since when volumes without attachment are unused, by record.
 	left sync.Map
-	// cordoned is since when a node is, by node.
+	// cordoned is since when a node is cordoned, by node.
 	cordoned sync.Map
 	// kept are the deleted records, by UID, of which an event says why they remain.
 	kept kit.Once[types.UID, bool]
 }
 
 const (
-	// refresh is how often a healthy node is looked at though nothing has happened:
-	// its addresses were seen just as often.
+	// refresh is how often a healthy node is checked without an event. Its addresses are
+	// recorded as seen just as often.
 	refresh = 5 * time.Minute
-	// refused is how often, at most, a refusal is looked at though nothing has happened.
+	// refused is how often, at most, a refusal is checked without an event.
 	refused = 2 * time.Minute
-	// lookForPods is how often a fenced node is looked at while there are pods on
-	// it: pods are not watched.
+	// lookForPods is how often a fenced node with pods is checked: pods are not watched.
 	lookForPods = 5 * time.Second
-	// unwatched is how often a node in an incident is looked at in any case.
+	// unwatched is how often a node in an incident is checked in any case.
 	unwatched = time.Minute
-	// lookForCSIAddons is how often its kinds are looked for while they are missing.
+	// lookForCSIAddons is how often missing kinds of csi-addons are looked for.
 	lookForCSIAddons = 30 * time.Second
-	// rounds of looking and writing in one go. An incident needs two or three; each
-	// is decided anew.
+	// rounds is how often one reconcile looks, decides and writes. An incident needs two or three.
 	rounds = 8
-	// behind is how soon it is tried again after others were faster all the time.
+	// behind is how soon to retry after a write met a stale cache.
 	behind = 200 * time.Millisecond
 )
 
-// Reconcile looks at one node name: at all machines that have or had it.
+// Reconcile looks at all machines that have or had one node name.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	all, err := r.look(ctx, r.Cached, request.Name)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if len(all) == 1 && fence.Forgets(all[0].Facts.Status, all[0].Status) && all[0].routine() {
-		// The cache may be late: an attachment may be gone because the node is lost.
+	if len(all) == 1 && fence.Forgets(all[0].Facts.Status, all[0].Status) && all[0].isRoutine() {
+		// A stale cache may hide that the node is lost, and that its attachment is gone for that reason.
 		if all, err = r.look(ctx, r.Cached.WithLiveNode(), request.Name); err != nil {
 			return ctrl.Result{}, err
 		}
@@ -88,27 +85,26 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	quiet, marks := true, false
 	var after time.Duration
 	for _, d := range all {
-		r.seen(d)
-		marks = r.marks(d) || marks
-		if quiet = quiet && d.rests(); quiet {
-			after = kit.Earliest(after, r.patience(d))
+		r.observe(d)
+		marks = r.needsMark(d) || marks
+		if quiet = quiet && d.isSettled(); quiet {
+			after = kit.Earliest(after, r.idleRequeue(d))
 		}
 	}
 	if quiet && !marks {
-		// Should the cache be behind, what it has missed is an event.
+		// If the cache is stale, what it misses is an event.
 		for _, d := range all {
-			r.tellKept(d)
+			r.reportKept(d)
 		}
 		return ctrl.Result{RequeueAfter: after}, nil
 	}
-	if len(all) == 1 && all[0].justLost() {
-		// When many nodes are lost at once, none that is to be fenced waits for those
-		// that only are to be remembered.
+	if len(all) == 1 && all[0].isJustLost() {
+		// When many nodes are lost at once, nodes to fence must not wait for nodes to record.
 		if all, err = r.look(ctx, r.Cached.WithLiveNode(), request.Name); err != nil {
 			return ctrl.Result{}, err
 		}
 	}
-	if len(all) != 1 || !all[0].justLost() && (marks || !all[0].routine()) {
+	if len(all) != 1 || !all[0].isJustLost() && (marks || !all[0].isRoutine()) {
 		return r.incident(ctx, request.Name)
 	}
 	d := all[0]
@@ -121,11 +117,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	} else if err = r.mark(ctx, d); isOvertaken(err) {
 		return ctrl.Result{RequeueAfter: behind}, nil
 	}
-	r.tellKept(d)
-	return ctrl.Result{RequeueAfter: d.after()}, err
+	r.reportKept(d)
+	return ctrl.Result{RequeueAfter: d.requeueAfter()}, err
 }
 
-// look at all machines that have or had a node's name, and decide.
+// look decides on all machines that have or had a node's name.
 func (r *Reconciler) look(ctx context.Context, from *cluster.FenceReader, node string) ([]decision, error) {
 	views, err := r.views(ctx, from, node)
 	var all []decision
@@ -135,21 +131,20 @@ func (r *Reconciler) look(ctx context.Context, from *cluster.FenceReader, node s
 	return all, err
 }
 
-// patience is when to look again at a node for which there was nothing to do. The
-// longer a refusal stands, the longer it is left alone: what settles it mostly is
-// an event.
-func (r *Reconciler) patience(d decision) time.Duration {
+// idleRequeue is when to look again at a node without work. The longer a refusal lasts, the longer
+// the pause: what ends a refusal is mostly an event.
+func (r *Reconciler) idleRequeue(d decision) time.Duration {
 	if !d.Refused {
 		r.idle.Delete(d.Facts.Record)
-		return d.after()
+		return d.requeueAfter()
 	}
 	since, _ := r.idle.LoadOrStore(d.Facts.Record, d.Facts.Now)
-	return min(max(d.after(), d.Facts.Now.Sub(since.(time.Time))), refused)
+	return min(max(d.requeueAfter(), d.Facts.Now.Sub(since.(time.Time))), refused)
 }
 
-// reports are what the storage itself says of machines that are about to be fenced, by record. It is asked before other nodes
-// have to wait for this node. What it does not answer is not checked: fencing goes by the ledger. asked is false
-// where nothing is about to be fenced.
+// reports returns what the storage reports of machines about to be fenced, by record. The storage is asked before
+// other nodes have to wait for this node. Without an answer, fencing relies on the ledger. asked is false if
+// nothing is about to be fenced.
 func (r *Reconciler) reports(ctx context.Context, live *cluster.FenceReader, node string) (reports map[string]fence.Report, asked bool, err error) {
 	if r.Ask == nil {
 		return nil, true, nil
@@ -157,20 +152,20 @@ func (r *Reconciler) reports(ctx context.Context, live *cluster.FenceReader, nod
 	all, err := r.look(ctx, live, node)
 	reports = map[string]fence.Report{}
 	for _, d := range all {
-		if !d.asks() {
+		if !d.asksForFence() {
 			continue
 		}
 		report, failed := r.Ask(ctx, d.Facts)
 		if failed != nil {
-			r.log(d).Warn("not all volumes could be checked for who has them open", "checked", len(report.Clients), "error", failed)
+			r.log(d).Warn("could not check which clients have the volumes open", "checked", len(report.Clients), "error", failed)
 		}
 		reports[d.Facts.Record], asked = report, true
 	}
 	return reports, asked, err
 }
 
-// incident decides on live reads, one node at a time, and does what is to be done. What is in the whole cluster is read before
-// other incidents have to wait for this one.
+// incident decides on live reads, one node at a time, and acts. What concerns the whole cluster is read before other
+// incidents have to wait.
 func (r *Reconciler) incident(ctx context.Context, node string) (ctrl.Result, error) {
 	live, err := r.Live.ForIncident(ctx)
 	if err != nil {
@@ -195,12 +190,12 @@ func (r *Reconciler) incident(ctx context.Context, node string) (ctrl.Result, er
 		again := false
 		for _, view := range views {
 			view.Facts.Report = reports[view.Facts.Record]
-			wait, more, err := r.one(ctx, view, asked, len(views) == 1)
+			wait, more, err := r.decideOne(ctx, view, asked, len(views) == 1)
 			if err != nil {
 				undone = append(undone, err)
 			}
 			if again = more; again {
-				break // what is done, and whose record is made, follows from what is recorded
+				break // later decisions depend on the record
 			}
 			after = kit.Earliest(after, wait)
 		}
@@ -214,28 +209,28 @@ func (r *Reconciler) incident(ctx context.Context, node string) (ctrl.Result, er
 	return ctrl.Result{RequeueAfter: behind}, nil
 }
 
-// one machine is decided upon, and what is decided is recorded or done. alone: no other machine has or had its name. It
-// tells when to look again, or that all of the name is to be looked at again.
-func (r *Reconciler) one(ctx context.Context, view *cluster.FenceView, asked, alone bool) (after time.Duration, again bool, err error) {
+// decideOne decides on one machine, and records the decision or carries it out. alone: no other machine has or had the
+// name. The results are when to look again, and whether to look again at all machines of the name at once.
+func (r *Reconciler) decideOne(ctx context.Context, view *cluster.FenceView, asked, alone bool) (after time.Duration, again bool, err error) {
 	d := decide(view)
-	r.sayUndone(&d)
-	r.seen(d)
-	r.tellKept(d)
-	if !asked && d.asks() {
-		return behind, false, nil // it was lost just now
+	r.reportUndone(&d)
+	r.observe(d)
+	r.reportKept(d)
+	if !asked && d.asksForFence() {
+		return behind, false, nil // the node was lost after the storage was asked
 	}
 	if d.differs() {
 		err := r.write(ctx, d)
 		if err != nil && !isOvertaken(err) && !apierrors.IsNotFound(err) {
 			return 0, true, err
 		}
-		if err == nil && alone && d.onlySays() && r.mark(ctx, d) == nil {
-			return r.patience(d), false, nil // what else there may be to do, the record's event brings
+		if err == nil && alone && d.onlyReports() && r.mark(ctx, d) == nil {
+			return r.idleRequeue(d), false, nil // the record's event leads to what else there is to do
 		}
 		return 0, true, nil
 	}
-	if d.rests() && !r.marks(d) {
-		return r.patience(d), false, nil
+	if d.isSettled() && !r.needsMark(d) {
+		return r.idleRequeue(d), false, nil
 	}
 	r.idle.Delete(d.Facts.Record)
 	if err := r.do(ctx, d); isOvertaken(err) {
@@ -244,21 +239,21 @@ func (r *Reconciler) one(ctx context.Context, view *cluster.FenceView, asked, al
 		r.undone.Store(d.Facts.Record, err.Error())
 		return 0, false, err
 	}
-	_, was := r.undone.LoadAndDelete(d.Facts.Record) // the record says so no more
-	return d.after(), was || d.Forget && d.Facts.Replaced, nil
+	_, was := r.undone.LoadAndDelete(d.Facts.Record) // the record no longer says so
+	return d.requeueAfter(), was || d.Forget && d.Facts.Replaced, nil
 }
 
-// faster: somebody else has written what was read, so it is looked at again. That
-// something is there already is no success: it may say the contrary.
+// isOvertaken reports whether another write came first. An existing object is no success either:
+// it may say the contrary.
 func isOvertaken(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)
 }
 
-// sayUndone says on the record why what was decided is not done: the API server, a
-// quota or another webhook does not let it. Other reasons than that something was asked
-// for stay: they are read again, as what is known of the node.
-func (r *Reconciler) sayUndone(d *decision) {
-	if d.idle() {
+// reportUndone adds to the record why a decision is not done: the API server, a quota or another
+// webhook refuses the write. Only the reasons Fencing and Unfencing are replaced: later looks
+// read the others.
+func (r *Reconciler) reportUndone(d *decision) {
+	if d.hasNoActions() {
 		r.undone.Delete(d.Facts.Record)
 		return
 	}

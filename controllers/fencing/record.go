@@ -14,10 +14,9 @@ import (
 	"github.com/fairlead-io/fairlead/internal/fence"
 )
 
-// write records what was decided, if the record is still as it was read. Its label
-// and finalizer come before the status of a node that gets lost, and after that of
-// one that is healthy again: at no time is an incident hidden by them, or its
-// record deleted.
+// write records a decision, if the record is as it was read. Label and finalizer come before the
+// status of a lost node, and after the status of a healthy one: they never hide an incident, nor
+// let its record be deleted.
 func (r *Reconciler) write(ctx context.Context, d decision) error {
 	record := &v1alpha1.NodeFence{}
 	if d.Record != nil {
@@ -40,7 +39,7 @@ func (r *Reconciler) write(ctx context.Context, d decision) error {
 		if err := r.Client.Status().Update(ctx, record); err != nil {
 			return fmt.Errorf("recording in NodeFence %s: %w", record.Name, err)
 		}
-		r.tell(record, d)
+		r.report(record, d)
 	}
 	return r.writeMeta(ctx, record, d.Status)
 }
@@ -68,7 +67,7 @@ func metaDiffers(record *v1alpha1.NodeFence, status v1alpha1.NodeFenceStatus) bo
 	return record.Labels[fence.PhaseLabel] != labels[fence.PhaseLabel] || !slices.Equal(record.Finalizers, finalizers)
 }
 
-// metaOf is the label, and all finalizers, that the record is to have with a status.
+// metaOf is the label and all finalizers that a record should have with a status.
 func metaOf(record *v1alpha1.NodeFence, status v1alpha1.NodeFenceStatus) (labels map[string]string, finalizers []string) {
 	labels = map[string]string{fence.PhaseLabel: fence.PhaseLabelValue(status)}
 	finalizers = slices.Clone(record.Finalizers)
@@ -76,13 +75,13 @@ func metaOf(record *v1alpha1.NodeFence, status v1alpha1.NodeFenceStatus) (labels
 	switch {
 	case !fence.Keep(status):
 		finalizers = slices.DeleteFunc(finalizers, func(f string) bool { return f == fence.RecordFinalizer })
-	case !has && record.DeletionTimestamp == nil: // none can be added to what is being deleted
+	case !has && record.DeletionTimestamp == nil: // no finalizer can be added to a terminating object
 		finalizers = append(finalizers, fence.RecordFinalizer)
 	}
 	return labels, finalizers
 }
 
-// forget deletes the record of a machine that is gone and held nothing.
+// forget deletes the record of a machine that is gone and holds nothing.
 func (r *Reconciler) forget(ctx context.Context, d decision) error {
 	if d.Record == nil {
 		return nil

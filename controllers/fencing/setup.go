@@ -24,8 +24,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/fence"
 )
 
-// workers look at nodes beside each other; what may concern several is decided by
-// one at a time.
+// workers look at nodes at the same time. Decisions that may concern several nodes are made one at a time.
 const workers = 4
 
 // SetupWithManager registers the controller. Whatever may change a decision
@@ -78,9 +77,9 @@ func ofPod(_ context.Context, o client.Object) []reconcile.Request {
 	return kit.Request(pod.Spec.NodeName)
 }
 
-// recordAndWaiting is the record's node, and all that may wait for it: an address
-// that both have keeps the one out until the other is back, and a healthy node that
-// a fence shuts out may tell what a machine that is gone waits for.
+// recordAndWaiting is the record's node, and all nodes that may wait for it: a node that shares an
+// address is readmitted with the last one, and a healthy node whose address is fenced may explain
+// what the record of a gone machine waits for.
 func (r *Reconciler) recordAndWaiting(ctx context.Context, o client.Object) []reconcile.Request {
 	record, ok := o.(*v1alpha1.NodeFence)
 	if !ok {
@@ -98,8 +97,8 @@ func (r *Reconciler) recordAndWaiting(ctx context.Context, o client.Object) []re
 	return all
 }
 
-// ofFence are the nodes whose record names the NetworkFence. One that nobody
-// knows may stand in the way of any incident.
+// ofFence are the nodes whose record names the NetworkFence. A NetworkFence that no record names
+// may block any incident.
 func (r *Reconciler) ofFence(ctx context.Context, o client.Object) []reconcile.Request {
 	names := r.records(ctx, func(s v1alpha1.NodeFenceStatus) bool {
 		return slices.ContainsFunc(s.Fences, func(f v1alpha1.Fence) bool { return f.Name == o.GetName() })
@@ -110,7 +109,7 @@ func (r *Reconciler) ofFence(ctx context.Context, o client.Object) []reconcile.R
 	return kit.Request(names...)
 }
 
-// ofClient is the node that csi-addons reports clients of, by the driver's name of it.
+// ofClient is the node whose clients csi-addons reports, by the driver's node ID.
 func (r *Reconciler) ofClient(ctx context.Context, o client.Object) []reconcile.Request {
 	n, ok := o.(*csiaddons.CSIAddonsNode)
 	if !ok || !r.Cached.Protects(n.Spec.Driver.Name) {
@@ -118,16 +117,16 @@ func (r *Reconciler) ofClient(ctx context.Context, o client.Object) []reconcile.
 	}
 	names, err := r.Cached.NodesByID(ctx, n.Spec.Driver.Name, n.Spec.Driver.NodeID)
 	if err != nil {
-		r.Log.Error("could not look for a node by its driver's name of it", "nodeID", n.Spec.Driver.NodeID, "error", err)
+		r.Log.Error("could not find a node by its driver's node ID", "nodeID", n.Spec.Driver.NodeID, "error", err)
 	}
 	return kit.Request(names...)
 }
 
-// ofVolume are the nodes that a volume is attached to.
+// ofVolume are the nodes to which a volume is attached.
 func (r *Reconciler) ofVolume(ctx context.Context, o client.Object) []reconcile.Request {
 	names, err := r.Cached.AttachedNodes(ctx, o.GetName())
 	if err != nil {
-		r.Log.Error("could not look for the nodes of a volume", "volume", o.GetName(), "error", err)
+		r.Log.Error("could not list the nodes of a volume", "volume", o.GetName(), "error", err)
 	}
 	return kit.Request(names...)
 }
@@ -135,7 +134,7 @@ func (r *Reconciler) ofVolume(ctx context.Context, o client.Object) []reconcile.
 func (r *Reconciler) everyNode(ctx context.Context, _ client.Object) []reconcile.Request {
 	var list corev1.NodeList
 	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		r.Log.Error("could not look for nodes", "error", err)
+		r.Log.Error("could not list nodes", "error", err)
 		return nil
 	}
 	names := r.records(ctx, func(v1alpha1.NodeFenceStatus) bool { return true })
@@ -145,23 +144,23 @@ func (r *Reconciler) everyNode(ctx context.Context, _ client.Object) []reconcile
 	return kit.Request(names...)
 }
 
-// records are the nodes whose record is of some kind.
-func (r *Reconciler) records(ctx context.Context, are func(v1alpha1.NodeFenceStatus) bool) []string {
+// records are the nodes with a matching record.
+func (r *Reconciler) records(ctx context.Context, match func(v1alpha1.NodeFenceStatus) bool) []string {
 	var list v1alpha1.NodeFenceList
 	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		r.Log.Error("could not look for NodeFences", "error", err)
+		r.Log.Error("could not list NodeFences", "error", err)
 		return nil
 	}
 	var names []string
 	for i := range list.Items {
-		if are(list.Items[i].Status) {
+		if match(list.Items[i].Status) {
 			names = append(names, cluster.NodeOfFence(&list.Items[i]))
 		}
 	}
 	return names
 }
 
-// here passes what is in the namespaces of the storage systems.
+// here passes objects in the namespaces of the storage systems.
 func (r *Reconciler) here() predicate.Predicate {
 	return predicate.NewPredicateFuncs(func(o client.Object) bool { return r.Cached.Within(o.GetNamespace()) })
 }
@@ -173,7 +172,7 @@ func (r *Reconciler) classes() predicate.Predicate {
 	})
 }
 
-// volumes passes changes of protected volumes; one that is new is attached nowhere.
+// volumes passes changes of protected volumes. A new volume is attached nowhere.
 func (r *Reconciler) volumes() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },

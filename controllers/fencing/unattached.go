@@ -20,16 +20,14 @@ import (
 	"github.com/fairlead-io/fairlead/internal/fence"
 )
 
-// Volumes that Kubernetes does not attach: nothing but pods tells where they are.
+// Volumes that Kubernetes does not attach: only pods show where they are used.
 
-// leaving is how long a volume without attachment stays on record when no pod of a
-// healthy node uses it any more: longer than Kubernetes takes to say that a node is
-// not Ready (node-monitor-grace-period, 50 s). A pod that was deleted by force may still run on a node that was
-// cut off, and then nothing else would name its volume.
+// leaving is how long an unused volume without attachment stays on the record of a healthy node:
+// longer than node-monitor-grace-period, 50 s. A force-deleted pod may still run on a node that was
+// cut off, and only the record then names its volume.
 const leaving = time.Minute
 
-// unattachedPods brings news of pods that may use such volumes, as the webhook has
-// labelled them.
+// unattachedPods watches the pods that may use such volumes, by the label that the webhook has set.
 func unattachedPods(mgr ctrl.Manager) (source.Source, error) {
 	options := cluster.UnattachedPodsCache()
 	options.Scheme, options.Mapper, options.HTTPClient = mgr.GetScheme(), mgr.GetRESTMapper(), mgr.GetHTTPClient()
@@ -43,9 +41,8 @@ func unattachedPods(mgr ctrl.Manager) (source.Source, error) {
 	return source.Kind(pods, client.Object(&corev1.Pod{}), handler.EnqueueRequestsFromMapFunc(ofPod), placed()), nil
 }
 
-// placed passes pods that got to a node, and once more as they run: all of their
-// claims are bound then. That one is gone is no news: whether what it used is let go of,
-// its going does not tell.
+// placed passes pods that get a node, and pods that start: all of their claims are bound then.
+// Deletions are ignored: they do not show whether the volume was released.
 func placed() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool { return len(ofPod(context.Background(), e.Object)) > 0 },
@@ -59,19 +56,19 @@ func placed() predicate.Predicate {
 	}
 }
 
-// drainedWithin is how long a node that was cordoned is looked at often: some stay so for months.
+// drainedWithin is how long a cordoned node is checked often: some stay cordoned for months.
 const drainedWithin = 15 * time.Minute
 
-// draining: a healthy node was cordoned lately and has volumes on record of which nothing but pods tells. That
-// they have ended is no event, and whoever cordoned it may be about to delete its object.
-func (d decision) draining() bool {
+// isDraining reports whether a healthy node was cordoned lately and has volumes without attachment on record. The end
+// of their pods is no event, and whoever cordoned the node may delete its object next.
+func (d decision) isDraining() bool {
 	return !d.Cordoned.IsZero() && d.Facts.Now.Sub(d.Cordoned) < drainedWithin && slices.ContainsFunc(d.Status.Volumes, func(v v1alpha1.HeldVolume) bool {
 		return slices.Contains(d.Unattached, v.Driver)
 	})
 }
 
-// seenCordoned remembers since when a node is.
-func (r *Reconciler) seenCordoned(v *cluster.FenceView) {
+// observeCordon keeps since when a node is cordoned.
+func (r *Reconciler) observeCordon(v *cluster.FenceView) {
 	if v.Node == nil || !v.Node.Spec.Unschedulable {
 		r.cordoned.Delete(v.Facts.Node.Name)
 		return
@@ -80,27 +77,27 @@ func (r *Reconciler) seenCordoned(v *cluster.FenceView) {
 	v.Cordoned = since.(time.Time)
 }
 
-// views are read of one node name.
+// views reads all machines of one node name.
 func (r *Reconciler) views(ctx context.Context, from *cluster.FenceReader, node string) ([]*cluster.FenceView, error) {
 	views, err := from.Views(ctx, node, r.Clock.Now())
 	for _, v := range views {
-		r.remember(v)
+		r.addLeaving(v)
 		if !v.Facts.Replaced {
-			r.seenCordoned(v)
+			r.observeCordon(v)
 		}
 	}
 	return views, err
 }
 
-// remember adds to what a healthy node has what it had until a moment ago.
-func (r *Reconciler) remember(v *cluster.FenceView) {
+// addLeaving adds volumes that a healthy node used until a moment ago.
+func (r *Reconciler) addLeaving(v *cluster.FenceView) {
 	f := &v.Facts
 	last, _ := r.left.Load(f.Record)
 	before, _ := last.(map[string]time.Time)
 	left := map[string]time.Time{}
 	for _, was := range f.Status.Volumes {
 		has := func(h v1alpha1.HeldVolume) bool { return h.PersistentVolume == was.PersistentVolume }
-		// What may have been detached by force is kept for longer, and a boot ends all.
+		// A volume that may have been detached by force stays on record for longer; a reboot ends every use.
 		if f.Status.Reason == fence.ReasonTaintedButReady || was.Until != nil || f.Status.Node.BootID != f.Node.Machine.BootID ||
 			!slices.Contains(v.Unattached, was.Driver) || slices.ContainsFunc(f.Holding, has) {
 			continue

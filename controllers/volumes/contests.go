@@ -18,9 +18,9 @@ import (
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
-// Contests reports claims and PersistentVolumes that fix an address or a MAC
-// which another volume has. The webhook refuses them where it sees them; two may
-// have come at one moment, or while it was away. There is one request.
+// Contests reports claims and PersistentVolumes that fix an address or a MAC of another volume.
+// The webhook refuses them, except if two are created at the same moment, or while it is away.
+// There is one request.
 type Contests struct {
 	Profile storage.Profile
 	Cached  *cluster.Reader
@@ -43,14 +43,14 @@ func (r *Contests) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, 
 		if r.reported[c.Asker] == c.Problem {
 			continue
 		}
-		r.Log.Warn("an address or MAC is asked for twice", "by", c.Asker.String(), "detail", c.Problem)
+		r.Log.Warn("two volumes ask for the same address or MAC", "by", c.Asker.String(), "detail", c.Problem)
 		r.Events.Eventf(asking(c.Asker), nil, corev1.EventTypeWarning, "AddressTaken", "Look", "%s", c.Problem)
 	}
 	r.reported = contested
 	return ctrl.Result{}, nil
 }
 
-// asking is the object that an event is about.
+// asking is the object of an event.
 func asking(a storage.Asker) client.Object {
 	at := metav1.ObjectMeta{Namespace: a.Namespace, Name: a.Name, UID: types.UID(a.UID)}
 	if a.Kind == storage.ClaimKind {
@@ -59,8 +59,7 @@ func asking(a storage.Asker) client.Object {
 	return &corev1.PersistentVolume{ObjectMeta: at}
 }
 
-// SetupWithManager registers the controller. Claims and PersistentVolumes are
-// many, and few of them fix anything.
+// SetupWithManager registers the controller. Few of the claims and PersistentVolumes fix anything.
 func (r *Contests) SetupWithManager(mgr ctrl.Manager) error {
 	one := kit.Always(kit.Request(r.Profile.Name)[0])
 	here := kit.InNamespace(r.Profile.Namespace)
@@ -71,12 +70,12 @@ func (r *Contests) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&corev1.Service{}, one, builder.WithPredicates(here, fixing)).
 		Complete(r)
 	if err != nil {
-		return fmt.Errorf("setting up the report of addresses that are asked for twice: %w", err)
+		return fmt.Errorf("setting up the report of contested addresses: %w", err)
 	}
 	return nil
 }
 
-// fixes tells whether annotations fix addresses or a MAC.
+// fixes reports whether annotations fix addresses or a MAC.
 func fixes(annotations map[string]string) bool {
 	for _, key := range []string{storage.VolumeAddressesAnnotation, storage.VolumeMACAnnotation, storage.AddressesAnnotation, storage.MACAnnotation} {
 		if annotations[key] != "" {

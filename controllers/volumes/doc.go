@@ -1,6 +1,5 @@
-// Package volumes keeps each shared volume's objects in line with its Service,
-// also those that were written while the webhooks were away: the endpoint is
-// corrected, and a server pod that its clients can't find is restarted as soon
-// as no started workload uses the volume. Addresses that are asked for twice are
-// reported.
+// Package volumes keeps the objects of each shared volume consistent with the volume's Service,
+// also objects that were written while the webhooks were away. It corrects the endpoint, and
+// restarts a server pod that clients can't reach once no started workload uses the volume.
+// It also reports contested addresses.
 package volumes

@@ -25,14 +25,14 @@ import (
 	"github.com/fairlead-io/fairlead/mutators"
 )
 
-// Reconciler keeps the volumes of one profile in line. A request names a volume.
+// Reconciler keeps the volumes of one profile consistent. A request names a volume.
 type Reconciler struct {
 	Profile       storage.Profile
 	ClusterDomain string
 	Client        client.Client
 	Live          *cluster.Reader
-	// Pods reads pods from the API server.
-	Pods   client.Reader
+	// API reads objects from the API server.
+	API    client.Reader
 	Events events.EventRecorder
 	Clock  clock.PassiveClock
 	Log    *slog.Logger
@@ -67,7 +67,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{RequeueAfter: after}, err
 }
 
-// correctEndpoint applies the webhook's own rule to an endpoint that came in without it.
+// correctEndpoint applies the webhook's rule to an endpoint that was written without the webhook.
 func (r *Reconciler) correctEndpoint(ctx context.Context, sm *longhorn.ShareManager, service *storage.Service) error {
 	var view mutators.ShareManager
 	view.Metadata.Name, view.Status.Endpoint = sm.Name, sm.Status.Endpoint
@@ -75,7 +75,7 @@ func (r *Reconciler) correctEndpoint(ctx context.Context, sm *longhorn.ShareMana
 	if result.Outcome != mutators.Mutated {
 		return nil
 	}
-	// Only the endpoint that was judged: Longhorn may just have emptied it.
+	// Longhorn may have changed the endpoint since it was read.
 	unchanged := jsonpatch.NewOperation("test", "/status/endpoint", sm.Status.Endpoint)
 	patch, err := json.Marshal(append([]jsonpatch.Operation{unchanged}, result.Patch...))
 	if err != nil {

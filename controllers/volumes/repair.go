@@ -18,24 +18,23 @@ import (
 	"github.com/fairlead-io/fairlead/mutators"
 )
 
-// repair is what was tried for a volume.
+// repair keeps the restarts for a volume.
 type repair struct {
 	times int
 	next  time.Time
 }
 
 const (
-	// inUseRetry is how soon a server is looked at again whose volume is in use.
+	// inUseRetry is how soon the server of a used volume is checked again.
 	inUseRetry = 30 * time.Second
-	// firstRetry doubles with each restart that did not help: the webhooks may be away.
+	// firstRetry doubles up to maxRetry with each useless restart: the webhooks may be away.
 	firstRetry = time.Minute
 	maxRetry   = 16 * time.Minute
 )
 
-// repairServer restarts a server pod that is not on its Service's network: its
-// clients look for it there, and find nobody. That is safe while no workload
-// that was started uses the volume. Where a restart would change nothing, it
-// says why instead.
+// repairServer restarts a server pod that is not on its Service's network, where its clients look
+// for it. The restart waits until no started workload uses the volume. If a restart would change
+// nothing, repairServer reports why.
 func (r *Reconciler) repairServer(ctx context.Context, sm *longhorn.ShareManager, service *storage.Service) (time.Duration, error) {
 	record, err := r.Live.Record(ctx)
 	if errors.Is(err, cluster.ErrNotRecorded) {
@@ -44,7 +43,7 @@ func (r *Reconciler) repairServer(ctx context.Context, sm *longhorn.ShareManager
 	if err != nil {
 		return 0, err
 	}
-	r.tellFixed(sm, service, record)
+	r.reportFixed(sm, service, record)
 	server, err := r.Live.RunningServer(ctx, sm.Name)
 	if err != nil || server == nil {
 		return 0, err
@@ -56,7 +55,7 @@ func (r *Reconciler) repairServer(ctx context.Context, sm *longhorn.ShareManager
 		return r.repairService(ctx, sm, service, server, record, wrong)
 	}
 	want := service.Network(record.Clients)
-	// A server on a network is reached by the cluster IP of its Service as well.
+	// Clients reach a server on a network by its Service's cluster IP as well.
 	if server.IsOn(want) || want.IsZero() {
 		delete(r.repairs, sm.Name)
 		return 0, nil
@@ -76,10 +75,10 @@ func (r *Reconciler) repairServer(ctx context.Context, sm *longhorn.ShareManager
 	return r.restartServer(ctx, sm, pod, fmt.Sprintf("server pod %s was restarted", server.Pod), wrong)
 }
 
-// asCreatedNow is what the webhook would do to the pod if it were created now.
+// asCreatedNow is what the webhook would do to the pod on creation.
 func (r *Reconciler) asCreatedNow(ctx context.Context, server *storage.Server, service *storage.Service, record rollout.Record) (*corev1.Pod, mutators.Result, error) {
 	var pod corev1.Pod
-	err := r.Pods.Get(ctx, client.ObjectKey{Namespace: r.Profile.Namespace, Name: server.Pod}, &pod)
+	err := r.API.Get(ctx, client.ObjectKey{Namespace: r.Profile.Namespace, Name: server.Pod}, &pod)
 	if err != nil || string(pod.UID) != server.UID {
 		return nil, mutators.Result{}, client.IgnoreNotFound(err)
 	}
@@ -92,7 +91,7 @@ func (r *Reconciler) asCreatedNow(ctx context.Context, server *storage.Server, s
 	return &pod, mutators.MutateServerPod(view, mutators.Interfaces{Names: r.Profile.Interfaces(), Namespace: pod.Namespace}, service, record), nil
 }
 
-// waitForWorkload is how long the repair must wait because a started workload uses the volume; 0 is not at all.
+// waitForWorkload is how long the repair must wait for a started workload; 0 is no wait.
 func (r *Reconciler) waitForWorkload(ctx context.Context, sm *longhorn.ShareManager, record rollout.Record, wrong, repair string) (time.Duration, error) {
 	user, err := r.startedWorkload(ctx, sm.Name, record.Clients)
 	if err != nil || user == "" {
@@ -102,9 +101,9 @@ func (r *Reconciler) waitForWorkload(ctx context.Context, sm *longhorn.ShareMana
 	return inUseRetry, nil
 }
 
-// startedWorkload names a pod that uses the volume and may have it mounted.
+// startedWorkload names a pod that may have the volume mounted.
 func (r *Reconciler) startedWorkload(ctx context.Context, volume string, applied storage.Attachment) (string, error) {
-	// Most volumes are in use, and Longhorn says so: that costs no look at all volumes.
+	// Longhorn reports most used volumes, which saves a list of all volumes.
 	if user, err := r.runningWorkload(ctx, volume); user != "" || err != nil {
 		return user, err
 	}
@@ -117,7 +116,7 @@ func (r *Reconciler) startedWorkload(ctx context.Context, volume string, applied
 			continue
 		}
 		for _, node := range v.Nodes {
-			pods, err := cluster.PodsOn(ctx, r.Pods, node)
+			pods, err := cluster.PodsOn(ctx, r.API, node)
 			if err != nil {
 				return "", err
 			}
@@ -135,7 +134,7 @@ func (r *Reconciler) startedWorkload(ctx context.Context, volume string, applied
 	return "", nil
 }
 
-// runningWorkload names a pod that uses the volume and runs, as Longhorn says.
+// runningWorkload names a running pod that uses the volume, as Longhorn reports it.
 func (r *Reconciler) runningWorkload(ctx context.Context, name string) (string, error) {
 	var volume longhorn.Volume
 	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: r.Profile.Namespace, Name: name}, &volume); err != nil {
@@ -143,7 +142,7 @@ func (r *Reconciler) runningWorkload(ctx context.Context, name string) (string, 
 	}
 	status := volume.Status.KubernetesStatus
 	if status.LastPodRefAt != "" {
-		return "", nil // these workloads are of the past
+		return "", nil // no workload uses the volume any more
 	}
 	for _, w := range status.WorkloadsStatus {
 		if w.PodStatus == string(corev1.PodRunning) {
@@ -153,7 +152,7 @@ func (r *Reconciler) runningWorkload(ctx context.Context, name string) (string, 
 	return "", nil
 }
 
-// restartServer deletes the server pod, and reports what was done and what was wrong.
+// restartServer deletes the server pod, and reports the action and its cause.
 func (r *Reconciler) restartServer(ctx context.Context, sm *longhorn.ShareManager, pod *corev1.Pod, done, wrong string) (time.Duration, error) {
 	before := r.repairs[sm.Name]
 	if wait := before.next.Sub(r.Clock.Now()); wait > 0 {
@@ -173,14 +172,14 @@ func (r *Reconciler) restartServer(ctx context.Context, sm *longhorn.ShareManage
 	return 0, nil
 }
 
-// tellFixed says that a volume stays off the network for its Service's sake.
-func (r *Reconciler) tellFixed(sm *longhorn.ShareManager, service *storage.Service, record rollout.Record) {
+// reportFixed reports a volume that stays off the network because of its Service.
+func (r *Reconciler) reportFixed(sm *longhorn.ShareManager, service *storage.Service, record rollout.Record) {
 	if service.Fixed && !record.Servers.IsZero() {
-		r.report(sm, "NotClusterIP", fmt.Sprintf("Service %s is not of type ClusterIP, so it can't be headless: it is left alone, and the volume stays off network %s", service.Name, record.Servers))
+		r.report(sm, "NotClusterIP", fmt.Sprintf("Service %s is not of type ClusterIP and can't be headless: the Service is left alone, and the volume stays off network %s", service.Name, record.Servers))
 	}
 }
 
-// report says something once for each reason, until there is something else to say.
+// report emits an event once for each reason and message.
 func (r *Reconciler) report(sm *longhorn.ShareManager, reason, message string) {
 	if !r.reports.IsNew([2]string{sm.Name, reason}, message) {
 		return

@@ -6,14 +6,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/testkit/objects"
 )
 
 const (
@@ -43,25 +41,20 @@ func TestUnpublishedServiceIsReplaced(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, server(), test.user)
-			var rollout v1alpha1.NetworkRollout
-			f.must(f.Get(t.Context(), client.ObjectKey{Namespace: profile.Namespace, Name: profile.Name}, &rollout))
-			rollout.Status.Clients.Network, rollout.Status.Servers.Network = "", ""
-			f.must(f.Update(t.Context(), &rollout))
-			var service corev1.Service
-			key := client.ObjectKey{Namespace: profile.Namespace, Name: "v"}
-			f.must(f.Get(t.Context(), key, &service))
-			service.Annotations = nil
-			if test.optOut {
-				service.Annotations = map[string]string{storage.OptOutAnnotation: "true"}
-			}
-			f.must(f.Update(t.Context(), &service))
+			change(f, profile.Name, func(r *v1alpha1.NetworkRollout) { r.Status.Clients.Network, r.Status.Servers.Network = "", "" })
+			change(f, "v", func(s *corev1.Service) {
+				s.Annotations = nil
+				if test.optOut {
+					s.Annotations = map[string]string{storage.OptOutAnnotation: "true"}
+				}
+			})
 			f.reconcile()
-			gone := apierrors.IsNotFound(f.Get(t.Context(), key, &service))
+			gone := f.service() == nil
 			if gone == test.stays || (f.serverUID() == "") == test.stays {
 				t.Errorf("Service gone: %v, server pod %q", gone, f.serverUID())
 			}
-			if !slices.Equal(f.notes, test.want) {
-				t.Errorf("said %q, want %q", f.notes, test.want)
+			if !slices.Equal(f.Events.Notes(), test.want) {
+				t.Errorf("got events %q, want %q", f.Events.Notes(), test.want)
 			}
 		})
 	}
@@ -81,11 +74,11 @@ func TestServiceLeftOnNetworkIsReplaced(t *testing.T) {
 		stays   bool
 		want    []string
 	}{
-		"a workload runs, as Longhorn says": {
+		"a running workload, by Longhorn": {
 			user: user(), enabled: "false", phase: "Running", stays: true, after: inUseRetry,
 			want: []string{"Warning OutOfLine: " + wrong + waits + "pod default/web-7 does"},
 		},
-		"a workload ran, as Longhorn says": {
+		"a past workload, by Longhorn": {
 			user: user(), enabled: "false", phase: "Running", past: "2026-01-01T11:00:00Z", want: []string{replaced + wrong + unused},
 		},
 		"no workload has started": {
@@ -102,31 +95,26 @@ func TestServiceLeftOnNetworkIsReplaced(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, server(asksFor(netOne.String())), test.user)
 			for setting, value := range map[catalog.Name]string{catalog.StorageNetwork: "kube-system/one", catalog.StorageNetworkForRWX: test.enabled} {
-				f.must(f.Create(t.Context(), &longhorn.Setting{ObjectMeta: metav1.ObjectMeta{Namespace: profile.Namespace, Name: string(setting)}, Value: value}))
+				f.Must(f.Create(t.Context(), objects.LonghornSetting(setting, value)))
 			}
-			var volume longhorn.Volume
-			f.must(f.Get(t.Context(), client.ObjectKey{Namespace: profile.Namespace, Name: "v"}, &volume))
-			volume.Status.KubernetesStatus = longhorn.KubernetesStatus{
-				Namespace: "default", LastPodRefAt: test.past,
-				WorkloadsStatus: []longhorn.WorkloadStatus{{PodName: "web-6", PodStatus: "Pending"}, {PodName: "web-7", PodStatus: test.phase}},
-			}
-			f.must(f.Update(t.Context(), &volume))
-			var rollout v1alpha1.NetworkRollout
-			f.must(f.Get(t.Context(), client.ObjectKey{Namespace: profile.Namespace, Name: profile.Name}, &rollout))
-			rollout.Status.Servers.Network = test.servers.String()
-			f.must(f.Update(t.Context(), &rollout))
+			change(f, "v", func(v *longhorn.Volume) {
+				v.Status.KubernetesStatus = longhorn.KubernetesStatus{
+					Namespace: "default", LastPodRefAt: test.past,
+					WorkloadsStatus: []longhorn.WorkloadStatus{{PodName: "web-6", PodStatus: "Pending"}, {PodName: "web-7", PodStatus: test.phase}},
+				}
+			})
+			change(f, profile.Name, func(r *v1alpha1.NetworkRollout) { r.Status.Servers.Network = test.servers.String() })
 			f.r.repairs["v"] = repair{times: 3}
 			after := f.reconcile()
 			if tried := f.r.repairs["v"].times; after != test.after || len(test.want) > 0 && tried < 3 {
 				t.Errorf("again after %v, want %v; tried %d times", after, test.after, tried)
 			}
-			var service corev1.Service
-			gone := apierrors.IsNotFound(f.Get(t.Context(), client.ObjectKey{Namespace: profile.Namespace, Name: "v"}, &service))
+			gone := f.service() == nil
 			if gone == test.stays || (f.serverUID() == "") == test.stays {
 				t.Errorf("Service gone: %v, server pod %q", gone, f.serverUID())
 			}
-			if !slices.Equal(f.notes, test.want) {
-				t.Errorf("said %q, want %q", f.notes, test.want)
+			if !slices.Equal(f.Events.Notes(), test.want) {
+				t.Errorf("got events %q, want %q", f.Events.Notes(), test.want)
 			}
 		})
 	}
@@ -152,13 +140,13 @@ func TestServerWithoutServiceIsRestarted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, server(), test.user)
-			f.must(f.Delete(t.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: profile.Namespace, Name: "v"}}))
+			f.Must(f.Delete(t.Context(), f.service()))
 			f.reconcile()
 			if (f.serverUID() != "") != test.stays {
 				t.Errorf("server pod %q", f.serverUID())
 			}
-			if !slices.Equal(f.notes, test.want) {
-				t.Errorf("said %q, want %q", f.notes, test.want)
+			if !slices.Equal(f.Events.Notes(), test.want) {
+				t.Errorf("got events %q, want %q", f.Events.Notes(), test.want)
 			}
 		})
 	}
@@ -166,12 +154,9 @@ func TestServerWithoutServiceIsRestarted(t *testing.T) {
 
 func TestServerOnNetworkIsLeftBehindClusterIP(t *testing.T) {
 	f := newFixture(t, server(asksFor(netOne.String())), user())
-	var service corev1.Service
-	f.must(f.Get(t.Context(), client.ObjectKey{Namespace: profile.Namespace, Name: "v"}, &service))
-	service.Annotations, service.Spec.ClusterIP = nil, "10.43.0.7"
-	f.must(f.Update(t.Context(), &service))
+	change(f, "v", func(s *corev1.Service) { s.Annotations, s.Spec.ClusterIP = nil, "10.43.0.7" })
 	f.reconcile()
 	if f.serverUID() == "" {
-		t.Errorf("restarted, though clients reach the server by the cluster IP: %q", f.notes)
+		t.Errorf("restarted, though clients reach the server by the cluster IP: %q", f.Events.Notes())
 	}
 }

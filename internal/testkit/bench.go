@@ -75,6 +75,14 @@ func Value[T any](t TB) func(T, error) T {
 	}
 }
 
+// Context of the test, if it has one.
+func (b *Bench) Context() context.Context {
+	if t, ok := b.TB.(interface{ Context() context.Context }); ok {
+		return t.Context()
+	}
+	return context.Background()
+}
+
 // Pass lets time pass.
 func (b *Bench) Pass(d time.Duration) { b.Clock.Step(d) }
 

@@ -12,16 +12,16 @@ import (
 	"github.com/fairlead-io/fairlead/internal/fence"
 )
 
-// log of one node's incident.
+// log has the fields of one node's incident.
 func (r *Reconciler) log(d decision) *slog.Logger {
 	return r.Log.With("node", d.Facts.Node.Name, "nodeFence", d.Facts.Record, "incident", d.Status.Incident, "phase", d.Status.Phase)
 }
 
-// tell says on the record and on the node what has come to be: each phase and
-// each reason once. That a node is healthy is news only where it was not.
-func (r *Reconciler) tell(record *v1alpha1.NodeFence, d decision) {
+// report emits events for the record and the node, once for each phase and reason. That a node
+// is healthy is reported only after an incident.
+func (r *Reconciler) report(record *v1alpha1.NodeFence, d decision) {
 	was, is := d.Facts.Status, d.Status
-	r.metrics.moved(d)
+	r.metrics.recorded(d)
 	if was.Phase == is.Phase && was.Reason == is.Reason || was.Phase == "" && is.Phase == v1alpha1.NodeHealthy && !d.Warning {
 		return
 	}
@@ -29,12 +29,12 @@ func (r *Reconciler) tell(record *v1alpha1.NodeFence, d decision) {
 	if d.Warning {
 		kind, level = corev1.EventTypeWarning, slog.LevelWarn
 	}
-	r.log(d).Log(context.Background(), level, "a node's fence", "was", was.Phase, "reason", is.Reason, "message", is.Message, "volumes", len(is.Volumes))
+	r.log(d).Log(context.Background(), level, "the fence of a node changed", "was", was.Phase, "reason", is.Reason, "message", is.Message, "volumes", len(is.Volumes))
 	message := "the node is healthy"
 	if link := fence.Link(is.Reason); is.Message != "" {
 		message = kit.Clip(strings.TrimSuffix(is.Message, link), kit.MaxNote-len(link)) + link
 	}
-	if d.Node == nil { // a nil pointer is no nil object
+	if d.Node == nil { // a nil pointer in an interface is not nil
 		r.Events.Eventf(record, nil, kind, is.Reason, string(is.Phase), "%s", message)
 		return
 	}
@@ -42,8 +42,8 @@ func (r *Reconciler) tell(record *v1alpha1.NodeFence, d decision) {
 	r.Events.Eventf(d.Node, record, kind, is.Reason, string(is.Phase), "%s", message)
 }
 
-// tellKept says, once, that a record which somebody has deleted stays for now.
-func (r *Reconciler) tellKept(d decision) {
+// reportKept reports once that a deleted record remains for now.
+func (r *Reconciler) reportKept(d decision) {
 	if d.Record == nil {
 		return
 	}
@@ -54,7 +54,7 @@ func (r *Reconciler) tellKept(d decision) {
 	if !r.kept.IsNew(d.Record.UID, true) {
 		return
 	}
-	r.log(d).Warn("a record was deleted that is still needed; it goes when its node is healthy again")
+	r.log(d).Warn("a deleted record is still needed: it is removed when its node is healthy again")
 	r.Events.Eventf(d.Record, nil, corev1.EventTypeWarning, "Kept", string(d.Status.Phase),
-		"this record was deleted, but it is the only memory of what the node held and of what is fenced; it goes when the node is healthy again")
+		"the record was deleted, but is the only memory of what the node holds and of what is fenced: it is removed when the node is healthy again")
 }
