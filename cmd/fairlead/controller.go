@@ -199,7 +199,7 @@ func setupFencing(ctx context.Context, mgr manager.Manager, c config.Fencing, cl
 	for _, controller := range []interface{ SetupWithManager(ctrl.Manager) error }{
 		&fencing.Reconciler{Client: objects, Cached: cached, Live: live, API: api, Ask: ask, Events: recorder, Clock: clock.RealClock{}, Log: log},
 		&fencing.Leftovers{Profiles: c.Profiles, API: api, Events: recorder, Log: log},
-		&gates.Reconciler{Client: objects, Policy: live.Policy(), Holders: cluster.NewHolderReader(api, indexed), API: api, Events: recorder, Log: log},
+		&gates.Reconciler{Client: objects, Policy: live.Policy(), Holders: cluster.NewHolderReader(api, indexed), Live: api, Events: recorder, Log: log},
 		&tainting.Reconciler{
 			Tainting: c.Tainting.Rules(), Policy: live.Policy(), Facts: live.FenceFacts(clock.RealClock{}, ask),
 			Client: objects, Live: api, Events: recorder, Clock: clock.RealClock{}, Log: log,

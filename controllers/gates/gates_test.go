@@ -2,23 +2,23 @@ package gates
 
 import (
 	"slices"
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/fairlead-io/fairlead/internal/fence"
+	"github.com/fairlead-io/fairlead/internal/testkit"
+	"github.com/fairlead-io/fairlead/internal/testkit/objects"
 )
 
 func TestGateIsRemovedOnceTheNodeIsFenced(t *testing.T) {
-	f := newFixture(t, waiting("data", "unbound", "gone"), claim("data", "data"), claim("unbound", ""), volume("data", driver), node(corev1.ConditionUnknown), record())
+	f := newFixture(t, waiting("data", "unbound", "gone"), objects.Claim("data", "data"), objects.Claim("unbound", ""), volume("data", driver), node(corev1.ConditionUnknown), record())
 	for range 2 {
 		f.mustHaveGates("other.io/gate", fence.SchedulingGate)
 	}
-	if len(f.events) != 1 || !strings.HasPrefix(f.events[0], "Fencing: volume data was last on node node-1") {
-		t.Fatalf("events: %q", f.events)
+	if len(f.Events.All()) != 1 || len(f.Events.About("Fencing", ": volume data was last on node node-1")) != 1 {
+		t.Fatalf("events: %q", f.Events.Notes())
 	}
 	f.fenced()
 	f.mustHaveGates("other.io/gate")
@@ -26,20 +26,17 @@ func TestGateIsRemovedOnceTheNodeIsFenced(t *testing.T) {
 	if _, gated := pod.Labels[fence.GatedLabel]; gated || pod.Labels["app"] != "x" {
 		t.Errorf("labels: %v", pod.Labels)
 	}
-	if f.patches != 1 || len(f.events) != 2 || !strings.HasPrefix(f.events[1], "FenceGateLifted: ") {
-		t.Errorf("%d patches, events: %q", f.patches, f.events)
+	if len(f.Client.Writes) != 1 || len(f.Events.All()) != 2 || len(f.Events.About("FenceGateLifted Pod/app")) != 1 {
+		t.Errorf("wrote %q, events: %q", f.Client.Wrote(), f.Events.Notes())
 	}
 	f.mustRemember(0)
 }
 
 // Until the record names a volume without attachment, only pods show the volume's node.
 func TestPodOnLostNodeHoldsVolumeWithoutAttachment(t *testing.T) {
-	f := newFixture(t, waiting("data"), claim("data", "data"), volume("data", driver), pod("old", "node-1", "data"), node(corev1.ConditionUnknown))
+	f := newFixture(t, waiting("data"), objects.Claim("data", "data"), volume("data", driver), objects.Pod("default", "old", "node-1", "data"), node(corev1.ConditionUnknown))
 	f.mustHaveGates("other.io/gate", fence.SchedulingGate)
-	var n corev1.Node
-	f.must(f.Get(t.Context(), client.ObjectKey{Name: "node-1"}, &n))
-	n.Status = node(corev1.ConditionTrue).Status
-	f.must(f.Status().Update(t.Context(), &n))
+	testkit.Change(f.Bench, "", "node-1", objects.Readiness(corev1.ConditionTrue, testkit.Noon))
 	f.mustHaveGates("other.io/gate")
 }
 
@@ -50,25 +47,21 @@ func TestPodThatChangedMeanwhileIsCheckedAgain(t *testing.T) {
 	}{
 		"the gates have another order": {func(f *fixture, p *corev1.Pod) {
 			p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: fence.SchedulingGate}, {Name: "third.io/gate"}}
-			f.must(f.Update(f.Context(), p))
+			f.Must(f.Update(f.Context(), p))
 		}, []string{fence.SchedulingGate, "third.io/gate"}},
 		"the pod was replaced": {func(f *fixture, p *corev1.Pod) {
-			f.must(f.Delete(f.Context(), p))
+			f.Must(f.Delete(f.Context(), p))
 			next := waiting("data")
 			next.UID = "uid-next"
-			f.must(f.Create(f.Context(), next))
+			f.Must(f.Create(f.Context(), next))
 		}, []string{"other.io/gate", fence.SchedulingGate}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFixture(t, waiting("data"), claim("data", "data"), volume("data", driver))
-			f.beforePatch = func() {
-				var p corev1.Pod
-				f.must(f.Get(t.Context(), request.NamespacedName, &p))
-				tt.change(f, &p)
-			}
+			f := newFixture(t, waiting("data"), objects.Claim("data", "data"), volume("data", driver))
+			f.beforePatch(func() { tt.change(f, testkit.Get[corev1.Pod](t, f.API, "default", "app")) })
 			f.mustHaveGates(tt.want...)
-			if len(f.events) != 0 {
-				t.Errorf("events: %q", f.events)
+			if len(f.Events.All()) != 0 {
+				t.Errorf("events: %q", f.Events.Notes())
 			}
 			f.mustHaveGates(slices.DeleteFunc(tt.want, func(g string) bool { return g == fence.SchedulingGate })...)
 		})
@@ -77,10 +70,10 @@ func TestPodThatChangedMeanwhileIsCheckedAgain(t *testing.T) {
 
 func TestPodDeletedBeforeThePatchIsNoError(t *testing.T) {
 	f := newFixture(t, waiting())
-	f.beforePatch = func() { f.must(f.Delete(t.Context(), waiting())) }
+	f.beforePatch(func() { f.Must(f.Delete(t.Context(), waiting())) })
 	_, err := f.r.Reconcile(t.Context(), request)
-	if f.must(err); len(f.events) != 0 {
-		t.Errorf("events: %q", f.events)
+	if f.Must(err); len(f.Events.All()) != 0 {
+		t.Errorf("events: %q", f.Events.Notes())
 	}
 }
 
@@ -110,7 +103,7 @@ func TestNamespacePodsAreListedOnlyForProtectedVolumes(t *testing.T) {
 		"not protected":                       {otherDriver, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFixture(t, waiting("data", "more"), claim("data", "data"), claim("more", "more"), volume("data", tt.driver), volume("more", tt.driver))
+			f := newFixture(t, waiting("data", "more"), objects.Claim("data", "data"), objects.Claim("more", "more"), volume("data", tt.driver), volume("more", tt.driver))
 			f.mustHaveGates("other.io/gate")
 			if f.lists != tt.lists {
 				t.Errorf("listed pods %d times, want %d", f.lists, tt.lists)
@@ -120,19 +113,19 @@ func TestNamespacePodsAreListedOnlyForProtectedVolumes(t *testing.T) {
 }
 
 func TestReportIsForgottenWithThePod(t *testing.T) {
-	f := newFixture(t, waiting("data"), claim("data", "data"), volume("data", driver), record())
+	f := newFixture(t, waiting("data"), objects.Claim("data", "data"), volume("data", driver), record())
 	f.reconcile()
-	f.must(f.Delete(t.Context(), waiting()))
+	f.Must(f.Delete(t.Context(), waiting()))
 	next := waiting("data")
 	next.UID = "uid-next"
-	f.must(f.Create(t.Context(), next))
+	f.Must(f.Create(t.Context(), next))
 	f.reconcile()
 	f.mustRemember(1)
-	if len(f.events) != 2 {
-		t.Fatalf("the next pod of the name was not told why it waits; events: %q", f.events)
+	if len(f.Events.All()) != 2 {
+		t.Fatalf("no event says why the next pod of the name waits; events: %q", f.Events.Notes())
 	}
-	f.must(f.Delete(t.Context(), next))
+	f.Must(f.Delete(t.Context(), next))
 	_, err := f.r.Reconcile(t.Context(), request)
-	f.must(err)
+	f.Must(err)
 	f.mustRemember(0)
 }

@@ -26,9 +26,10 @@ type Reconciler struct {
 	// Policy of fencing, as configured.
 	Policy  fence.Policy
 	Holders *cluster.HolderReader
-	API     client.Reader
-	Events  events.EventRecorder
-	Log     *slog.Logger
+	// Live reads from the API server.
+	Live   client.Reader
+	Events events.EventRecorder
+	Log    *slog.Logger
 
 	// reports has the last report on each waiting pod, by namespace and name.
 	reports kit.Once[types.NamespacedName, report]
@@ -44,7 +45,7 @@ const (
 // Reconcile checks one pod. Waiting pods are few, so everything is read live.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	var pod corev1.Pod
-	err := r.API.Get(ctx, request.NamespacedName, &pod)
+	err := r.Live.Get(ctx, request.NamespacedName, &pod)
 	if client.IgnoreNotFound(err) != nil {
 		return ctrl.Result{}, fmt.Errorf("reading pod %s: %w", request, err)
 	}
@@ -84,7 +85,7 @@ func (r *Reconciler) held(ctx context.Context, pod *corev1.Pod) (*fence.Held, er
 		}
 		if pods == nil {
 			pods = &corev1.PodList{}
-			if err := r.API.List(ctx, pods, client.InNamespace(pod.Namespace)); err != nil {
+			if err := r.Live.List(ctx, pods, client.InNamespace(pod.Namespace)); err != nil {
 				return nil, fmt.Errorf("listing the pods of namespace %s: %w", pod.Namespace, err)
 			}
 		}

@@ -9,25 +9,24 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/cluster/csiaddons"
 	"github.com/fairlead-io/fairlead/internal/fence"
 	"github.com/fairlead-io/fairlead/internal/fence/taint"
+	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
 )
 
-func TestALostNodeIsTainted(t *testing.T) {
+func TestLostNodeIsTainted(t *testing.T) {
 	f := newFixture(t)
 	f.node("node-1", func(n *corev1.Node) {
 		n.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoExecute}}
 	})
 	f.lose("node-1", 10*time.Minute)
 	before := f.record("node-1", nil)
-	if again := f.reconcile(); again != settle {
-		t.Errorf("looked at again after %s", again)
+	if after := f.reconcile(); after != settle {
+		t.Errorf("looks again after %s", after)
 	}
 	taints := f.node("node-1", nil).Spec.Taints
 	if len(taints) != 2 || taints[0].Key != corev1.TaintNodeUnreachable {
@@ -36,77 +35,72 @@ func TestALostNodeIsTainted(t *testing.T) {
 	if own := taints[1]; own.Key != "node.kubernetes.io/out-of-service" || own.Value != "fairlead" || own.Effect != corev1.TaintEffectNoExecute || own.TimeAdded == nil {
 		t.Errorf("the taint is %+v", own)
 	}
-	f.mustSay("OutOfService", "Node/node-1", "pv-node-1")
-	f.mustSay("OutOfService", "NodeFence/node-1", "pv-node-1")
-	if f.count(resultTainted) != 1 {
-		t.Error("it is not counted")
-	}
+	f.mustReport("OutOfService", "Node/node-1", "pv-node-1")
+	f.mustReport("OutOfService", "NodeFence/node-1", "pv-node-1")
+	f.mustCount(1, taintsTotal, resultTainted)
 	if is := f.record("node-1", nil); is.ResourceVersion != before.ResourceVersion {
-		t.Error("the record was written, which is another's")
+		t.Error("the record was written")
 	}
-	f.reconcile() // the cache does not have it yet
+	f.reconcile() // with a stale cache
 	f.sync()
 	f.reconcile()
-	if f.mustTaint("node-1"); len(f.notes) != 2 || f.count(resultConflict) != 0 {
-		t.Errorf("something more was done: %q", f.notes)
-	}
+	f.mustTaint("node-1")
+	f.mustHaveEvents(2)
+	f.mustCount(0, taintsTotal, resultConflict)
 }
 
-func TestNothingIsReadLiveWhileNoNodeMayBeTainted(t *testing.T) {
+func TestNothingIsReadLiveWithoutNeed(t *testing.T) {
 	f := newFixture(t)
-	if again := f.reconcile(); again != 0 {
-		t.Errorf("all are Ready, and looked at again after %s", again)
+	mustWait := func(want time.Duration) {
+		t.Helper()
+		if after := f.reconcile(); after != want || len(f.reads) > 0 {
+			t.Errorf("looks again after %s, want %s; read %q", after, want, f.reads)
+		}
 	}
+	mustWait(0)
 	f.lose("node-1", 4*time.Minute+50*time.Second)
-	if again := f.reconcile(); again != 10*time.Second {
-		t.Errorf("looked at again after %s", again)
-	}
+	mustWait(10 * time.Second)
 	f.lose("node-1", 10*time.Minute)
 	f.record("node-1", func(s *v1alpha1.NodeFenceStatus) { s.Volumes = nil })
 	f.sync()
-	if again := f.reconcile(); again != 30*time.Second {
-		t.Errorf("looked at again after %s", again)
-	}
-	if len(f.reads) > 0 || len(f.notes) > 0 {
-		t.Errorf("read %q, said %q", f.reads, f.notes)
-	}
+	mustWait(30 * time.Second)
+	f.mustHaveEvents(0)
 	f.mustTaint()
 }
 
-// What the cache says is never enough, whatever it is that it is behind of.
-func TestATaintFollowsFromALiveReadAlone(t *testing.T) {
+func TestTaintIsDecidedOnALiveRead(t *testing.T) {
 	for name, change := range map[string]func(*fixture){
 		"the node is Ready":       func(f *fixture) { f.ready("node-1", corev1.ConditionTrue, noon) },
 		"the kubelet is back":     func(f *fixture) { f.beat("node-1", noon) },
-		"nobody is heard of":      func(f *fixture) { f.pass(2 * time.Minute) },
-		"another has just been":   func(f *fixture) { f.node("node-2", taintOwn) },
-		"an operator was quicker": func(f *fixture) { f.node("node-1", func(n *corev1.Node) { taintOwn(n); n.Spec.Taints[0].Value = "" }) },
-		"it is cordoned":          func(f *fixture) { f.node("node-1", func(n *corev1.Node) { n.Spec.Unschedulable = true }) },
-		"it holds nothing any more": func(f *fixture) {
+		"all leases are old":      func(f *fixture) { f.Pass(2 * time.Minute) },
+		"another node is tainted": func(f *fixture) { f.node("node-2", taintOwn) },
+		"an operator tainted it":  func(f *fixture) { f.node("node-1", func(n *corev1.Node) { taintOwn(n); n.Spec.Taints[0].Value = "" }) },
+		"the node is cordoned":    func(f *fixture) { f.node("node-1", func(n *corev1.Node) { n.Spec.Unschedulable = true }) },
+		"the node holds nothing": func(f *fixture) {
 			f.record("node-1", func(s *v1alpha1.NodeFenceStatus) { s.Volumes = nil })
 		},
-		"it is kept out": func(f *fixture) {
+		"the node opts out": func(f *fixture) {
 			f.node("node-1", func(n *corev1.Node) { n.Annotations = map[string]string{taint.NoTaintAnnotation: "true"} })
 		},
-		"it holds what nobody fences": func(f *fixture) {
+		"the node uses an unfenced volume": func(f *fixture) {
 			f.node("node-1", func(n *corev1.Node) {
 				n.Status.VolumesInUse = []corev1.UniqueVolumeName{"kubernetes.io/csi/" + cephDriver + "^a", "kubernetes.io/csi/other^a"}
 			})
 		},
-		"it had what nobody fences attached": func(f *fixture) {
+		"an unfenced volume is attached": func(f *fixture) {
 			f.node("node-1", func(n *corev1.Node) {
 				n.Status.VolumesAttached = []corev1.AttachedVolume{{Name: "kubernetes.io/iscsi/a"}}
 			})
 		},
-		"another has its address": func(f *fixture) {
+		"another node has the address": func(f *fixture) {
 			f.node("node-2", func(n *corev1.Node) {
 				n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: "node-2"}, {Type: corev1.NodeInternalIP, Address: "::ffff:10.0.0.1"}}
 			})
 		},
-		"it has another boot": func(f *fixture) { f.node("node-1", func(n *corev1.Node) { n.Status.NodeInfo.BootID = "another" }) },
-		"the node is gone":    func(f *fixture) { f.must(f.Delete(f.Context(), f.node("node-1", nil))) },
-		"it is paused":        func(f *fixture) { f.pause("false") },
-		"reading takes long":  func(f *fixture) { f.slow = 20 * time.Second; f.beat("node-0", noon.Add(80*time.Second)) },
+		"the node has rebooted": func(f *fixture) { f.node("node-1", func(n *corev1.Node) { n.Status.NodeInfo.BootID = "another" }) },
+		"the node is gone":      func(f *fixture) { f.Must(f.Delete(f.Context(), f.node("node-1", nil))) },
+		"tainting is paused":    func(f *fixture) { f.pause("false") },
+		"reading takes long":    func(f *fixture) { f.slow = 20 * time.Second; f.beat("node-0", noon.Add(80*time.Second)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
@@ -115,7 +109,7 @@ func TestATaintFollowsFromALiveReadAlone(t *testing.T) {
 			before := f.tainted()
 			f.reconcile()
 			if len(f.reads) == 0 {
-				t.Fatal("it did not come to a live read")
+				t.Fatal("nothing was read live")
 			}
 			f.mustTaint(before...)
 		})
@@ -128,12 +122,12 @@ func taintOwn(n *corev1.Node) {
 
 func (f *fixture) pause(value string) {
 	f.Helper()
-	f.must(f.Create(f.Context(), &corev1.ConfigMap{
+	f.Must(f.Create(f.Context(), &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "fairlead-system", Name: "fairlead-switches"}, Data: map[string]string{"AUTOMATIC_TAINTING": value},
 	}))
 }
 
-func TestASwitchThatIsOnPausesNothing(t *testing.T) {
+func TestSwitchThatIsOnDoesNotPause(t *testing.T) {
 	f := newFixture(t)
 	f.lose("node-1", 10*time.Minute)
 	f.pause("true")
@@ -141,54 +135,51 @@ func TestASwitchThatIsOnPausesNothing(t *testing.T) {
 	f.mustTaint("node-1")
 }
 
-func TestNothingIsTaintedOnWhatCanNotBeRead(t *testing.T) {
+func TestNothingIsTaintedWithoutAllFacts(t *testing.T) {
 	for _, kind := range []string{"NodeList", "NodeFenceList", "LeaseList", "ConfigMap"} {
 		f := newFixture(t)
 		f.lose("node-1", 10*time.Minute)
 		f.failing = kind
-		if _, err := f.r.Reconcile(t.Context(), ctrl.Request{}); err == nil {
-			t.Errorf("%s can't be read, and nobody says so", kind)
-		}
+		f.fails()
 		f.mustTaint()
 		f.failing = ""
-		f.pass(pace)
+		f.Pass(pace)
 		f.reconcile()
 		f.mustTaint("node-1")
 	}
 }
 
-func TestANodeThatHasChangedSinceIsNotTainted(t *testing.T) {
+func TestChangedNodeIsNotTainted(t *testing.T) {
 	f := newFixture(t)
 	f.lose("node-1", 10*time.Minute)
-	f.beforePatch = func() { f.ready("node-1", corev1.ConditionTrue, noon) }
+	f.Client.Before = func(fakeapi.Write) error {
+		f.ready("node-1", corev1.ConditionTrue, noon)
+		return nil
+	}
 	f.reconcile()
 	f.mustTaint()
-	if f.count(resultConflict) != 1 || f.count(resultTainted) != 0 || len(f.notes) > 0 {
-		t.Errorf("%v conflicts; %q", f.count(resultConflict), f.notes)
-	}
+	f.mustCount(1, taintsTotal, resultConflict)
+	f.mustCount(0, taintsTotal, resultTainted)
+	f.mustHaveEvents(0)
 }
 
-func TestATaintThatIsRefusedIsTriedAgain(t *testing.T) {
+func TestRefusedTaintIsRetried(t *testing.T) {
 	f := newFixture(t)
 	f.lose("node-1", 10*time.Minute)
-	f.patchFails = errors.New("admission webhook says no")
-	if _, err := f.r.Reconcile(t.Context(), ctrl.Request{}); err == nil {
-		t.Error("nobody says so")
-	}
-	if f.count(resultFailed) != 1 {
-		t.Error("it is not counted")
-	}
-	f.patchFails = nil
-	if again := f.reconcile(); again != pace {
-		t.Errorf("looked at again after %s", again)
+	f.Client.Before = func(fakeapi.Write) error { return errors.New("an admission webhook refuses") }
+	f.fails()
+	f.mustCount(1, taintsTotal, resultFailed)
+	f.Client.Before = nil
+	if after := f.reconcile(); after != pace {
+		t.Errorf("looks again after %s", after)
 	}
 	f.mustTaint()
-	f.pass(pace)
+	f.Pass(pace)
 	f.reconcile()
 	f.mustTaint("node-1")
 }
 
-func TestOneNodeAtATime(t *testing.T) {
+func TestNodesAreTaintedOneAtATime(t *testing.T) {
 	f := newFixture(t)
 	f.r.Tainting.MaxNodes = 2
 	f.lose("node-1", 10*time.Minute)
@@ -199,55 +190,43 @@ func TestOneNodeAtATime(t *testing.T) {
 	f.reconcile()
 	f.mustTaint("node-2", "node-3")
 	f.reconcile()
-	f.pass(time.Minute)
-	f.beat("node-0", f.clock.Now())
+	f.Pass(time.Minute)
+	f.beat("node-0", f.Clock.Now())
 	f.sync()
 	f.reconcile()
 	f.mustTaint("node-2", "node-3")
-	f.mustSay("NotTainted", "Node/node-1", "2 nodes are tainted")
+	f.mustReport("NotTainted", "Node/node-1", "2 nodes are tainted")
 }
 
-func TestADryRunSaysWhatItWouldDoOnceInAnIncident(t *testing.T) {
+func TestDryRunReportsOncePerIncident(t *testing.T) {
 	f := newFixture(t)
 	f.r.Tainting.Mode = taint.DryRun
 	f.lose("node-1", 10*time.Minute)
 	for range 3 {
 		f.reconcile()
-		f.pass(time.Minute)
-		f.beat("node-0", f.clock.Now())
+		f.Pass(time.Minute)
+		f.beat("node-0", f.Clock.Now())
 	}
 	f.mustTaint()
-	f.mustSay("WouldTaint", "Node/node-1", "would taint it now")
-	f.mustSay("WouldTaint", "NodeFence/node-1", "pv-node-1")
-	if len(f.notes) != 2 {
-		t.Errorf("said %q", f.notes)
-	}
-	if would := f.metric("fairlead_would_taint_nodes"); would != 1 {
-		t.Errorf("%v would be tainted", would)
-	}
-	f.ready("node-1", corev1.ConditionTrue, f.clock.Now())
+	f.mustReport("WouldTaint", "Node/node-1", "would taint it now")
+	f.mustReport("WouldTaint", "NodeFence/node-1", "pv-node-1")
+	f.mustHaveEvents(2)
+	f.mustCount(1, "fairlead_would_taint_nodes")
+	f.ready("node-1", corev1.ConditionTrue, f.Clock.Now())
 	f.sync()
 	f.reconcile()
-	if would := f.metric("fairlead_would_taint_nodes"); would != 0 {
-		t.Errorf("%v would be tainted", would)
-	}
-	if len(f.r.told) > 0 {
+	if f.mustCount(0, "fairlead_would_taint_nodes"); len(f.r.told) > 0 {
 		t.Errorf("remembered: %v", f.r.told)
 	}
 	f.lose("node-1", 10*time.Minute)
 	f.reconcile()
-	f.record("node-1", func(s *v1alpha1.NodeFenceStatus) { s.Incident = "one that came right after" })
-	f.pass(time.Minute)
-	f.beat("node-0", f.clock.Now())
-	f.reconcile()
-	if len(f.notes) != 6 {
-		t.Errorf("of other incidents is said %q", f.notes)
-	}
+	f.record("node-1", func(s *v1alpha1.NodeFenceStatus) { s.Incident = "the next one" })
+	f.reconcileLater()
+	f.mustHaveEvents(6)
 }
 
-// The fencing controller may be late to record the taint; the first one is
-// remembered all the same, by this controller or, after it was started anew, on record.
-func TestATaintThatSomebodyTakesAwayIsNotGivenAgain(t *testing.T) {
+// The controller itself remembers a taint until the fencing controller records it.
+func TestRemovedTaintIsNotWrittenAgain(t *testing.T) {
 	f := newFixture(t)
 	f.lose("node-1", 10*time.Minute)
 	f.reconcile()
@@ -256,34 +235,27 @@ func TestATaintThatSomebodyTakesAwayIsNotGivenAgain(t *testing.T) {
 	f.sync()
 	f.reconcile()
 	f.mustTaint()
-	f.mustSay("NotTainted", "NodeFence/node-1", "taken the taint away")
-	f.record("node-1", func(s *v1alpha1.NodeFenceStatus) { at := metav1.NewTime(f.clock.Now()); s.Tainted = &at })
+	f.mustReport("NotTainted", "NodeFence/node-1", "taken the taint away")
+	f.record("node-1", func(s *v1alpha1.NodeFenceStatus) { at := metav1.NewTime(f.Clock.Now()); s.Tainted = &at })
 	f.r.given = map[string]string{}
-	f.pass(time.Minute)
-	f.beat("node-0", f.clock.Now())
-	f.reconcile()
+	f.reconcileLater()
 	f.mustTaint()
 }
 
-func TestWhyANodeIsNotTaintedIsSaidOnce(t *testing.T) {
+func TestUntaintedNodeIsReportedOnce(t *testing.T) {
 	f := newFixture(t)
 	f.r.Tainting.MaxShare = 1
 	f.lose("node-1", 10*time.Minute)
 	f.reconcile()
-	f.pass(time.Minute)
+	f.Pass(time.Minute)
 	f.reconcile()
-	f.mustSay("NotTainted", "Node/node-1", "ZoneShare")
-	f.mustSay("NotTainted", "NodeFence/node-1", "more than 1 %")
-	if len(f.notes) != 2 {
-		t.Errorf("said %q", f.notes)
-	}
-	if n := f.metric("fairlead_not_tainted_nodes", taint.ReasonZoneShare); n != 1 {
-		t.Errorf("%v nodes are not tainted", n)
-	}
+	f.mustReport("NotTainted", "Node/node-1", "ZoneShare")
+	f.mustReport("NotTainted", "NodeFence/node-1", "more than 1 %")
+	f.mustHaveEvents(2)
+	f.mustCount(1, "fairlead_not_tainted_nodes", taint.ReasonZoneShare)
 }
 
-// Who can't be fenced, by what only the fencing controller looks at, leaves its turn to the next.
-func TestANodeThatCouldNotBeFencedIsPassedOver(t *testing.T) {
+func TestNodeThatCannotBeFencedMakesRoomForTheNext(t *testing.T) {
 	f := newFixture(t)
 	f.lose("node-1", 20*time.Minute)
 	f.lose("node-2", 10*time.Minute)
@@ -294,56 +266,53 @@ func TestANodeThatCouldNotBeFencedIsPassedOver(t *testing.T) {
 	}
 	f.reconcile()
 	f.mustTaint("node-2")
-	f.mustSay("NotTainted", "Node/node-1", "csi-addons")
+	f.mustReport("NotTainted", "Node/node-1", "csi-addons")
 	if !slices.Equal(asked, []string{"node-1", "node-2"}) {
 		t.Errorf("asked for %q", asked)
 	}
 	f = newFixture(t)
 	f.lose("node-1", 10*time.Minute)
 	f.r.Facts = func(context.Context, string) (fence.Facts, error) { return fence.Facts{}, errors.New("no answer") }
-	if _, err := f.r.Reconcile(t.Context(), ctrl.Request{}); err == nil {
-		t.Error("nobody says that it could not be asked")
-	}
+	f.fails()
 	f.mustTaint()
 }
 
-func TestTaintingGoesByWhatFencingGoesBy(t *testing.T) {
+func TestTaintingUsesTheFactsOfFencing(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*fixture)
 		want   string
 	}{
-		"nothing speaks against it": {func(*fixture) {}, ""},
-		"a server has its address": {func(f *fixture) {
+		"nothing prevents the fence": {func(*fixture) {}, ""},
+		"a server has the address": {func(f *fixture) {
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "rook-ceph", Name: "mon-a", Labels: map[string]string{"app": "rook-ceph-mon"}}}
 			pod.Spec.NodeName = "node-4"
 			pod.Status.PodIP, pod.Status.PodIPs = "10.0.0.1", []corev1.PodIP{{IP: "10.0.0.1"}}
-			f.must(f.Create(f.Context(), pod))
+			f.Must(f.Create(f.Context(), pod))
 		}, fence.ReasonAddressInUse},
-		"another object lets it in": {func(f *fixture) {
+		"another NetworkFence unfences": {func(f *fixture) {
 			left := &csiaddons.NetworkFence{ObjectMeta: metav1.ObjectMeta{Name: "left"}}
 			left.Spec.FenceState, left.Spec.CIDRs = csiaddons.Unfenced, []string{"10.0.0.1/32"}
-			f.must(f.Create(f.Context(), left))
+			f.Must(f.Create(f.Context(), left))
 		}, fence.ReasonLeftoverUnfenced},
-		"csi-addons is not there": {func(f *fixture) { f.missing = "NetworkFenceList" }, fence.ReasonNoCSIAddons},
+		"csi-addons is not installed": {func(f *fixture) { f.missing = "NetworkFenceList" }, fence.ReasonNoCSIAddons},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
 			f.lose("node-1", 10*time.Minute)
 			c.change(f)
-			f.r.Facts = cluster.NewFenceReader(cephFencing, f.r.Live, f.Client, f.r.Live).FenceFacts(f.clock, nil)
+			f.r.Facts = cluster.NewFenceReader(cephFencing, f.r.Live, f.Client, f.r.Live).FenceFacts(f.Clock, nil)
 			f.reconcile()
 			if c.want == "" {
 				f.mustTaint("node-1")
 				return
 			}
 			f.mustTaint()
-			f.mustSay("NotTainted", "Node/node-1", "("+c.want+")")
+			f.mustReport("NotTainted", "Node/node-1", "("+c.want+")")
 		})
 	}
 }
 
-// The cache keeps when a node was made, or nodes that have just been added would seem
-// to be back from a storm.
+// The cache keeps creation times: new nodes must not seem to return from a storm.
 func TestNewNodesAreNoStorm(t *testing.T) {
 	f := newFixture(t)
 	f.r.Tainting.StormNodes = 2
@@ -351,28 +320,27 @@ func TestNewNodesAreNoStorm(t *testing.T) {
 	for _, name := range []string{"new-1", "new-2", "new-3"} {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(noon.Add(-2 * time.Minute))}}
 		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(noon.Add(-time.Minute))}}
-		f.must(f.Create(f.Context(), node))
+		f.Must(f.Create(f.Context(), node))
 	}
 	f.sync()
 	f.reconcile()
 	f.mustTaint("node-1")
 }
 
-// Nodes of a large cluster change all the time.
 func TestLiveReadsArePaced(t *testing.T) {
 	f := newFixture(t)
 	f.lose("node-1", 10*time.Minute)
 	f.beat("node-1", noon)
 	for range 20 {
 		f.reconcile()
-		f.pass(time.Second)
+		f.Pass(time.Second)
 	}
 	if n := len(slices.DeleteFunc(f.reads, func(kind string) bool { return kind != "NodeList" })); n != 2 {
 		t.Errorf("nodes were read %d times in 20 s", n)
 	}
 }
 
-func TestChangesThatSayNothingPass(t *testing.T) {
+func TestOnlyRelevantChangesWakeTheController(t *testing.T) {
 	f := newFixture(t)
 	before := f.node("node-1", nil)
 	for name, c := range map[string]struct {
@@ -395,7 +363,7 @@ func TestChangesThatSayNothingPass(t *testing.T) {
 	unknown, no := before.DeepCopy(), before.DeepCopy()
 	unknown.Status.Conditions[1].Status, no.Status.Conditions[1].Status = corev1.ConditionUnknown, corev1.ConditionFalse
 	if !nodeChanged(no, unknown) {
-		t.Error("a kubelet that falls silent is no change")
+		t.Error("a silent kubelet is no change")
 	}
 	record := f.record("node-1", nil)
 	for name, c := range map[string]struct {
@@ -414,38 +382,36 @@ func TestChangesThatSayNothingPass(t *testing.T) {
 	}
 }
 
-func TestOffSetsNothingUp(t *testing.T) {
+func TestModeOffSetsNothingUp(t *testing.T) {
 	if err := (&Reconciler{}).SetupWithManager(nil); err != nil {
 		t.Error(err)
 	}
 	if err := (&Reconciler{Tainting: taint.Rules{Mode: "dry-run"}}).SetupWithManager(nil); err == nil {
-		t.Error("a mode that is none passes")
+		t.Error("an invalid mode passes")
 	}
 }
 
-var _ client.Client = through{}
-
 // Autoscaled nodes never get a name twice.
-func TestANodeThatIsGoneIsNotRememberedAsTainted(t *testing.T) {
+func TestDeletedNodeIsForgotten(t *testing.T) {
 	f := newFixture(t)
 	f.lose("node-1", 10*time.Minute)
 	f.reconcile()
 	f.sync()
-	f.pass(time.Minute)
+	f.Pass(time.Minute)
 	f.reconcile()
 	if f.mustTaint("node-1"); len(f.r.given) != 1 {
 		t.Fatalf("remembered are %v", f.r.given)
 	}
-	f.must(f.Delete(t.Context(), f.node("node-1", nil)))
+	f.Must(f.Delete(t.Context(), f.node("node-1", nil)))
 	f.sync()
-	f.pass(time.Minute)
+	f.Pass(time.Minute)
 	f.reconcile()
 	if len(f.r.given) != 1 {
-		t.Fatal("its record is there: it may come back, or its record be late")
+		t.Fatal("forgotten although the record is there")
 	}
-	f.must(f.Delete(t.Context(), f.record("node-1", nil)))
+	f.Must(f.Delete(t.Context(), f.record("node-1", nil)))
 	f.sync()
-	f.pass(time.Minute)
+	f.Pass(time.Minute)
 	f.reconcile()
 	if len(f.r.given) != 0 {
 		t.Fatalf("remembered are %v", f.r.given)

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -32,6 +33,8 @@ type API struct {
 	nextID int
 	// statuses are the kinds with a status of their own.
 	statuses map[string]bool
+	// deleted are the last versions of deleted objects: a later object of the name has a later version.
+	deleted map[string]int
 }
 
 // Index of a cache that reads go by.
@@ -57,7 +60,7 @@ func PodsByNode() Index {
 
 // New makes a server. Kinds with a status of their own are named in statuses.
 func New(scheme *runtime.Scheme, indexes []Index, statuses ...client.Object) *API {
-	a := &API{statuses: map[string]bool{}}
+	a := &API{statuses: map[string]bool{}, deleted: map[string]int{}}
 	for _, o := range statuses {
 		a.statuses[KindOf(o)] = true
 	}
@@ -94,7 +97,15 @@ func (a *API) create(ctx context.Context, c client.WithWatch, o client.Object, o
 	if err != nil && !given {
 		o.SetUID("")
 	}
+	for err == nil && version(o) <= a.deleted[keyOf(o, client.ObjectKeyFromObject(o))] {
+		err = c.Update(ctx, o)
+	}
 	return err
+}
+
+func version(o client.Object) int {
+	n, _ := strconv.Atoi(o.GetResourceVersion())
+	return n
 }
 
 func (a *API) createAllocated(ctx context.Context, c client.WithWatch, o client.Object, options []client.CreateOption) error {
@@ -129,16 +140,17 @@ func (a *API) createAllocated(ctx context.Context, c client.WithWatch, o client.
 
 // delete checks preconditions, which the fake client does not.
 func (a *API) delete(ctx context.Context, c client.WithWatch, o client.Object, options ...client.DeleteOption) error {
-	given := (&client.DeleteOptions{}).ApplyOptions(options).Preconditions
-	if given != nil {
-		have := o.DeepCopyObject().(client.Object)
-		if err := c.Get(ctx, client.ObjectKeyFromObject(o), have); err != nil {
-			return err
-		}
-		if given.UID != nil && have.GetUID() != *given.UID || given.ResourceVersion != nil && have.GetResourceVersion() != *given.ResourceVersion {
-			return apierrors.NewConflict(schema.GroupResource{Resource: fmt.Sprintf("%T", o)}, o.GetName(), errors.New("a precondition failed"))
-		}
+	have := o.DeepCopyObject().(client.Object)
+	if err := c.Get(ctx, client.ObjectKeyFromObject(o), have); err != nil {
+		return err
 	}
+	given := (&client.DeleteOptions{}).ApplyOptions(options).Preconditions
+	if given != nil && (given.UID != nil && have.GetUID() != *given.UID || given.ResourceVersion != nil && have.GetResourceVersion() != *given.ResourceVersion) {
+		return apierrors.NewConflict(schema.GroupResource{Resource: fmt.Sprintf("%T", o)}, o.GetName(), errors.New("a precondition failed"))
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.deleted[keyOf(o, client.ObjectKeyFromObject(o))] = version(have)
 	return c.Delete(ctx, o, options...)
 }
 
