@@ -332,7 +332,7 @@ func TestFencingGatesAreNarrow(t *testing.T) {
 	})
 	t.Run("a lost node is not forgotten", func(t *testing.T) {
 		c := &cluster{Sandbox: c.Sandbox, t: t}
-		if out := c.refused("delete", "nodefence", "gone"); !strings.Contains(out, "node gone is Lost: this is the only record") {
+		if out := c.refused("delete", "nodefence", "gone"); !strings.Contains(out, "node gone is Lost: the NodeFence is the only record") {
 			t.Errorf("got %s", out)
 		}
 		c.kubectl("annotate", "nodefence", "gone", fence.OverrideAnnotation+"=attach: it burnt")
@@ -345,7 +345,7 @@ func TestFencingGatesAreNarrow(t *testing.T) {
 		c.kubectl("patch", "nodefence", "gone", "--subresource=status", "--type=merge", "-p", fences)
 		unfinalize := []string{"patch", "nodefence", "gone", "--type=merge", "-p", `{"metadata":{"finalizers":[]}}`}
 		for _, try := range [][]string{{"delete", "nodefence", "gone"}, unfinalize} {
-			if out := c.refused(try...); !strings.Contains(out, "stays until what is fenced is taken back (NetworkFence stands)") {
+			if out := c.refused(try...); !strings.Contains(out, "stays until the node is unfenced (NetworkFence stands)") {
 				t.Errorf("%v: got %s", try, out)
 			}
 		}

@@ -9,8 +9,8 @@ type Attachment struct {
 	} `json:"metadata"`
 }
 
-// MarkAttachment says that Fairlead is awake, and that its validating webhook is
-// to judge the attachment. Without the mark the API server judges by itself.
+// MarkAttachment marks an attachment for Fairlead's validating webhook. The API server judges attachments without the
+// mark by its own policies.
 //
 // Objects: new VolumeAttachments of protected drivers.
 func MarkAttachment(a Attachment) Result {

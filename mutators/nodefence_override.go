@@ -19,20 +19,18 @@ type NodeFence struct {
 	Status v1alpha1.NodeFenceStatus `json:"status"`
 }
 
-// OverrideFacts are who changes the object, and when.
+// OverrideFacts are the user who changes the object, and the time.
 type OverrideFacts struct {
 	User string
 	Now  time.Time
 }
 
-// RecordNodeFenceOverride writes down who overrides which gate of a node, why and
-// in which incident, and keeps such a record from being lost. Whether he may is
-// for the validating webhook, which sees what is written here. The incident is
-// taken from the object as it is stored: what a request says of the status is
-// not stored with it.
+// RecordNodeFenceOverride records who overrides which gate of a node, why and in which incident, and keeps that record.
+// The validating webhook checks the record and the user's permission. The incident comes from the stored object: the
+// status in a request is not stored.
 //
 // Objects: NodeFences. Condition: fence.OverrideAnnotation or
-// fence.OverriddenAnnotation comes, changes or goes.
+// fence.OverriddenAnnotation is added, changed or removed.
 func RecordNodeFenceOverride(n NodeFence, old *NodeFence, facts OverrideFacts) Result {
 	var before NodeFence
 	if old != nil {
@@ -40,7 +38,7 @@ func RecordNodeFenceOverride(n NodeFence, old *NodeFence, facts OverrideFacts) R
 	}
 	is, was := n.Metadata.Annotations[fence.OverriddenAnnotation], before.Metadata.Annotations[fence.OverriddenAnnotation]
 	request, asked := n.Metadata.Annotations[fence.OverrideAnnotation], before.Metadata.Annotations[fence.OverrideAnnotation]
-	want := was // kept, whoever replaces the object without it
+	want := was // kept when the object is replaced without it
 	scope := fence.Scope(before.Status)
 	gate, reason, wellFormed := fence.ParseOverride(request)
 	if request != asked && wellFormed && !overrideUsed(was, request, before.Status) {
@@ -49,7 +47,7 @@ func RecordNodeFenceOverride(n NodeFence, old *NodeFence, facts OverrideFacts) R
 	if want == is {
 		return unchanged(ReasonAsItShouldBe, "")
 	}
-	if want == "" { // made up, and there is none to keep
+	if want == "" { // forged, and there is no record to keep
 		return mutated(ReasonOverrideKept, "", jsonpatch.NewOperation("remove", "/metadata"+annotationPath(fence.OverriddenAnnotation), nil))
 	}
 	operation := annotate("/metadata", n.Metadata.Annotations != nil, fence.OverriddenAnnotation, want)
@@ -59,8 +57,8 @@ func RecordNodeFenceOverride(n NodeFence, old *NodeFence, facts OverrideFacts) R
 	return mutated(ReasonOverrideRecorded, fmt.Sprintf("gate %s of node %s by %s in %s: %s", gate, n.Metadata.Name, facts.User, scope, reason), operation)
 }
 
-// overrideUsed tells whether the record is of this very override, in this
-// incident: taken away and given anew it is not another.
+// overrideUsed reports whether the record is of the same override in this incident. Removing and repeating a request
+// does not make a new override.
 func overrideUsed(record, request string, status v1alpha1.NodeFenceStatus) bool {
 	return fence.ReadOverride(map[string]string{fence.OverrideAnnotation: request, fence.OverriddenAnnotation: record}, status).Gate != ""
 }

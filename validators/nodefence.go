@@ -23,28 +23,26 @@ type NodeFence struct {
 	Status v1alpha1.NodeFenceStatus `json:"status"`
 }
 
-// node that the machine is or was.
+// node name of the machine, now or earlier.
 func (n NodeFence) node() string { return cmp.Or(n.Status.NodeName, n.Metadata.Name) }
 
-// NodeFenceFacts are who changes a NodeFence, and whether he may override gates.
+// NodeFenceFacts are who changes a NodeFence, and whether that user may override gates.
 type NodeFenceFacts struct {
 	User        string
 	MayOverride bool
-	// Controller: it is Fairlead's own, whose label and finalizer these are.
+	// Controller: the user is Fairlead's controller, which owns the labels and the finalizer.
 	Controller bool
 }
 
 // maxReason is how long the reason of an override may be: events quote it, and take 1 KiB.
 const maxReason = 512
 
-// ValidateNodeFence judges the breaking of a node's glass: a gate and a reason,
-// somebody whom RBAC allows the verb, and a record of this incident in his own
-// name, which the mutating webhook writes. Taking the request away closes the
-// gate, and anybody who may change the object may.
+// ValidateNodeFence judges a break-glass override. It needs a gate and a reason, a user with the RBAC verb, and the
+// mutating webhook's record of this user and incident. Every user who may change the object may remove a request, which
+// closes the gate.
 //
-// The labels and the finalizer are the controller's: by one the API server finds
-// the nodes whose volumes it holds while Fairlead is down, and by the other no
-// record goes in the midst of an incident.
+// The labels and the finalizer belong to the controller. The API server finds by a label the nodes whose volumes it holds
+// while Fairlead is down; the finalizer keeps the record during an incident.
 //
 // Objects: NodeFences whose override, label or finalizer changes.
 func ValidateNodeFence(n NodeFence, old *NodeFence, facts NodeFenceFacts) Verdict {
@@ -66,10 +64,10 @@ func ValidateNodeFence(n NodeFence, old *NodeFence, facts NodeFenceFacts) Verdic
 	case !requestChanged && !recordChanged, !asked && !recordChanged:
 		return v
 	case !asked:
-		v.refuse(ReasonOverride, field.Forbidden(path.Key(fence.OverriddenAnnotation), "is written by Fairlead and stays for the record: leave it as it is"))
+		v.refuse(ReasonOverride, field.Forbidden(path.Key(fence.OverriddenAnnotation), "is written by Fairlead and stays for the record: do not change it"))
 	case !wellFormed:
 		v.refuse(ReasonOverride, field.Invalid(path.Key(fence.OverrideAnnotation), request, fmt.Sprintf(
-			"must be \"<gate>: <reason>\", with gate %s (the node is off: its volumes may be attached elsewhere), %s (let the node in although it has not booted anew) or %s (the out-of-service taint may come or go)",
+			"must be \"<gate>: <reason>\", with gate %s (the node is off: its volumes may be attached elsewhere), %s (unfence the node although it has not rebooted) or %s (the out-of-service taint may be added or removed)",
 			fence.GateAttach, fence.GateUnfence, fence.GateTaint)))
 	case len(reason) > maxReason:
 		v.refuse(ReasonOverride, field.TooLong(path.Key(fence.OverrideAnnotation), request, maxReason))
@@ -85,12 +83,12 @@ func ValidateNodeFence(n NodeFence, old *NodeFence, facts NodeFenceFacts) Verdic
 			"this override was used before: give a new reason (and do not keep the annotation in files that are applied again)"))
 	case record == "":
 		v.refuse(ReasonOverride, field.Forbidden(path.Key(fence.OverrideAnnotation),
-			"who overrides the gate was not written down: Fairlead's mutating webhook did not answer; try again"))
+			"the override is not recorded: Fairlead's mutating webhook did not answer; try again"))
 	default:
-		// Of the incident as it is stored: a record of another would open the gate of the next loss.
+		// Scoped to the stored incident: another scope would open the gate of the next loss.
 		o := fence.ReadOverride(n.Metadata.Annotations, before.Status)
 		if o.Gate != gate || o.By != facts.User {
-			v.refuse(ReasonOverride, field.Forbidden(path.Key(fence.OverriddenAnnotation), "must be as Fairlead's mutating webhook writes it: leave it out"))
+			v.refuse(ReasonOverride, field.Forbidden(path.Key(fence.OverriddenAnnotation), "is written by Fairlead's mutating webhook: leave it out"))
 			break
 		}
 		v.Reason = ReasonOverridden
@@ -99,19 +97,19 @@ func ValidateNodeFence(n NodeFence, old *NodeFence, facts NodeFenceFacts) Verdic
 	return v
 }
 
-// refuseOthersMeta keeps the label and the finalizer to the controller. Whoever may
-// delete the record may take its finalizer off, once nothing is fenced any more.
+// refuseOthersMeta reserves the labels and the finalizer for the controller. With gate unfence open and no fence left,
+// others may remove the finalizer too.
 func refuseOthersMeta(v *Verdict, n, before NodeFence, facts NodeFenceFacts) {
 	if facts.Controller {
 		return
 	}
 	metadata := field.NewPath("metadata")
 	for _, l := range []struct{ label, use string }{
-		{fence.PhaseLabel, "by it the API server finds the nodes whose volumes it holds while Fairlead is down"},
-		{fence.NodeLabel, "by it Fairlead finds the machines that have or had a node's name"},
+		{fence.PhaseLabel, "the API server finds by it the nodes whose volumes it holds while Fairlead is down"},
+		{fence.NodeLabel, "Fairlead finds by it the machines that have or had a node's name"},
 	} {
 		if n.Metadata.Labels[l.label] != before.Metadata.Labels[l.label] {
-			v.refuse(ReasonNotTheirs, field.Forbidden(metadata.Child("labels").Key(l.label), "is written by Fairlead's controller: "+l.use+"; leave it as it is"))
+			v.refuse(ReasonNotTheirs, field.Forbidden(metadata.Child("labels").Key(l.label), "is written by Fairlead's controller: "+l.use+"; do not change it"))
 		}
 	}
 	has := slices.Contains(n.Metadata.Finalizers, fence.RecordFinalizer)
@@ -121,38 +119,36 @@ func refuseOthersMeta(v *Verdict, n, before NodeFence, facts NodeFenceFacts) {
 		v.refuse(ReasonNotTheirs, field.Forbidden(metadata.Child("finalizers"), fence.RecordFinalizer+" "+standing(n.Metadata.Name, before.Status)))
 	case changed && !forgets:
 		v.refuse(ReasonNotTheirs, field.Forbidden(metadata.Child("finalizers"), fmt.Sprintf(
-			"%s comes and goes by Fairlead's controller: it keeps the only record of what the node held and of what is fenced, and goes when nothing of that is left. If the node never comes back: %s",
+			"%s belongs to Fairlead's controller: it keeps the only record of the node's volumes and fences, and is removed once none is left. If the node never comes back: %s",
 			fence.RecordFinalizer, fence.OverrideCommand(n.Metadata.Name, fence.GateUnfence))))
 	}
 }
 
-// standing says what a record is still needed for though gate unfence is open. A
-// NetworkFence is taken back by what is recorded: without it nobody does, and the
-// addresses stay blocked for whoever gets them next.
+// standing says why a record is needed although gate unfence is open: without it no NetworkFence is unfenced, and the
+// addresses stay blocked for their next owners.
 func standing(node string, s v1alpha1.NodeFenceStatus) string {
 	var names []string
 	for _, f := range s.Fences {
 		names = append(names, f.Name)
 	}
-	return fmt.Sprintf("stays until what is fenced is taken back (NetworkFence %s), or its addresses would be blocked for good. With gate %s open, Fairlead does so now, and forgets a node that is gone by itself. What it waits for says: kubectl get nodefence %s -o yaml",
+	return fmt.Sprintf("stays until the node is unfenced (NetworkFence %s), or its addresses would stay blocked. With gate %s open, Fairlead unfences the node now, and deletes the record of a gone node by itself. To see what Fairlead waits for: kubectl get nodefence %s -o yaml",
 		strings.Join(names, ", "), fence.GateUnfence, node)
 }
 
-// effect says what an open gate lets happen.
+// effect says what an open gate allows.
 func effect(gate, node string) string {
 	switch gate {
 	case fence.GateAttach:
-		return fmt.Sprintf("the volumes of node %s may be attached elsewhere though it is not fenced; if it still runs, they have two writers", node)
+		return fmt.Sprintf("the volumes of node %s may be attached elsewhere although the node is not fenced; if the node still runs, they have two writers", node)
 	case fence.GateUnfence:
-		return fmt.Sprintf("node %s is let in again without having booted anew; what it still writes reaches the storage", node)
+		return fmt.Sprintf("node %s is unfenced without a reboot; its old mounts can write to the storage again", node)
 	default:
-		return fmt.Sprintf("the out-of-service taint of node %s may come and go; Kubernetes then takes its volumes away without asking whether they are in use", node)
+		return fmt.Sprintf("the out-of-service taint of node %s may be added and removed; Kubernetes then detaches its volumes even if they are in use", node)
 	}
 }
 
-// ValidateNodeFenceDeletion refuses to forget a node that is not Healthy: the
-// NodeFence is all that is known of who held its volumes, and of what is blocked.
-// Gate unfence lets it be forgotten, but not before nothing is blocked any more.
+// ValidateNodeFenceDeletion refuses to delete the record of a node that is not Healthy: the NodeFence is the only record
+// of its volumes and fences. With gate unfence open, the record may be deleted once no fence is left.
 //
 // Objects: NodeFences that are deleted, other than by Fairlead itself.
 func ValidateNodeFenceDeletion(n NodeFence) Verdict {
@@ -167,7 +163,7 @@ func ValidateNodeFenceDeletion(n NodeFence) Verdict {
 		return v
 	}
 	v.refuse(ReasonNotForgotten, field.Forbidden(field.NewPath("status", "phase"), fmt.Sprintf(
-		"node %s is %s: this is the only record of the volumes that it held and of what is fenced. Wait until it is %s; Fairlead deletes the record of a node that is gone by itself, once nothing is held or fenced any more. If you must: %s",
+		"node %s is %s: the NodeFence is the only record of its volumes and fences. Wait until the node is %s; Fairlead deletes the record of a gone node by itself, once nothing is held or fenced. If the machine never comes back: %s",
 		n.node(), s.Phase, v1alpha1.NodeHealthy, fence.OverrideCommand(n.Metadata.Name, fence.GateUnfence))))
 	return v
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/fence"
 )
 
-func TestOverridesOfANodesGates(t *testing.T) {
+func TestOverrideOfGates(t *testing.T) {
 	lost := v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeLost, Incident: "node-1-2"}
 	record := func(gate, by, scope string) string {
 		return fence.Override{Gate: gate, By: by, Reason: "it burnt", Scope: scope}.Text()
@@ -24,26 +24,26 @@ func TestOverridesOfANodesGates(t *testing.T) {
 		refused string
 		warns   string
 	}{
-		"well formed, allowed and written down": {is: open, warns: `gate attach of node node-1 is open for node-1-2, in your name: the volumes of node node-1 may be attached elsewhere though it is not fenced`},
-		"unfence":                               {is: both("unfence: it burnt", record("unfence", "alice", "node-1-2")), warns: "is let in again without having booted anew"},
-		"taint":                                 {is: both("taint: it burnt", record("taint", "alice", "node-1-2")), warns: "the out-of-service taint of node node-1 may come and go"},
-		"another change while it is open":       {is: open, was: open},
-		"another change by whom it is not":      {is: open, was: open, mayNot: true},
-		"closed":                                {is: map[string]string{fence.OverriddenAnnotation: mine}, was: open, mayNot: true},
-		"without a gate":                        {is: both("it burnt", mine), refused: `must be "<gate>: <reason>", with gate attach`},
-		"of no such gate":                       {is: both("everything: it burnt", mine), refused: `must be "<gate>: <reason>"`},
-		"without a reason":                      {is: both("attach: ", mine), refused: `must be "<gate>: <reason>"`},
-		"empty":                                 {is: map[string]string{fence.OverrideAnnotation: "", fence.OverriddenAnnotation: mine}, was: open, refused: `must be "<gate>: <reason>"`},
-		"with a reason too long":                {is: both("attach: "+strings.Repeat("x", 513), mine), refused: "may not be more than 512"},
-		"by whom RBAC does not allow it":        {is: open, mayNot: true, refused: `alice may not override gates: that takes the verb "override-gate" on nodefences.fairlead.io`},
-		"in another's name":                     {is: both("attach: it burnt", record("attach", "bob", "node-1-2")), refused: "must be as Fairlead's mutating webhook writes it"},
-		"of another incident":                   {is: both("attach: it burnt", record("attach", "alice", "node-1-1")), refused: "must be as Fairlead's mutating webhook writes it"},
-		"of another gate":                       {is: both("unfence: it burnt", mine), refused: "must be as Fairlead's mutating webhook writes it"},
-		"not written down":                      {is: map[string]string{fence.OverrideAnnotation: "attach: it burnt"}, refused: "who overrides the gate was not written down"},
-		"used before":                           {is: open, was: map[string]string{fence.OverriddenAnnotation: mine}, refused: "this override was used before: give a new reason"},
-		"a record alone":                        {is: map[string]string{fence.OverriddenAnnotation: mine}, refused: "is written by Fairlead and stays for the record"},
-		"the record is lost":                    {is: nil, was: open, refused: "is written by Fairlead and stays for the record"},
-		"nothing":                               {},
+		"well formed, allowed and recorded": {is: open, warns: `gate attach of node node-1 is open for node-1-2, in your name: the volumes of node node-1 may be attached elsewhere although the node is not fenced`},
+		"unfence":                           {is: both("unfence: it burnt", record("unfence", "alice", "node-1-2")), warns: "is unfenced without a reboot"},
+		"taint":                             {is: both("taint: it burnt", record("taint", "alice", "node-1-2")), warns: "the out-of-service taint of node node-1 may be added and removed"},
+		"another change while it is open":   {is: open, was: open},
+		"another change without permission": {is: open, was: open, mayNot: true},
+		"closed":                            {is: map[string]string{fence.OverriddenAnnotation: mine}, was: open, mayNot: true},
+		"without a gate":                    {is: both("it burnt", mine), refused: `must be "<gate>: <reason>", with gate attach`},
+		"of no such gate":                   {is: both("everything: it burnt", mine), refused: `must be "<gate>: <reason>"`},
+		"without a reason":                  {is: both("attach: ", mine), refused: `must be "<gate>: <reason>"`},
+		"empty":                             {is: map[string]string{fence.OverrideAnnotation: "", fence.OverriddenAnnotation: mine}, was: open, refused: `must be "<gate>: <reason>"`},
+		"with a reason too long":            {is: both("attach: "+strings.Repeat("x", 513), mine), refused: "may not be more than 512"},
+		"by a user without the verb":        {is: open, mayNot: true, refused: `alice may not override gates: that takes the verb "override-gate" on nodefences.fairlead.io`},
+		"in another's name":                 {is: both("attach: it burnt", record("attach", "bob", "node-1-2")), refused: "is written by Fairlead's mutating webhook"},
+		"of another incident":               {is: both("attach: it burnt", record("attach", "alice", "node-1-1")), refused: "is written by Fairlead's mutating webhook"},
+		"of another gate":                   {is: both("unfence: it burnt", mine), refused: "is written by Fairlead's mutating webhook"},
+		"not recorded":                      {is: map[string]string{fence.OverrideAnnotation: "attach: it burnt"}, refused: "the override is not recorded"},
+		"used before":                       {is: open, was: map[string]string{fence.OverriddenAnnotation: mine}, refused: "this override was used before: give a new reason"},
+		"a record alone":                    {is: map[string]string{fence.OverriddenAnnotation: mine}, refused: "is written by Fairlead and stays for the record"},
+		"the record is lost":                {is: nil, was: open, refused: "is written by Fairlead and stays for the record"},
+		"nothing":                           {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var n, old NodeFence
@@ -66,7 +66,7 @@ func TestOverridesOfANodesGates(t *testing.T) {
 	}
 }
 
-func TestOnlyTheTaintsGateIsOverriddenWithoutAnIncident(t *testing.T) {
+func TestOnlyTaintGateOpensWithoutIncident(t *testing.T) {
 	for gate, refused := range map[string]bool{fence.GateAttach: true, fence.GateUnfence: true, fence.GateTaint: false} {
 		var n, old NodeFence
 		old.Status = v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeHealthy, Node: v1alpha1.MachineIdentity{BootID: "b"}}
@@ -86,7 +86,7 @@ func TestOnlyTheTaintsGateIsOverriddenWithoutAnIncident(t *testing.T) {
 	}
 }
 
-func TestLabelAndFinalizerAreTheControllers(t *testing.T) {
+func TestLabelsAndFinalizerBelongToController(t *testing.T) {
 	made := func(label string, finalizers ...string) (n NodeFence) {
 		n.Metadata.Name, n.Metadata.Labels, n.Metadata.Finalizers = "node-1", map[string]string{fence.PhaseLabel: label, "team": label}, finalizers
 		n.Status = v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeFenced, Incident: "node-1-1"}
@@ -111,11 +111,11 @@ func TestLabelAndFinalizerAreTheControllers(t *testing.T) {
 		"the label is changed":                     {is: made("Healthy", record), was: made("Fenced", record), refused: "metadata.labels[fairlead.io/phase]: Forbidden: is written by Fairlead's controller"},
 		"the label comes":                          {is: made("Healthy"), was: NodeFence{}, refused: "is written by Fairlead's controller"},
 		"the label goes":                           {is: unlabelled, was: made("Fenced"), refused: "is written by Fairlead's controller"},
-		"the finalizer is taken":                   {is: made("Fenced"), was: made("Fenced", record), refused: "metadata.finalizers: Forbidden: fairlead.io/node-fence comes and goes by Fairlead's controller"},
+		"the finalizer is taken":                   {is: made("Fenced"), was: made("Fenced", record), refused: "metadata.finalizers: Forbidden: fairlead.io/node-fence belongs to Fairlead's controller"},
 		"the finalizer is given":                   {is: made("Fenced", record), was: made("Fenced"), refused: "kubectl annotate --overwrite nodefence "},
 		"the finalizer is taken, with an override": {is: given, was: unfence},
 		"the finalizer is taken while fences stand, with an override": {is: done, was: stands,
-			refused: "stays until what is fenced is taken back (NetworkFence fairlead-node-1-a, fairlead-node-1-b)"},
+			refused: "stays until the node is unfenced (NetworkFence fairlead-node-1-a, fairlead-node-1-b)"},
 		"another finalizer comes": {is: made("Fenced", record, "others/too"), was: made("Fenced", record)},
 		"nothing of it":           {is: made("Fenced", record), was: made("Fenced", record)},
 	} {

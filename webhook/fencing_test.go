@@ -422,11 +422,11 @@ func TestOverridesOfNodeFencesOverTheWire(t *testing.T) {
 		return fmt.Sprintf(`,"fairlead.io/gate-overridden":%q`, fence.Override{Gate: "attach", By: by, Reason: "it burnt", Scope: "node-1-1"}.Text())
 	}
 	for name, test := range map[string]struct{ review, refused string }{
-		"by whom RBAC allows it":     {review: review("alice", "UPDATE", asks+record("alice"), "")},
-		"by whom it does not":        {review: review("jane", "UPDATE", asks+record("jane"), ""), refused: "jane may not override gates"},
-		"in another's name":          {review: review("alice", "UPDATE", asks+record("bob"), ""), refused: "must be as Fairlead's mutating webhook writes it"},
-		"not written down":           {review: review("alice", "UPDATE", asks, ""), refused: "who overrides the gate was not written down"},
-		"deleted while it is lost":   {review: review("alice", "DELETE", "", ""), refused: "node node-1 is Lost: this is the only record"},
+		"with the verb":              {review: review("alice", "UPDATE", asks+record("alice"), "")},
+		"without the verb":           {review: review("jane", "UPDATE", asks+record("jane"), ""), refused: "jane may not override gates"},
+		"in another's name":          {review: review("alice", "UPDATE", asks+record("bob"), ""), refused: "is written by Fairlead's mutating webhook"},
+		"not recorded":               {review: review("alice", "UPDATE", asks, ""), refused: "the override is not recorded"},
+		"deleted while it is lost":   {review: review("alice", "DELETE", "", ""), refused: "node node-1 is Lost: the NodeFence is the only record"},
 		"deleted, in another's gate": {review: review("alice", "DELETE", "", `,"annotations":{`+asks+record("alice")+`}`), refused: "node node-1 is Lost"},
 	} {
 		t.Run(name, func(t *testing.T) {
