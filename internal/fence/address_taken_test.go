@@ -7,7 +7,7 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 )
 
-// A machine is gone and stays fenced, and its address goes to another, which nobody told.
+// A machine is gone and stays fenced, and its address goes to another, which Fairlead reports.
 func TestTakenAddressOfGoneMachineIsReported(t *testing.T) {
 	taken := func(who string) string {
 		return "its address 10.0.0.1 is blocked, and is or was one of " + who + ", which the storage refuses with it; when you know that the old machine never comes back: kubectl annotate --overwrite nodefence node-1 'fairlead.io/override-gate=unfence: <why>'"
@@ -19,7 +19,7 @@ func TestTakenAddressOfGoneMachineIsReported(t *testing.T) {
 	s.wantDrained()
 	s.deleteNode().look()
 	if s.want(v1alpha1.NodeDrained, ReasonAddressInUse, taken("node node-7")); !s.step.Warning {
-		t.Error("nobody is told")
+		t.Error("no warning")
 	}
 	s.wantObjects(fencedOf1)
 	s.wantHeld(false)

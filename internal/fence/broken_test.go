@@ -14,7 +14,7 @@ import (
 )
 
 // fault is a piece of Fairlead that is broken on purpose: what the gate says, what the
-// controller is told, and what it decides on.
+// controller reads, and what it decides on.
 type fault struct {
 	gate           func(v Volume, node string, holders []Holder, p Policy) *Held
 	facts          func(w *world, v view, f *Facts)
@@ -82,12 +82,12 @@ var faults = map[string]struct {
 	"earlier addresses are not fenced":   {fault: fault{facts: withoutEarlier}},
 	"a fence is not waited for":          {fault: fault{facts: confirmed(func(NetworkFence) bool { return true })}},
 	"what is Unfenced passes for Fenced": {fault: fault{facts: confirmed(func(n NetworkFence) bool { return n.Result == resultSucceeded })}},
-	"it is let in without a boot":        {fault: fault{facts: bootedAnew}, want: "lets in the machine"},
+	"it is unfenced without a boot":      {fault: fault{facts: bootedAnew}, want: "unfences the machine"},
 	"a machine that was renamed passes for rebooted": {fault: fault{facts: func(_ *world, _ view, f *Facts) {
 		for i := range f.Others {
 			f.Others[i].Node.Machine.BootID += "-anew"
 		}
-	}}, want: "lets in the machine"},
+	}}, want: "unfences the machine"},
 	"another machine passes for the same": {fault: fault{facts: sameMachine}},
 	"an address of others is fenced": {fault: fault{facts: func(_ *world, _ view, f *Facts) {
 		for i := range f.Others {
@@ -95,12 +95,12 @@ var faults = map[string]struct {
 			o.Node.Addresses, o.ClientAddresses, o.Status.Identities = nil, nil, nil
 		}
 	}}, want: "shuts out the healthy machine"},
-	"who shares an address is let in with it": {fault: fault{facts: func(_ *world, _ view, f *Facts) {
+	"who shares an address is unfenced with it": {fault: fault{facts: func(_ *world, _ view, f *Facts) {
 		for i := range f.Others {
 			f.Others[i].Status.Fences = nil
 		}
 	}}},
-	"what lets in again is left there": {fault: fault{facts: func(_ *world, _ view, f *Facts) {
+	"a leftover that unfences is kept": {fault: fault{facts: func(_ *world, _ view, f *Facts) {
 		f.Fences = slices.DeleteFunc(f.Fences, func(n NetworkFence) bool { return !f.ours(n) && n.Unfenced })
 	}}},
 	"policies find no record of a node that is back": {fault: fault{labelled: func(s v1alpha1.NodeFenceStatus) string { return string(s.Phase) }}},

@@ -72,7 +72,7 @@ func TestLateFenceOfHungLeaderIsWithdrawn(t *testing.T) {
 	s.want(v1alpha1.NodeUnfencing, ReasonUnfencing, "a NetworkFence of an incident that is over shuts the node out: unfencing the node")
 	s.takesBack()
 	s.wantHealthy()
-	// Where the record was lost, nobody knows what was let go of for it.
+	// Where the record was lost, it is unknown what was released for it.
 	s.Status.Ended, s.Fences = nil, []NetworkFence{late}
 	s.answer()
 	s.wantObjects(fencedOf1)
@@ -153,7 +153,7 @@ func TestOwnTaintIsRemovedFromReadyNode(t *testing.T) {
 	}
 }
 
-// It is lost anew before all is taken back.
+// It is lost again before all is taken back.
 func TestWithdrawnFenceIsRequestedAgain(t *testing.T) {
 	for name, answered := range map[string]bool{"let in": true, "not answered": false} {
 		t.Run(name, func(t *testing.T) {
@@ -177,7 +177,7 @@ func TestWithdrawnFenceIsRequestedAgain(t *testing.T) {
 	}
 }
 
-// Volumes may have been let go of: only a boot is sure to end what runs there.
+// Volumes may have been released: only a boot is sure to end what runs there.
 func TestFenceThatReleasedVolumesIsNotWithdrawn(t *testing.T) {
 	for name, how := range map[string]func(*story){
 		"it stood once": func(s *story) {
@@ -314,7 +314,7 @@ func TestSwitchingOffKeepsConfirmedFence(t *testing.T) {
 	s.wantObjects(fencedOf1)
 }
 
-// Two nodes behind one address that are both to be let in do not wait for each other.
+// Two nodes behind one address that are both to be unfenced do not wait for each other.
 func TestWithdrawnNodesDoNotWaitForEachOther(t *testing.T) {
 	s := askedOnly(t)
 	s.back()
@@ -379,7 +379,7 @@ func TestNodeThatWaitedForASharedAddressIsFencedAgain(t *testing.T) {
 	s.wantHeld(false)
 }
 
-// What was asked for an earlier boot would block a machine that nobody has given up.
+// What was asked for an earlier boot would block a machine that was not given up.
 func TestUnansweredFenceIsWithdrawnWhenNodeIsLostAgain(t *testing.T) {
 	s := askedOnly(t)
 	s.Node.Ready, s.Node.Machine.BootID = true, "boot-2"

@@ -47,7 +47,7 @@ func TestMergeKeepsEarlierAddresses(t *testing.T) {
 	}
 }
 
-// The client's pod starts anew, and gets another address; what the kernel has mounted
+// The client's pod restarts, and gets another address; what the kernel has mounted
 // stays mounted by the old one. Fencing only the new one would leave two writers.
 func TestEarlierAddressOfSameBootIsFenced(t *testing.T) {
 	moved := func(t *testing.T) *story {
@@ -63,7 +63,7 @@ func TestEarlierAddressOfSameBootIsFenced(t *testing.T) {
 		s.wantObjects("Fenced " + want + " fence-" + rbd)
 	}
 	t.Run("while it holds a volume", func(t *testing.T) { lost(moved(t), "[10.0.0.1/32 10.0.0.2/32]") })
-	t.Run("not when it has let go of all", func(t *testing.T) {
+	t.Run("not when it has released all", func(t *testing.T) {
 		s := moved(t)
 		volumes := s.Holding
 		s.Holding = nil
@@ -119,7 +119,7 @@ func TestEarlierAddressDoesNotExpire(t *testing.T) {
 	s.wantObjects("Fenced [10.0.0.1/32 10.0.0.2/32] fence-" + rbd)
 }
 
-// An address that is given to another while it may still be in use is nobody's to fence.
+// An address that is given to another while it may still be in use is not fenced.
 func TestEarlierAddressOfLiveNodeIsRefused(t *testing.T) {
 	const k = rbd + " of a: "
 	for name, test := range map[string]struct {

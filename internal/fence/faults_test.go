@@ -88,11 +88,11 @@ func TestAllIdentitiesAreFenced(t *testing.T) {
 	s.look()
 	s.wantHeld(false) // the others wait for their own fences
 	if Attach(pv("pv-3", other, "h", "b", "ReadWriteOnce"), "node-2", []Holder{{Node: s.Node, Status: s.Status}}, s.Policy) == nil {
-		t.Error("what is not fenced yet is let go of")
+		t.Error("what is not fenced yet is released")
 	}
 	s.answer()
 	if Attach(pv("pv-0", other, "h", "unknown", "ReadWriteOnce"), "node-2", []Holder{{Node: s.Node, Status: s.Status}}, s.Policy) == nil {
-		t.Error("what was not fenced is let go of")
+		t.Error("what was not fenced is released")
 	}
 }
 
@@ -135,7 +135,7 @@ func TestTakenAddressIsNotFenced(t *testing.T) {
 	s.wantDrained()
 }
 
-// Somebody else's object, or that of another identity, lets the address in again.
+// Another party's object, or that of another identity, lets the address in again.
 func TestFenceIsDoubtedWhileOtherObjectUnfences(t *testing.T) {
 	s := fenced(t)
 	s.Fences = append(s.Fences, NetworkFence{Name: "by-hand", Unfenced: true, CIDRs: []string{"10.0.0.1/32"}})
@@ -144,7 +144,7 @@ func TestFenceIsDoubtedWhileOtherObjectUnfences(t *testing.T) {
 	s.wantHeld(true)
 	s.Fences = nil
 	s.look()
-	s.wantObjects(fencedOf1) // made anew: whether the old one stands, nobody knows
+	s.wantObjects(fencedOf1) // recreated: the state of the old one is unknown
 	s.wantHeld(true)
 
 	s = healthy(t)

@@ -49,7 +49,7 @@ func TestAttach(t *testing.T) {
 		holder []func(*Holder)
 		policy func(*Policy)
 		to     string
-		want   string // reason: message; "" is let go
+		want   string // reason: message; "" is released
 		soon   bool
 	}{
 		"a healthy holder":           {volume: rwo},
@@ -76,7 +76,7 @@ func TestAttach(t *testing.T) {
 		"asked for":                                   {volume: rwo, holder: []func(*Holder){in(v1alpha1.NodeFencing, ReasonFencing, ""), fence("now", rbd, "a", v1alpha1.FenceRequested)}, want: "Fencing: " + last + again, soon: true},
 		"asked for, and not answered":                 {volume: rwo, holder: []func(*Holder){in(v1alpha1.NodeFencing, ReasonUnanswered, ""), fence("now", rbd, "a", v1alpha1.FenceRequested)}, want: "Unanswered: " + last + again, soon: true},
 		"fenced in another incident":                  {volume: rwo, holder: []func(*Holder){in(v1alpha1.NodeFencing, ReasonFencing, ""), fence("before", rbd, "a", v1alpha1.FenceFenced)}, want: "Fencing: " + last + again, soon: true},
-		"being let in":                                {volume: rwo, holder: []func(*Holder){in(v1alpha1.NodeUnfencing, ReasonUnfencing, ""), fence("now", rbd, "a", v1alpha1.FenceFenced)}, want: "Unfencing: " + last + again},
+		"being unfenced":                              {volume: rwo, holder: []func(*Holder){in(v1alpha1.NodeUnfencing, ReasonUnfencing, ""), fence("now", rbd, "a", v1alpha1.FenceFenced)}, want: "Unfencing: " + last + again},
 		"back from a boot":                            {volume: rwo, holder: []func(*Holder){in(v1alpha1.NodeReturned, ReasonTainted, ""), func(h *Holder) { h.Node = readyNamed("node-1", "boot-2") }}},
 		"Ready without a boot, and fenced":            {volume: rwo, holder: []func(*Holder){in(v1alpha1.NodeFenced, ReasonNotRebooted, ""), func(h *Holder) { h.Node.Ready, h.InUse = true, true }, fence("now", rbd, "a", v1alpha1.FenceFenced)}},
 		"Ready without a boot, and not fenced": {volume: rwo, holder: []func(*Holder){in(v1alpha1.NodeFencing, ReasonFencing, ""), func(h *Holder) { h.Node.Ready, h.Node.OutOfService = true, false }, fence("now", rbd, "a", v1alpha1.FenceRequested)},
@@ -85,13 +85,13 @@ func TestAttach(t *testing.T) {
 			want: stillMounted},
 		"waited for on a healthy node":                        {volume: rwo, holder: []func(*Holder){records(v1alpha1.HeldVolume{Waiting: true}), func(h *Holder) { h.InUse = true }}},
 		"recorded, and in use":                                {volume: rwo, holder: []func(*Holder){records(v1alpha1.HeldVolume{}), func(h *Holder) { h.InUse = true }}, want: stillMounted, soon: true},
-		"recorded, and let go of":                             {volume: rwo, holder: []func(*Holder){records(v1alpha1.HeldVolume{})}},
+		"recorded, and released":                              {volume: rwo, holder: []func(*Holder){records(v1alpha1.HeldVolume{})}},
 		"given time to end":                                   {volume: rwo, holder: []func(*Holder){records(v1alpha1.HeldVolume{Until: at(noon)})}, want: stillMounted, soon: true},
 		"shared, given time to end":                           {volume: rwx, holder: []func(*Holder){records(v1alpha1.HeldVolume{Until: at(noon)})}},
 		"back, and not looked at since":                       {volume: rwo, holder: []func(*Holder){records(v1alpha1.HeldVolume{}), func(h *Holder) { h.Status.Phase = v1alpha1.NodeLost }}, want: stillMounted, soon: true},
-		"lost and back while nobody looked":                   {volume: rwo, holder: []func(*Holder){records(v1alpha1.HeldVolume{}), missed}, want: stillMounted, soon: true},
-		"lost while nobody looked, a volume that waits":       {volume: rwo, holder: []func(*Holder){records(v1alpha1.HeldVolume{Waiting: true}), missed}},
-		"lost while nobody looked, and rebooted":              {volume: rwo, holder: []func(*Holder){records(v1alpha1.HeldVolume{}), missed, func(h *Holder) { h.Node.Machine.BootID = "boot-2" }}},
+		"lost and back unseen":                                {volume: rwo, holder: []func(*Holder){records(v1alpha1.HeldVolume{}), missed}, want: stillMounted, soon: true},
+		"lost unseen, a volume that waits":                    {volume: rwo, holder: []func(*Holder){records(v1alpha1.HeldVolume{Waiting: true}), missed}},
+		"lost unseen, and rebooted":                           {volume: rwo, holder: []func(*Holder){records(v1alpha1.HeldVolume{}), missed, func(h *Holder) { h.Node.Machine.BootID = "boot-2" }}},
 		"created again in the same boot":                      {volume: rwo, holder: []func(*Holder){records(v1alpha1.HeldVolume{}), func(h *Holder) { h.Node.Machine.UID = "uid-2" }}, want: stillMounted, soon: true},
 		"still mounted on the node itself":                    {volume: rwo, to: "node-1", holder: []func(*Holder){func(h *Holder) { h.InUse = true }}},
 		"shared, mounted on a healthy node":                   {volume: rwx, holder: []func(*Holder){func(h *Holder) { h.InUse = true }}},
@@ -113,9 +113,9 @@ func TestAttach(t *testing.T) {
 		"overridden":                                          {volume: rwo, holder: []func(*Holder){tainted, overridden(GateAttach)}},
 		"overridden though it is mounted":                     {volume: rwo, holder: []func(*Holder){func(h *Holder) { h.InUse = true }, overridden(GateAttach)}},
 		"the taint overridden, not this":                      {volume: rwo, holder: []func(*Holder){tainted, overridden(GateTaint)}, want: "NotReady: " + last + again},
-		"to be let in by override":                            {volume: rwo, holder: []func(*Holder){in(v1alpha1.NodeUnfencing, ReasonOverridden, ""), overridden(GateUnfence)}, want: "Overridden: " + last + again},
-		"let in by override, and lost still":                  {volume: rwo, holder: []func(*Holder){in(v1alpha1.NodeLost, ReasonOverridden, ""), overridden(GateUnfence)}},
-		"let in by override, and lost another time":           {volume: rwo, holder: []func(*Holder){in(v1alpha1.NodeLost, ReasonOverridden, ""), overridden(GateUnfence), func(h *Holder) { h.Node.ReadyChanged = noon.Add(time.Hour) }}, want: "Overridden: " + last + again},
+		"to be unfenced by override":                          {volume: rwo, holder: []func(*Holder){in(v1alpha1.NodeUnfencing, ReasonOverridden, ""), overridden(GateUnfence)}, want: "Overridden: " + last + again},
+		"unfenced by override, and lost still":                {volume: rwo, holder: []func(*Holder){in(v1alpha1.NodeLost, ReasonOverridden, ""), overridden(GateUnfence)}},
+		"unfenced by override, and lost another time":         {volume: rwo, holder: []func(*Holder){in(v1alpha1.NodeLost, ReasonOverridden, ""), overridden(GateUnfence), func(h *Holder) { h.Node.ReadyChanged = noon.Add(time.Hour) }}, want: "Overridden: " + last + again},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h, policy, to := healthy(), allFenced(), test.to
@@ -145,7 +145,7 @@ func TestAttach(t *testing.T) {
 		})
 	}
 	if Attach(rwo, "node-2", nil, allFenced()) != nil {
-		t.Error("held by nobody")
+		t.Error("held without a holder")
 	}
 }
 
@@ -173,18 +173,18 @@ func TestRemoveTaint(t *testing.T) {
 		then func(*story)
 		may  bool
 	}{
-		"of a healthy node":                      {tell: healthy, may: true},
-		"of a lost node that is not fenced":      {tell: lostStory, may: true},
-		"of a node that is to be fenced":         {tell: lostStory, then: func(s *story) { s.Node.OutOfService = true; s.look() }},
-		"of a fenced node":                       {tell: fenced},
-		"of a fenced node that is Ready":         {tell: fenced, then: func(s *story) { s.Node.Ready = true; s.look() }},
-		"of a fenced node that has booted":       {tell: fenced, then: func(s *story) { s.boot("boot-2") }, may: true},
-		"of one that is back":                    {tell: fenced, then: func(s *story) { s.boot("boot-2"); s.look() }, may: true},
-		"of a node whose boot is not known":      {tell: fenced, then: func(s *story) { s.boot("") }},
-		"overridden":                             {tell: fenced, then: func(s *story) { s.override(GateTaint) }, may: true},
-		"of a node that is let in by override":   {tell: fenced, then: func(s *story) { s.override(GateUnfence) }, may: true},
-		"of one whose volumes are to be let go":  {tell: fenced, then: func(s *story) { s.override(GateAttach) }},
-		"of a node that nothing can be asked of": {tell: lostStory, then: func(s *story) { s.Status.Identities = nil; s.Node.OutOfService = true; s.look() }, may: true},
+		"of a healthy node":                       {tell: healthy, may: true},
+		"of a lost node that is not fenced":       {tell: lostStory, may: true},
+		"of a node that is to be fenced":          {tell: lostStory, then: func(s *story) { s.Node.OutOfService = true; s.look() }},
+		"of a fenced node":                        {tell: fenced},
+		"of a fenced node that is Ready":          {tell: fenced, then: func(s *story) { s.Node.Ready = true; s.look() }},
+		"of a fenced node that has booted":        {tell: fenced, then: func(s *story) { s.boot("boot-2") }, may: true},
+		"of one that is back":                     {tell: fenced, then: func(s *story) { s.boot("boot-2"); s.look() }, may: true},
+		"of a node whose boot is not known":       {tell: fenced, then: func(s *story) { s.boot("") }},
+		"overridden":                              {tell: fenced, then: func(s *story) { s.override(GateTaint) }, may: true},
+		"of a node that is unfenced by override":  {tell: fenced, then: func(s *story) { s.override(GateUnfence) }, may: true},
+		"of one whose volumes are to be released": {tell: fenced, then: func(s *story) { s.override(GateAttach) }},
+		"of a node that nothing can be asked of":  {tell: lostStory, then: func(s *story) { s.Status.Identities = nil; s.Node.OutOfService = true; s.look() }, may: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := test.tell(t)

@@ -98,7 +98,7 @@ func (s *story) wantReasonNot(reason string) {
 	}
 }
 
-// Kubernetes deletes a Node that has just been let in: that is a new loss, and no word that the machine is off.
+// Kubernetes deletes a Node that has just been unfenced: that is a new loss, and no word that the machine is off.
 func TestMachineDeletedWhileLetInIsNotGivenUp(t *testing.T) {
 	s := fenced(t)
 	s.Policy.GiveUp = GiveUp{AddressTaken: true}

@@ -52,22 +52,22 @@ func TestShownVolumesAreAssignedToMachines(t *testing.T) {
 		Namesakes
 		holding [][]string // of each record
 		missing string     // the name of the record to create, and "" where none is
-		unseen  []string   // what is of a machine that nobody saw
+		unseen  []string   // what is of an unseen machine
 		holders string     // of pv-3
 	}{
-		"the second has the name":                     {Namesakes{Node: is("second"), Records: []Record{toBeFenced(first), second}}, [][]string{nil, {"pv-1", "pv-2", "pv-3"}}, "", nil, "node-1-2"},
-		"the first has the name again":                {Namesakes{Node: is("first"), Records: []Record{first, second}}, [][]string{{"pv-1", "pv-2", "pv-3"}, nil}, "", nil, "node-1"},
-		"a third has the name":                        {Namesakes{Node: is("third"), Records: []Record{first, second}}, [][]string{nil, {"pv-1", "pv-2", "pv-3"}}, "node-1-4868ebf523", nil, "?"},
-		"another machine has the name of the first":   {Namesakes{Node: is("second"), Records: []Record{toBeFenced(first)}}, [][]string{{"pv-1", "pv-2", "pv-3"}}, "node-1-c1e9fb31a8", nil, "?"},
-		"nobody has the name":                         {Namesakes{Node: gone, Records: []Record{first, second}}, [][]string{{"pv-1"}, {"pv-1", "pv-2", "pv-3"}}, "", nil, "unseen"},
-		"nobody has the name, the first was later":    {Namesakes{Node: gone, Records: []Record{recordOf("node-1", 2, "first", "pv-1"), second}}, [][]string{{"pv-1", "pv-3"}, {"pv-1", "pv-2"}}, "", nil, "unseen"},
-		"the second is to be fenced":                  {Namesakes{Node: gone, Records: []Record{first, toBeFenced(second)}}, [][]string{{"pv-1"}, {"pv-1", "pv-2"}}, "node-1-58cdeb4dbe", []string{"pv-3"}, "unseen"},
-		"the second is known to be off":               {Namesakes{Node: gone, Records: []Record{first, knownOff(second)}}, [][]string{{"pv-1"}, {"pv-1", "pv-2"}}, "node-1-58cdeb4dbe", []string{"pv-3"}, "unseen"},
-		"nothing is known":                            {Namesakes{Node: gone}, nil, "node-1", []string{"pv-1", "pv-2", "pv-3"}, "unseen"},
-		"nothing is known, and the name is another's": {Namesakes{Node: gone, Taken: true}, nil, "node-1-77c47e1159", []string{"pv-1", "pv-2", "pv-3"}, "unseen"},
-		"a new node":                                  {Namesakes{Node: is("first")}, nil, "node-1", nil, "?"},
-		"a record that was not written yet":           {Namesakes{Node: is("second"), Records: []Record{first, {Name: "node-1-2"}}}, [][]string{nil, {"pv-1", "pv-2", "pv-3"}}, "", nil, "node-1-2"},
-		"a record that was not written yet, and goes": {Namesakes{Node: gone, Records: []Record{toBeFenced(first), {Name: "node-1-2"}}}, [][]string{{"pv-1"}, {"pv-2", "pv-3"}}, "", nil, "unseen"},
+		"the second has the name":                      {Namesakes{Node: is("second"), Records: []Record{toBeFenced(first), second}}, [][]string{nil, {"pv-1", "pv-2", "pv-3"}}, "", nil, "node-1-2"},
+		"the first has the name again":                 {Namesakes{Node: is("first"), Records: []Record{first, second}}, [][]string{{"pv-1", "pv-2", "pv-3"}, nil}, "", nil, "node-1"},
+		"a third has the name":                         {Namesakes{Node: is("third"), Records: []Record{first, second}}, [][]string{nil, {"pv-1", "pv-2", "pv-3"}}, "node-1-4868ebf523", nil, "?"},
+		"another machine has the name of the first":    {Namesakes{Node: is("second"), Records: []Record{toBeFenced(first)}}, [][]string{{"pv-1", "pv-2", "pv-3"}}, "node-1-c1e9fb31a8", nil, "?"},
+		"no machine has the name":                      {Namesakes{Node: gone, Records: []Record{first, second}}, [][]string{{"pv-1"}, {"pv-1", "pv-2", "pv-3"}}, "", nil, "unseen"},
+		"no machine has the name, the first was later": {Namesakes{Node: gone, Records: []Record{recordOf("node-1", 2, "first", "pv-1"), second}}, [][]string{{"pv-1", "pv-3"}, {"pv-1", "pv-2"}}, "", nil, "unseen"},
+		"the second is to be fenced":                   {Namesakes{Node: gone, Records: []Record{first, toBeFenced(second)}}, [][]string{{"pv-1"}, {"pv-1", "pv-2"}}, "node-1-58cdeb4dbe", []string{"pv-3"}, "unseen"},
+		"the second is known to be off":                {Namesakes{Node: gone, Records: []Record{first, knownOff(second)}}, [][]string{{"pv-1"}, {"pv-1", "pv-2"}}, "node-1-58cdeb4dbe", []string{"pv-3"}, "unseen"},
+		"nothing is known":                             {Namesakes{Node: gone}, nil, "node-1", []string{"pv-1", "pv-2", "pv-3"}, "unseen"},
+		"nothing is known, and the name is another's":  {Namesakes{Node: gone, Taken: true}, nil, "node-1-77c47e1159", []string{"pv-1", "pv-2", "pv-3"}, "unseen"},
+		"a new node":                                   {Namesakes{Node: is("first")}, nil, "node-1", nil, "?"},
+		"a record that was not written yet":            {Namesakes{Node: is("second"), Records: []Record{first, {Name: "node-1-2"}}}, [][]string{nil, {"pv-1", "pv-2", "pv-3"}}, "", nil, "node-1-2"},
+		"a record that was not written yet, and goes":  {Namesakes{Node: gone, Records: []Record{toBeFenced(first), {Name: "node-1-2"}}}, [][]string{{"pv-1"}, {"pv-2", "pv-3"}}, "", nil, "unseen"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.Shown = shown("pv-1", "pv-2", "pv-3")
@@ -112,7 +112,7 @@ func TestVolumesOfUnseenMachineAreHeld(t *testing.T) {
 	s.wantHeld(true)
 	sakes := Namesakes{Node: readyNamed("node-1", "boot-2"), Records: []Record{{Name: "node-1-2", Status: s.Status}}}
 	if _, missing := sakes.Missing(s.Policy); !missing || sakes.present() >= 0 {
-		t.Error("a machine that comes passes for the one that nobody saw")
+		t.Error("a new machine passes for the unseen one")
 	}
 	s.override(GateAttach)
 	s.wantHeld(false)

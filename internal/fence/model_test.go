@@ -50,7 +50,7 @@ type machine struct {
 	boot    int
 	on      bool
 	reaches bool // the API server
-	scrap   bool // another machine has its name: nobody hears of it again
+	scrap   bool // another machine has its name: it is never heard of again
 	// address it has at each storage cluster, and since which step.
 	address map[string]netip.Addr
 	since   int
@@ -60,12 +60,12 @@ type machine struct {
 	// from is the address that each was mounted by: it stays when the client pods get another.
 	from map[string]netip.Addr
 	// waits: its kubelet says that it uses what it only waits for. hidden: it does not
-	// say so of what was detached by force before it started anew, and ends that a while after.
+	// say so of what was detached by force before it restarted, and ends that a while after.
 	waits  map[string]bool
 	hidden map[string]time.Time
 	// unready: its kubelet says that it is not Ready; it shuts down, or is not up yet.
 	unready bool
-	// suspect: in this boot, somebody gave reason to fence it.
+	// suspect: in this boot, there was reason to fence it.
 	suspect bool
 	// reported: the step of its first word in this boot.
 	reported int
@@ -148,9 +148,9 @@ type world struct {
 	// broken is a piece of Fairlead that does not work.
 	broken fault
 
-	// forgiven: what somebody has taken upon himself; by machine, boot and volume.
+	// forgiven: what an operator answers for; by machine, boot and volume.
 	forgiven map[string]bool
-	// tampered: somebody has let an address in behind Fairlead's back, and it has
+	// tampered: a user has unblocked an address behind Fairlead's back, and it has
 	// not had the chance to see that. By record, storage cluster and CIDR: the
 	// NetworkFence that did it.
 	tampered map[string]string
@@ -243,7 +243,7 @@ func (m *machine) at(v Volume) netip.Addr {
 	return m.address[v.ClusterID]
 }
 
-// writes tells whether a machine can write to a volume.
+// writes reports whether a machine can write to a volume.
 func (w *world) writes(m *machine, v Volume) bool {
 	return m.on && m.mounts[v.Name] && !w.blockedAt(v.ClusterID, m.at(v))
 }
@@ -326,7 +326,7 @@ func (w *world) attach(t *rapid.T, v Volume, node string) {
 	w.attachments = append(w.attachments, attachment{v.Name, node, w.nodes[node].bootID})
 }
 
-// mayAsk tells whether Kubernetes would attach a volume to a node, for all it knows.
+// mayAsk reports whether Kubernetes would attach a volume to a node, for all it knows.
 func (w *world) mayAsk(v Volume, node string) bool {
 	on := w.attachedTo(v.Name)
 	n, there := w.nodes[node]
@@ -429,7 +429,7 @@ func (w *world) startKubelet(m *machine) {
 			}
 			if !w.showsLoss(m) {
 				// Tainted, detached by force and untainted, all without Fairlead's looking: that
-				// can't be told from a volume that was let go of.
+				// can't be told from a volume that was released.
 				delete(w.noticed, forgivenKey(m, v))
 			}
 		}
@@ -559,7 +559,7 @@ func (w *world) driverOf(n NetworkFence) string {
 	return n.Driver
 }
 
-// execute is the storage cluster doing what it is told.
+// execute is the storage cluster executing requests.
 func (w *world) execute(t *rapid.T, f *networkFence) {
 	cluster := modelDrivers[w.driverOf(f.NetworkFence)]
 	for _, cidr := range f.CIDRs {
@@ -588,14 +588,14 @@ func (w *world) execute(t *rapid.T, f *networkFence) {
 	}
 }
 
-// tamper: an address is let in behind Fairlead's back.
+// tamper: an address is unfenced behind Fairlead's back.
 func (w *world) tamper(by, cluster, cidr string) {
 	for name := range w.records {
 		w.tampered[name+" "+cluster+" "+cidr] = by
 	}
 	for _, m := range w.machines {
 		for _, v := range worldVolumes {
-			// What has been let go of is lost; what has not is held again once Fairlead sees it.
+			// What has been released is lost; what has not is held again once Fairlead sees it.
 			if m.mounts[v.Name] && v.ClusterID == cluster && HostPrefix(m.at(v)).String() == cidr && w.elsewhere(m, v) {
 				w.forgive(m, v.Name)
 			}
@@ -603,7 +603,7 @@ func (w *world) tamper(by, cluster, cidr string) {
 	}
 }
 
-// isTampered: the machine was let in for a volume so, and Fairlead has not had the chance to see that.
+// isTampered: the machine was unfenced for a volume so, and Fairlead has not had the chance to see that.
 func (w *world) isTampered(m *machine, v Volume) bool {
 	for name, r := range w.records {
 		if r.status.Node.BootID == m.bootID() && w.tampered[name+" "+v.ClusterID+" "+HostPrefix(m.at(v)).String()] != "" {
@@ -713,7 +713,7 @@ func (w *world) override(name, gate string) {
 	}
 }
 
-// isOf: the record is of the machine, or of one that nobody saw, and the machine has none.
+// isOf: the record is of the machine, or of an unseen one, and the machine has none.
 func (w *world) isOf(m *machine, r record) bool {
 	is := func(r record) bool { return strings.HasPrefix(r.status.Node.BootID, m.uuid+"-") }
 	if r.status.Node.BootID != "" {
@@ -886,7 +886,7 @@ func (w *world) facts(v view, node, name string, now time.Time) (Facts, bool) {
 
 // act looks at a node's name: at each of its records, and makes the one that is missing once all that is to be
 // recorded in the others is. Writes carry the version that was read, any of them may fail, and after writes of them it
-// crashes. It tells whether there was anything to do.
+// crashes. It reports whether there was anything to do.
 func (w *world) act(t *rapid.T, v view, node string, now time.Time, writes int) bool {
 	did := false
 	for _, name := range v.records.names(node) {
@@ -911,7 +911,7 @@ func (w *world) act(t *rapid.T, v view, node string, now time.Time, writes int) 
 	return did
 }
 
-// actOn one record: it decides on facts and does what Next says. It tells whether it had to write the record, and else
+// actOn one record: it decides on facts and does what Next says. It reports whether it had to write the record, and else
 // whether there was anything to do.
 func (w *world) actOn(t *rapid.T, v view, node, name string, now time.Time, writes *int) (wrote, acted bool) {
 	f, there := w.facts(v, node, name, now)
@@ -945,7 +945,7 @@ func (w *world) actOn(t *rapid.T, v view, node, name string, now time.Time, writ
 			w.write(name, step.Status)
 			if m := w.machineOf(node); m != nil && v.step < w.step {
 				// An old leader, or one with an old cache, has written what it saw before a loss
-				// that nobody else has noticed: what the kubelet does not show any more is not known then.
+				// that no other leader has noticed: what the kubelet does not show any more is not known then.
 				for volume := range m.hidden {
 					if k := forgivenKey(m, volume); !v.cached || !noticed[k] {
 						delete(w.noticed, k)
@@ -1055,7 +1055,7 @@ func (w *world) notice(node string, before, s v1alpha1.NodeFenceStatus) {
 				delete(w.noticed, forgivenKey(m, v)) // the address was another before any was known
 			}
 			if _, hidden := m.hidden[v]; hidden && !mayHaveBeenForced(s) {
-				continue // its node's word is of before its kubelet started anew, as in startKubelet
+				continue // its node's word is of before its kubelet restarted, as in startKubelet
 			}
 			if slices.ContainsFunc(s.Volumes, func(h v1alpha1.HeldVolume) bool { return h.PersistentVolume == v && !h.Waiting }) && w.lists(s, m, volumeNamed(v)) {
 				w.noticed[forgivenKey(m, v)] = true
@@ -1076,7 +1076,7 @@ func (m *machine) known(s v1alpha1.NodeFenceStatus, v Volume) bool {
 	return slices.ContainsFunc(i.Addresses, func(a v1alpha1.ClientAddress) bool { return m.had[v.ClusterID+" "+a.CIDR] })
 }
 
-// counts: nobody has taken upon himself what the machine writes to the volume,
+// counts: no operator answers for what the machine writes to the volume,
 // and Fairlead has been up at some time while it was mounted, and had the address: of an
 // attachment that comes and goes without its looking, nothing is left to know.
 func (w *world) counts(m *machine, v Volume) bool {
@@ -1099,7 +1099,7 @@ func (w *world) create(f Facts, n NetworkFence, decided int) {
 func (w *world) seen(name string) {
 	for _, r := range w.records[name].status.Fences {
 		if f, there := w.fences[r.Name]; there && f.lies() {
-			continue // nobody can tell, until csi-addons has looked at it again
+			continue // unknown until csi-addons has looked at it again
 		}
 		for _, cidr := range r.CIDRs {
 			at := name + " " + r.ClusterID + " " + cidr
@@ -1137,7 +1137,7 @@ func count[T any](list []T, is func(T) bool) int {
 
 // --- what must hold
 
-// mustNotBeWritable: no other machine writes to an exclusive volume that is let go.
+// mustNotBeWritable: no other machine writes to an exclusive volume that is released.
 func (w *world) mustNotBeWritable(t *rapid.T, v Volume, node string) {
 	if v.ReadOnly() || w.modes[v.Driver] == ModeOff {
 		return
@@ -1178,12 +1178,12 @@ func (w *world) mustHaveOneWriter(t *rapid.T) {
 	}
 }
 
-// mustHaveRebooted: whom this lets in has booted since, or has nothing of before.
+// mustHaveRebooted: whom this unfences has booted since, or has nothing of before.
 func (w *world) mustHaveRebooted(t *rapid.T, f *networkFence, cluster string, a netip.Addr) {
 	for _, m := range w.machines {
 		for _, v := range worldVolumes {
 			if v.ClusterID == cluster && m.on && m.mounts[v.Name] && m.at(v) == a && !v.ReadOnly() && !w.forgiven[forgivenKey(m, v.Name)] && w.keepsOut(m, cluster, a, f) {
-				t.Fatalf("invariant 10: %s lets in the machine %s of %s, which has not booted since it was lost and has %s mounted\n%s", f.Name, m.bootID(), m.node, v.Name, w)
+				t.Fatalf("invariant 10: %s unfences the machine %s of %s, which has not booted since it was lost and has %s mounted\n%s", f.Name, m.bootID(), m.node, v.Name, w)
 			}
 		}
 	}
@@ -1207,11 +1207,11 @@ func (w *world) keepsOut(m *machine, cluster string, a netip.Addr, f *networkFen
 	return false
 }
 
-// mustNotBeInnocent: whom this shuts out was given up by somebody, or took over
+// mustNotBeInnocent: whom this shuts out was given up, or took over
 // the address later.
 func (w *world) mustNotBeInnocent(t *rapid.T, f *networkFence, cluster string, a netip.Addr) {
 	if _, already := w.blocks[cluster][HostPrefix(a).String()]; already || f.did == did(f.NetworkFence) {
-		return // done again: a node behind the same address was let in meanwhile
+		return // done again: a node behind the same address was unfenced meanwhile
 	}
 	for _, m := range w.machines {
 		if m.address[cluster] != a || !m.on || !m.reaches || m.unready || m.suspect || m.since > f.made {
@@ -1224,8 +1224,8 @@ func (w *world) mustNotBeInnocent(t *rapid.T, f *networkFence, cluster string, a
 	}
 }
 
-// mustNotBeWell: nobody is asked to shut out a node that runs on as before it was
-// lost, nor for a storage that is switched off, unless volumes were let go for it.
+// mustNotBeWell: no fence is requested for a node that runs on as before it was
+// lost, nor for a storage that is switched off, unless volumes were released for it.
 func (w *world) mustNotBeWell(t *rapid.T, f Facts, n NetworkFence) {
 	if n.Unfenced || w.stood[n.Labels[IncidentLabel]] {
 		return
@@ -1248,7 +1248,7 @@ func (w *world) fencedMustBeFenced(t *rapid.T) {
 			t.Fatalf("%s is Healthy, and %s is on its record\n%s", name, r.status.Fences[0].Name, w)
 		}
 		if ReadOverride(r.annotations, r.status).Gate == GateUnfence {
-			continue // it is to be let in, and may be so with another of its address
+			continue // it is to be unfenced, and may be so with another of its address
 		}
 		switch r.status.Phase {
 		case v1alpha1.NodeFencing, v1alpha1.NodeFenced, v1alpha1.NodeDrained:

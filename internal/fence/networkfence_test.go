@@ -58,7 +58,7 @@ func TestNamesOfFences(t *testing.T) {
 		"a node of a long name":  fenceName(long, incident, rbd, "a"),
 		"one cut at a dot":       fenceName(strings.Repeat("n", 63)+"."+strings.Repeat("n", 63)+"."+strings.Repeat("n", 63)+"."+strings.Repeat("n", 7)+"."+"n", incident, rbd, "a"),
 		"the same on a new boot": fenceName("node-1", incidentOf("node-1", v1alpha1.NodeFenceStatus{Node: v1alpha1.MachineIdentity{UID: "u", BootID: "c"}, LostSince: at(noon)}), rbd, "a"),
-		"of a node made anew":    fenceName("node-1", incidentOf("node-1", v1alpha1.NodeFenceStatus{Node: v1alpha1.MachineIdentity{UID: "v", BootID: "b"}, LostSince: at(noon)}), rbd, "a"),
+		"of a node recreated":    fenceName("node-1", incidentOf("node-1", v1alpha1.NodeFenceStatus{Node: v1alpha1.MachineIdentity{UID: "v", BootID: "b"}, LostSince: at(noon)}), rbd, "a"),
 		"lost a second later":    fenceName("node-1", incidentOf("node-1", v1alpha1.NodeFenceStatus{Node: v1alpha1.MachineIdentity{UID: "u", BootID: "b"}, LostSince: at(noon.Add(time.Second))}), rbd, "a"),
 	} {
 		if slices.Contains(all, other) {

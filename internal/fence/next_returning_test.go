@@ -11,7 +11,7 @@ import (
 const mayHaveThem = "; if new pods keep them too, as a DaemonSet's do, the node may be readmitted with them, since it has rebooted: kubectl annotate --overwrite nodefence node-1 'fairlead.io/override-gate=unfence: <why>'"
 
 // A pod that tolerates the taint, or one that only keeps others away, is never taken off
-// the node: Kubernetes keeps its volume attached, and it can't mount it before the node is let in.
+// the node: Kubernetes keeps its volume attached, and it can't mount it before the node is unfenced.
 func TestPodsWithOldAttachmentsAreNamed(t *testing.T) {
 	s := fenced(t)
 	s.boot("boot-2")
@@ -37,7 +37,7 @@ func TestPodsWithOldAttachmentsAreNamed(t *testing.T) {
 	s.wantHealthy()
 }
 
-// Nobody is told to let in what may still write.
+// No message suggests to unfence what may still write.
 func TestOldAttachmentsWithoutRebootAreNotCalledSafe(t *testing.T) {
 	for name, spoil := range map[string]func(*story){
 		"a fence is of this boot":        func(s *story) { s.Fences[0].Labels = map[string]string{BootLabel: LabelValue("boot-2")} },
@@ -72,7 +72,7 @@ func TestReadyNodeIsNotReportedAsRebooted(t *testing.T) {
 	s.want(v1alpha1.NodeReturned, ReasonTainted, "the node has rebooted; to readmit the node: kubectl taint nodes node-1 node.kubernetes.io/out-of-service-")
 }
 
-// The gate is open, whether or not somebody has given it the taint.
+// The gate is open, with or without the taint.
 func TestOverriddenUntaintedLossIsReported(t *testing.T) {
 	s := recordedLoss(t)
 	s.override(GateAttach).look()

@@ -78,8 +78,8 @@ func TestANodeIsLostAndComesBack(t *testing.T) {
 	}
 }
 
-// A kubelet that was started anew after its volume was taken by force says of it what
-// one says that has unmounted it: from a node that is not Ready, nothing is let go of
+// A kubelet that was restarted after its volume was taken by force says of it what
+// one says that has unmounted it: from a node that is not Ready, nothing is released
 // on its word. The model's kubelets do both.
 func TestVolumeThatLostNodeHidesIsHeld(t *testing.T) {
 	s := recordedLoss(t)
@@ -175,7 +175,7 @@ func TestRefusedFenceIsRequestedAgain(t *testing.T) {
 	s.wantHeld(false)
 }
 
-// Which NetworkFence has failed already is told by its UID: the times on it are by the
+// Which NetworkFence has failed already follows from its UID: the times on it are by the
 // API server's clock, which is not ours.
 func TestEachFailureBacksOff(t *testing.T) {
 	s := askedOnly(t)
@@ -186,7 +186,7 @@ func TestEachFailureBacksOff(t *testing.T) {
 		}
 		s.pass(backoff(failures)).look()
 		if len(s.deleted) != 1 {
-			t.Fatalf("after %d failures, it is not asked anew", failures)
+			t.Fatalf("after %d failures, it is not requested again", failures)
 		}
 		s.csiFails("").look()
 	}
@@ -231,7 +231,7 @@ func TestMissingAnswerToUnfencingIsReported(t *testing.T) {
 	s.wantObjects("Deleting [10.0.0.1/32] fence-" + rbd)
 	s.pass(unanswered + time.Second).look()
 	s.want(v1alpha1.NodeUnfencing, ReasonUnanswered, "waiting for NetworkFence "+s.Fences[0].Name+": "+noAnswer)
-	// Lost anew, it waits for that object too.
+	// Lost again, it waits for that object too.
 	old := s.Fences[0].Name
 	s.loseTainted()
 	s.want(v1alpha1.NodeFencing, ReasonFencing, "not fenced: "+rbd+" of a: the earlier NetworkFence "+old+" would unblock the node and must be gone first: "+noAnswer)
@@ -241,7 +241,7 @@ func TestMissingAnswerToUnfencingIsReported(t *testing.T) {
 	}
 }
 
-// What somebody made of the object is not what was asked for.
+// A changed object is not what was asked for.
 func TestChangedFenceIsRecreated(t *testing.T) {
 	for name, how := range map[string]func(*NetworkFence){
 		"flipped":       func(n *NetworkFence) { n.Unfenced = true },
@@ -342,7 +342,7 @@ func TestAttachOverrideReleasesVolumes(t *testing.T) {
 	s.wantHeld(true)
 }
 
-// What is let in by override and stays lost is not fenced again, nor held.
+// What is unfenced by override and stays lost is not fenced again, nor held.
 func TestUnfenceOverrideEndsWithReturn(t *testing.T) {
 	s := fenced(t)
 	s.override(GateUnfence).look()
@@ -371,7 +371,7 @@ func TestLostAgainWhileReturned(t *testing.T) {
 	s.lose().look()
 	s.wantHeld(true) // the fence of before was of before
 	if len(s.Fences) != 2 || s.Fences[1].Name == first {
-		t.Fatalf("not fenced anew: %+v", s.Fences)
+		t.Fatalf("not fenced again: %+v", s.Fences)
 	}
 	s.answer()
 	s.wantHeld(false)
@@ -421,7 +421,7 @@ func TestUnfencingIsRetriedUntilConfirmed(t *testing.T) {
 	s.wantHealthy()
 }
 
-// A NetworkFence that somebody deleted leaves the address blocked.
+// A NetworkFence that a user deleted leaves the address blocked.
 func TestDeletedFenceIsUnfenced(t *testing.T) {
 	s := fenced(t)
 	s.Fences = nil
@@ -482,11 +482,11 @@ func TestSharedAddressStaysBlocked(t *testing.T) {
 	s := back()
 	s.look()
 	s.want(v1alpha1.NodeUnfencing, ReasonSharedAddress, waits)
-	s.wantObjects(deletingOf1) // it is made anew, Unfenced, when the other is let in
+	s.wantObjects(deletingOf1) // it is recreated, Unfenced, when the other is unfenced
 
 	for name, lets := range map[string]func(*Other){
 		"it has another address":             func(o *Other) { o.Status.Fences[0].CIDRs = []string{"10.0.0.11/32"} },
-		"it is let in too":                   func(o *Other) { o.Status.Fences[0].State = v1alpha1.FenceUnfencing },
+		"it is unfenced too":                 func(o *Other) { o.Status.Fences[0].State = v1alpha1.FenceUnfencing },
 		"it was asked for, and not made yet": func(o *Other) { o.Status.Fences[0].State = v1alpha1.FenceRequested },
 	} {
 		s := back()
@@ -563,7 +563,7 @@ func TestStrayFenceOfEarlierBootIsUnfenced(t *testing.T) {
 		"of this boot":    func(n *NetworkFence) { n.Labels[BootLabel] = "boot-1" },
 		"of no boot":      func(n *NetworkFence) { delete(n.Labels, BootLabel) },
 		"of another node": func(n *NetworkFence) { n.Labels[NodeLabel] = "node-11" },
-		"somebody else's": func(n *NetworkFence) { n.Labels = nil },
+		"another party's": func(n *NetworkFence) { n.Labels = nil },
 	} {
 		if s := stray(how); s.Status.Phase != v1alpha1.NodeHealthy {
 			t.Errorf("%s: %s", name, s.Status.Message)

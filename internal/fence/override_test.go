@@ -53,8 +53,8 @@ func TestOverrideHoldsForOneIncident(t *testing.T) {
 		"another reason":                   {of("attach: because", o.Text()), lost, false},
 		"taken back":                       {map[string]string{OverriddenAnnotation: o.Text()}, lost, false},
 		"not let pass":                     {map[string]string{OverrideAnnotation: "attach: it burns"}, lost, false},
-		"let pass by nobody":               {of("attach: it burns", Override{Gate: GateAttach, Reason: "it burns", Scope: "1234"}.Text()), lost, false},
-		"a record nobody can read":         {of("attach: it burns", "{"), lost, false},
+		"admitted for no user":             {of("attach: it burns", Override{Gate: GateAttach, Reason: "it burns", Scope: "1234"}.Text()), lost, false},
+		"an unreadable record":             {of("attach: it burns", "{"), lost, false},
 		"a record of another shape":        {of("attach: it burns", `["attach"]`), lost, false},
 		"an empty record":                  {of("attach: it burns", "{}"), lost, false},
 		"a record of nothing":              {of("attach: it burns", "null"), lost, false},
@@ -76,7 +76,7 @@ func TestOverrideHoldsForOneIncident(t *testing.T) {
 }
 
 // Whatever annotations say: an override that holds was let pass for this gate,
-// reason and incident, by somebody, and reads back as it was written.
+// reason and incident, for a user, and reads back as it was written.
 func FuzzOverride(f *testing.F) {
 	f.Add("attach: it burns", `{"gate":"attach","by":"alice","reason":"it burns","scope":"1234","at":"2026-01-01T12:00:00Z"}`, "1234")
 	f.Add("unfence: x", `{"gate":"unfence","BY":"bob","reason":"x","scope":"boot "}`, "")
@@ -127,7 +127,7 @@ func TestReturnedNodeIsNotGivenUp(t *testing.T) {
 	}
 }
 
-// Two nodes share an address; one is let in. The other is on record as fenced by it
+// Two nodes share an address; one is unfenced. The other is on record as fenced by it
 // until it is seen that something lets it in: that must not be gone before.
 func TestUnfencedSharedAddressStaysUntilNoticed(t *testing.T) {
 	const address = "10.0.0.1/32"
@@ -144,7 +144,7 @@ func TestUnfencedSharedAddressStaysUntilNoticed(t *testing.T) {
 	}
 }
 
-// What was let go of for a fence counts as shut out by its address, though its object is gone.
+// What was released for a fence counts as shut out by its address, though its object is gone.
 func TestFenceThatReleasedVolumesIsShared(t *testing.T) {
 	const address = "10.0.0.1/32"
 	for letGo, shared := range map[bool]bool{true: true, false: false} {
@@ -161,7 +161,7 @@ func TestFenceThatReleasedVolumesIsShared(t *testing.T) {
 	}
 }
 
-// Lost anew after it had come back: what is blocked still is let in when it is given up.
+// Lost again after it had come back: what is blocked still is unfenced when it is given up.
 func TestGivenUpNodeWithEarlierFencesIsUnfenced(t *testing.T) {
 	f := Facts{
 		Now: noon, Policy: allFenced(),
@@ -187,7 +187,7 @@ func TestAttachOverrideEndsWithTheLossItWasGivenFor(t *testing.T) {
 	s.wantReason(ReasonOverridden)
 	s.wantHeld(false)
 	s.pass(time.Minute)
-	s.Node.ReadyChanged = s.Now // lost anew
+	s.Node.ReadyChanged = s.Now // lost again
 	s.Holding = append(s.Holding, held("pv-2", rbd, "a"))
 	s.look()
 	s.wantHeld(true)

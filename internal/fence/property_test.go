@@ -18,14 +18,14 @@ import (
 //   - no exclusive volume can be written to from two machines, and the gate lets
 //     none go, to whatever node, while another machine writes to it; nor do the API
 //     server's own policies, of an attachment whose mark is lost while all is recorded
-//   - what is recorded as fenced is blocked; whom Fairlead lets in has booted
+//   - what is recorded as fenced is blocked; whom Fairlead unfences has booted
 //     since, or has nothing of before mounted
-//   - Fairlead shuts out no machine that nobody has given up
+//   - Fairlead shuts out no machine that was not given up
 //   - whatever has happened: when everybody does his part again, all nodes become
-//     healthy, all volumes are let go of, and nothing stays blocked; and a node
-//     that is lost then is fenced, let go of and let in again
+//     healthy, all volumes are released, and nothing stays blocked; and a node
+//     that is lost then is fenced, released and unfenced
 //
-// What somebody took upon himself is excused, and no more than that: overrides,
+// What an operator answers for is excused, and no more than that: overrides,
 // volumes of a storage that is switched off, blocks that people took away behind
 // Fairlead's back until it can see that.
 //
@@ -68,12 +68,12 @@ func drawVolume(t *rapid.T) Volume {
 	return worldVolumes[rapid.IntRange(0, len(worldVolumes)-1).Draw(t, "volume")]
 }
 
-// drawRecord of a machine.
-func (w *world) drawRecord(t *rapid.T) string {
-	if len(w.records) == 0 {
+// drawKey of a map in a fixed order; "" if it is empty.
+func drawKey[V any](t *rapid.T, what string, from map[string]V) string {
+	if len(from) == 0 {
 		return ""
 	}
-	return drawOf(t, "record", slices.Sorted(maps.Keys(w.records))...)
+	return drawOf(t, what, slices.Sorted(maps.Keys(from))...)
 }
 
 // drawName of a node or of a record that outlives its node.
@@ -82,13 +82,6 @@ func (w *world) drawName(t *rapid.T) string {
 		return drawOf(t, "name", names...)
 	}
 	return w.drawNode(t)
-}
-
-func (w *world) drawFence(t *rapid.T) string {
-	if len(w.fences) == 0 {
-		return ""
-	}
-	return drawOf(t, "fence", slices.Sorted(maps.Keys(w.fences))...)
 }
 
 func (w *world) machineActions() map[string]func(*rapid.T) {
@@ -158,9 +151,9 @@ func (w *world) kubernetesActions() map[string]func(*rapid.T) {
 func (w *world) csiAddonsActions() map[string]func(*rapid.T) {
 	return map[string]func(*rapid.T){
 		"CSIAddonsNode": func(t *rapid.T) { n := w.drawNode(t); w.silent[n] = !w.silent[n] },
-		"csi-addons":    func(t *rapid.T) { w.csiAddons(t, w.drawFence(t), "succeeds") },
+		"csi-addons":    func(t *rapid.T) { w.csiAddons(t, drawKey(t, "fence", w.fences), "succeeds") },
 		"csi-addons fails": func(t *rapid.T) {
-			w.csiAddons(t, w.drawFence(t), drawOf(t, "how", "fails", "status is lost"))
+			w.csiAddons(t, drawKey(t, "fence", w.fences), drawOf(t, "how", "fails", "status is lost"))
 		},
 		"csi-addons starts anew": func(*rapid.T) { w.restartCSIAddons() },
 		"driver":                 func(t *rapid.T) { d := drawDriver(t); w.driverUp[d] = !w.driverUp[d] },
@@ -223,7 +216,7 @@ func (w *world) peopleActions(t *rapid.T) map[string]func(*rapid.T) {
 		},
 	}
 	if rapid.IntRange(0, 2).Draw(t, "people override") == 2 {
-		actions["override"] = func(t *rapid.T) { w.override(w.drawRecord(t), drawOf(t, "gate", Gates()...)) }
+		actions["override"] = func(t *rapid.T) { w.override(drawKey(t, "record", w.records), drawOf(t, "gate", Gates()...)) }
 	}
 	if rapid.IntRange(0, 4).Draw(t, "people switch off") == 4 {
 		actions["switch"] = func(t *rapid.T) {
@@ -231,11 +224,9 @@ func (w *world) peopleActions(t *rapid.T) map[string]func(*rapid.T) {
 		}
 		actions["a node goes while it is switched off"] = func(t *rapid.T) {
 			m, v := w.drawMachine(t), drawVolume(t)
-			w.use(t, v, m.node)
-			w.settleDown(t, m.node)
+			w.useOnRecord(t, v, m.node)
 			w.setMode(v.Driver, ModeOff)
-			m.reaches = false
-			w.nodeController(m.node)
+			w.silence(m)
 			w.deleteNode(m.node)
 			w.settleDown(t, m.node)
 			w.detachAll(m.node)
@@ -250,14 +241,12 @@ func (w *world) peopleActions(t *rapid.T) map[string]func(*rapid.T) {
 				return
 			}
 			n := w.drawNode(t)
-			w.use(t, drawVolume(t), n)
-			w.settleDown(t, n)
+			w.useOnRecord(t, drawVolume(t), n)
 			w.replace(n)
 			w.heartbeat(w.machineOf(n))
 			w.settleDown(t, n)
 			w.detachAll(n)
-			w.use(t, drawVolume(t), n)
-			w.settleDown(t, n)
+			w.useOnRecord(t, drawVolume(t), n)
 			modes := maps.Clone(w.modes)
 			for driver := range modelDrivers {
 				w.setMode(driver, ModeOff)
@@ -276,7 +265,7 @@ func (w *world) peopleActions(t *rapid.T) map[string]func(*rapid.T) {
 	}
 	if rapid.IntRange(0, 2).Draw(t, "people tamper") == 2 {
 		meddle := func(t *rapid.T) {
-			w.meddle(t, w.drawFence(t), drawOf(t, "how", "flip", "flip there and back", "delete", "edit", "empty"))
+			w.meddle(t, drawKey(t, "fence", w.fences), drawOf(t, "how", "flip", "flip there and back", "delete", "edit", "empty"))
 		}
 		actions["tamper"], actions["tamper again"] = meddle, meddle
 		actions["foreign fence"] = func(t *rapid.T) {
@@ -289,14 +278,11 @@ func (w *world) peopleActions(t *rapid.T) map[string]func(*rapid.T) {
 // storylines: without them, chance alone seldom gets to the far end of an incident.
 func (w *world) storylines() map[string]func(*rapid.T) {
 	allGoesWell := func(t *rapid.T) {
-		for range rapid.IntRange(1, 8).Draw(t, "rounds") {
-			w.goWell(t)
-		}
+		w.goWellFor(t, rapid.IntRange(1, 8).Draw(t, "rounds"))
 	}
 	isUsed := func(t *rapid.T) {
 		n := w.drawNode(t)
-		w.use(t, drawVolume(t), n)
-		w.settleDown(t, n)
+		w.useOnRecord(t, drawVolume(t), n)
 	}
 	isLost := func(t *rapid.T, n string) {
 		w.machineOf(n).reaches = false
@@ -319,10 +305,9 @@ func (w *world) storylines() map[string]func(*rapid.T) {
 		"a node is lost with what the cache has not seen, and its object goes": func(t *rapid.T) {
 			n, old := w.drawNode(t), w.view()
 			if w.present(n).Override.Gate == GateAttach {
-				return // somebody has taken this loss upon himself
+				return // an operator answers for this loss
 			}
-			w.use(t, drawVolume(t), n)
-			w.settleDown(t, n)
+			w.useOnRecord(t, drawVolume(t), n)
 			isLost(t, n)
 			v := w.view()
 			v.nodes, v.cached, v.step = old.nodes, true, w.step-1
@@ -335,8 +320,7 @@ func (w *world) storylines() map[string]func(*rapid.T) {
 			w.silent[m.node] = true
 			w.reboot(m)
 			w.heartbeat(m)
-			w.use(t, v, m.node)
-			w.settleDown(t, m.node)
+			w.useOnRecord(t, v, m.node)
 			isLost(t, m.node)
 			for range 2 {
 				w.settleDown(t, m.node)
@@ -351,16 +335,12 @@ func (w *world) storylines() map[string]func(*rapid.T) {
 				return
 			}
 			for _, m := range []*machine{a, b} {
-				w.use(t, drawVolume(t), m.node)
-				w.settleDown(t, m.node)
+				w.useOnRecord(t, drawVolume(t), m.node)
 			}
 			isLost(t, a.node)
 			isLost(t, b.node)
 			allGoesWell(t)
-			w.reboot(a)
-			w.heartbeat(a)
-			w.pass(time.Minute)
-			w.taint(a.node, false, false)
+			w.comeBack(a)
 			allGoesWell(t)
 		},
 		"fairlead fences it": func(t *rapid.T) {
@@ -377,19 +357,14 @@ func (w *world) storylines() map[string]func(*rapid.T) {
 				return
 			}
 			old := m.node
-			w.use(t, drawVolume(t), old)
-			w.settleDown(t, old)
+			w.useOnRecord(t, drawVolume(t), old)
 			isLost(t, old)
-			w.settleDown(t, old)
-			w.csiAddonsRound(t)
-			w.settleDown(t, old)
+			w.settleFences(t, old)
 			w.rename(m, rapid.Bool().Draw(t, "it boots"))
 			w.heal(m)
 			w.settleDown(t, m.node)
 			w.pass(time.Minute)
-			w.settleDown(t, old)
-			w.csiAddonsRound(t)
-			w.settleDown(t, old)
+			w.settleFences(t, old)
 		},
 		"a node is shut down": func(t *rapid.T) {
 			m := w.drawMachine(t)
@@ -413,10 +388,7 @@ func (w *world) storylines() map[string]func(*rapid.T) {
 		},
 		"a node comes back": func(t *rapid.T) {
 			m := w.drawMachine(t)
-			w.reboot(m)
-			w.heartbeat(m)
-			w.pass(time.Minute)
-			w.taint(m.node, false, false)
+			w.comeBack(m)
 		},
 		"a mark is lost": func(t *rapid.T) {
 			w.settleAll(t)
@@ -424,10 +396,8 @@ func (w *world) storylines() map[string]func(*rapid.T) {
 		},
 		"a node comes back with what was taken by force, and a mark is lost": func(t *rapid.T) {
 			m, v := w.drawMachine(t), drawVolume(t)
-			w.use(t, v, m.node)
-			w.settleDown(t, m.node)
-			m.reaches = false
-			w.nodeController(m.node)
+			w.useOnRecord(t, v, m.node)
+			w.silence(m)
 			w.pass(6 * time.Minute)
 			w.settleDown(t, m.node)
 			w.detachAll(m.node)
@@ -456,8 +426,7 @@ func (w *world) storylines() map[string]func(*rapid.T) {
 				}
 			}
 			isSilent := func() {
-				m.reaches = false
-				w.nodeController(m.node)
+				w.silence(m)
 				maySettle()
 			}
 			if rapid.Bool().Draw(t, "twice") {
@@ -474,12 +443,8 @@ func (w *world) storylines() map[string]func(*rapid.T) {
 		},
 		"a node is lost and back while Fairlead does not look": func(t *rapid.T) {
 			m, v := w.drawMachine(t), drawVolume(t)
-			w.use(t, v, m.node)
-			w.settleDown(t, m.node)
-			m.reaches = false
-			w.nodeController(m.node)
-			w.pass(6 * time.Minute)
-			w.detachAll(m.node)
+			w.useOnRecord(t, v, m.node)
+			w.loseByForce(m)
 			if rapid.Bool().Draw(t, "its object is made anew") {
 				w.deleteNode(m.node)
 			}
@@ -576,7 +541,7 @@ func (w *world) meddle(t *rapid.T, name, how string) {
 	w.put(name, f)
 }
 
-// foreign is a NetworkFence that somebody else made, or left over.
+// foreign is a NetworkFence that another party made, or left over.
 func (w *world) foreign(m *machine, unfenced bool) {
 	name := fmt.Sprint("foreign-", w.id())
 	w.fences[name] = networkFence{NetworkFence: NetworkFence{
@@ -594,6 +559,46 @@ func (w *world) csiAddonsRound(t *rapid.T) {
 	for _, name := range slices.Sorted(maps.Keys(w.fences)) {
 		w.csiAddons(t, name, "succeeds")
 		w.check(t)
+	}
+}
+
+// useOnRecord uses a volume, and Fairlead sees that.
+func (w *world) useOnRecord(t *rapid.T, v Volume, node string) {
+	w.use(t, v, node)
+	w.settleDown(t, node)
+}
+
+// silence a machine, and the node controller notices.
+func (w *world) silence(m *machine) {
+	m.reaches = false
+	w.nodeController(m.node)
+}
+
+// loseByForce a silent machine: Kubernetes detaches its volumes by force.
+func (w *world) loseByForce(m *machine) {
+	w.silence(m)
+	w.pass(6 * time.Minute)
+	w.detachAll(m.node)
+}
+
+// comeBack after a reboot, untainted.
+func (w *world) comeBack(m *machine) {
+	w.reboot(m)
+	w.heartbeat(m)
+	w.pass(time.Minute)
+	w.taint(m.node, false, false)
+}
+
+// settleFences: Fairlead requests, csi-addons acts, Fairlead sees that.
+func (w *world) settleFences(t *rapid.T, node string) {
+	w.settleDown(t, node)
+	w.csiAddonsRound(t)
+	w.settleDown(t, node)
+}
+
+func (w *world) goWellFor(t *rapid.T, rounds int) {
+	for range rounds {
+		w.goWell(t)
 	}
 }
 
@@ -665,9 +670,7 @@ func (w *world) mustFinish(t *rapid.T) {
 		}
 	}
 	w.now = w.now.Add(endsWithin) // what was detached by force is given the time to end
-	for range 3 {
-		w.goWell(t)
-	}
+	w.goWellFor(t, 3)
 	for _, v := range worldVolumes {
 		for _, n := range w.nodeNames() {
 			if held := w.gate(v, n); held != nil {
@@ -678,7 +681,7 @@ func (w *world) mustFinish(t *rapid.T) {
 }
 
 // mustRecover: when everybody does his part, a node that is lost is fenced, its
-// volume goes elsewhere, and when it has booted it is let in and nothing is left.
+// volume goes elsewhere, and when it has booted it is unfenced and nothing is left.
 func (w *world) mustRecover(t *rapid.T) {
 	lost := w.drawNode(t)
 	m := w.machineOf(lost)
@@ -697,15 +700,13 @@ func (w *world) mustRecover(t *rapid.T) {
 		w.taint(lost, false, false)
 		w.nodesGate = true
 	}
-	for range 8 {
-		w.goWell(t)
-	}
+	w.goWellFor(t, 8)
 	if !w.blocked(m, "a") {
-		t.Fatalf("%s is let in without a boot\n%s", lost, w)
+		t.Fatalf("%s is unfenced without a boot\n%s", lost, w)
 	}
 	w.mustComeIn(t, m, false)
 	if rapid.Bool().Draw(t, "and again") {
-		// It is lost anew while it is let in.
+		// It is lost again while it is unfenced.
 		w.mustBeFenced(t, m, volumeNamed("pv-other"))
 		m.reaches = true
 		w.mustComeIn(t, m, true)
@@ -735,30 +736,22 @@ func (w *world) mustComeBackUnfenced(t *rapid.T, m *machine, v Volume) {
 		w.taint(m.node, false, false)
 	case "switched off":
 		w.setMode(v.Driver, ModeOff)
-		for range 4 {
-			w.goWell(t)
-		}
+		w.goWellFor(t, 4)
 		w.setMode(v.Driver, ModeFence)
 		if len(w.fences) > 0 || w.blocked(m, v.ClusterID) {
 			t.Fatalf("%s is shut out although that is switched off\n%s", m.node, w)
 		}
 	}
 	w.heal(m)
-	for range 4 {
-		w.goWell(t)
-	}
+	w.goWellFor(t, 4)
 	w.taint(m.node, false, false)
-	for range 4 {
-		w.goWell(t)
-	}
+	w.goWellFor(t, 4)
 	if rapid.Bool().Draw(t, "a leader that hung goes on") {
 		if w.act(t, hung, m.node, hung.now, 100); len(w.fences) == 0 {
 			t.Fatalf("it asks for nothing\n%s", w)
 		}
 		w.csiAddonsRound(t)
-		for range 4 {
-			w.goWell(t)
-		}
+		w.goWellFor(t, 4)
 	}
 	if m.bootID() != boot || !w.isQuiet() || w.blocked(m, "a") || w.blocked(m, "b") {
 		t.Fatalf("%s is not healthy, though it came back before it was fenced\n%s", m.node, w)
@@ -776,7 +769,7 @@ func (w *world) mustBeFenced(t *rapid.T, m *machine, v Volume) {
 	}
 	for rounds := 0; !slices.Contains(w.attachedTo(v.Name), to); rounds++ {
 		if rounds > 8 {
-			t.Fatalf("%s is not let go of\n%s", v.Name, w)
+			t.Fatalf("%s is not released\n%s", v.Name, w)
 		}
 		w.goWell(t)
 		w.attach(t, v, to)
@@ -802,26 +795,23 @@ func (w *world) lose(t *rapid.T, m *machine, v Volume) {
 		w.pass(RefreshEvery)
 		w.act(t, w.view(), m.node, w.now, 100)
 	}
-	m.reaches = false
-	w.nodeController(m.node)
+	w.silence(m)
 	w.taint(m.node, true, false)
 	w.detachAll(m.node)
 }
 
-// mustComeIn: the node boots and its taint is taken away; it is let in, all the
+// mustComeIn: the node boots and its taint is taken away; it is unfenced, all the
 // way, or until that has begun.
 func (w *world) mustComeIn(t *rapid.T, m *machine, begun bool) {
 	w.reboot(m)
 	w.silent = map[string]bool{}
-	for range 3 {
-		w.goWell(t)
-	}
+	w.goWellFor(t, 3)
 	if w.taint(m.node, false, false); w.nodes[m.node].taint {
 		t.Fatalf("the taint of %s may not go although it has booted\n%s", m.node, w)
 	}
 	for rounds := 0; !w.isQuiet() && !(begun && w.present(m.node).Status.Phase == v1alpha1.NodeUnfencing); rounds++ {
 		if rounds > 16 {
-			t.Fatalf("%s is not let in again\n%s", m.node, w)
+			t.Fatalf("%s is not unfenced\n%s", m.node, w)
 		}
 		w.goWell(t)
 	}

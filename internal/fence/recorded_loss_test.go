@@ -16,7 +16,7 @@ func TestRecordedLoss(t *testing.T) {
 		"lost":                           {func(*story) {}, loss + " pv-1"},
 		"being fenced":                   {func(s *story) { s.Node.OutOfService = true; s.look() }, loss + " pv-1"},
 		"fenced":                         {func(s *story) { s.Node.OutOfService = true; s.look(); s.csi(); s.look() }, loss},
-		"lost anew":                      {func(s *story) { s.Node.ReadyChanged = s.Node.ReadyChanged.Add(time.Second) }, "boot-1@2026-01-01T12:01:01Z pv-1"},
+		"lost again":                     {func(s *story) { s.Node.ReadyChanged = s.Node.ReadyChanged.Add(time.Second) }, "boot-1@2026-01-01T12:01:01Z pv-1"},
 		"not recorded yet":               {func(s *story) { s.Status.Phase = v1alpha1.NodeHealthy }, ""},
 		"its kubelet says it is not up":  {func(s *story) { s.Node.Unknown = false }, ""},
 		"back":                           {func(s *story) { s.Node.Ready, s.Node.Unknown = true, false; s.look() }, ""},

@@ -54,7 +54,7 @@ func TestRebootedMachineOfOtherNameIsUnfenced(t *testing.T) {
 	}
 }
 
-// Another fenced machine at its address is not let in with it.
+// Another fenced machine at its address is not unfenced with it.
 func TestRenamedMachineWaitsForSharedAddress(t *testing.T) {
 	s := fenced(t)
 	s.deleteNode().look()

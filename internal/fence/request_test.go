@@ -116,7 +116,7 @@ func TestARequestIsRefused(t *testing.T) {
 		"seen by the storage where it was": {func(s *story) {
 			s.Report.Clients = []VolumeClients{inUse("pv-1", false, "::ffff:10.0.0.1"), {Volume: held("pv-2", other, "b"), Addresses: addresses("10.0.0.9")}}
 		}, "", ""},
-		"a shared volume's clients, and who of them is nobody's": {func(s *story) {
+		"a shared volume's clients, and an unknown one among them": {func(s *story) {
 			beside(func(o *Other) { o.Node.Addresses = addresses("10.0.0.11") })(s)
 			s.Report.Clients = []VolumeClients{inUse("pv-2", true, "10.0.0.11", "10.0.0.2")}
 		}, ReasonContradicted, k + "shared volume pv-2 is in use from 10.0.0.2, which is no known node's, and from no address that was recorded of the node"},

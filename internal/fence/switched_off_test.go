@@ -7,7 +7,7 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 )
 
-// Weeks later somebody else may have its address, and its volumes be anywhere.
+// Weeks later another machine may have its address, and its volumes be anywhere.
 func TestMachineLostWhileSwitchedOffIsForgotten(t *testing.T) {
 	s := lostStory(t)
 	off := with(s.Policy, StoragePolicy{Mode: ModeOff})

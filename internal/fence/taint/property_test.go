@@ -138,7 +138,7 @@ func (m *taintingModel) read() {
 	}
 }
 
-// decide does what Fairlead does. Only the first node is tainted; then it reads anew.
+// decide does what Fairlead does. Only the first node is tainted; then it reads again.
 func (m *taintingModel) decide() {
 	if !m.late {
 		m.read()
@@ -178,19 +178,19 @@ func (m *taintingModel) judge(n *taintingMachine, v Verdict) {
 	heard := slices.ContainsFunc(m.machines, func(o *taintingMachine) bool { return m.now.Sub(o.beat) <= tainting.MaxStaleness+20*time.Second })
 	_, controlPlane := n.Labels["node-role.kubernetes.io/control-plane"]
 	problems := map[string]bool{
-		"of the control plane":     controlPlane,
-		"on a stale view":          m.now.Sub(m.reading.Read) > tainting.MaxStaleness,
-		"while nobody is heard of": !heard && !m.late,
+		"of the control plane":      controlPlane,
+		"on a stale view":           m.now.Sub(m.reading.Read) > tainting.MaxStaleness,
+		"while no node is heard of": !heard && !m.late,
 	}
 	if !m.late {
 		maps.Copy(problems, map[string]bool{
 			fmt.Sprintf("as own taint number %d", own):                own > tainting.MaxNodes,
 			fmt.Sprintf("with %d of %d lost in its zone", gone, zone): gone*100 > zone*tainting.MaxShare,
-			"in a storm":                    m.stormy(),
-			"while paused":                  m.paused,
-			"whose kubelet is heard of":     m.now.Sub(n.beat) < tainting.NotReadyFor,
-			"once more in an incident":      n.taintedIn == n.incident,
-			"though somebody has done that": n.Node.OutOfService,
+			"in a storm":                   m.stormy(),
+			"while paused":                 m.paused,
+			"whose kubelet is heard of":    m.now.Sub(n.beat) < tainting.NotReadyFor,
+			"once more in an incident":     n.taintedIn == n.incident,
+			"though it is tainted already": n.Node.OutOfService,
 		})
 	}
 	for problem, is := range problems {

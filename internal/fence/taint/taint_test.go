@@ -39,7 +39,7 @@ func readyNode(name string) Candidate {
 	return n
 }
 
-// lose makes it a node that nobody has heard of for so long, and that can be fenced.
+// lose makes it a node that was silent for so long, and that can be fenced.
 func (n *Candidate) lose(d time.Duration) {
 	n.Node.Ready, n.Node.Unknown, n.Node.ReadyChanged = false, true, ago(d)
 	n.Heartbeat = ago(d + 50*time.Second)
@@ -98,7 +98,7 @@ func TestTaint(t *testing.T) {
 		"a node whose taint was taken away, as is on record":                    {change: one(func(n *Candidate) { at := metav1.NewTime(ago(time.Minute)); n.Status.Tainted = &at }), want: "node-1 none TaintTaken"},
 		"a node whose taint was taken away, as Fairlead remembers":              {change: one(func(n *Candidate) { n.Given = true }), want: "node-1 none TaintTaken"},
 		"a node that was tainted before it was lost this time":                  {change: one(func(n *Candidate) { at := metav1.NewTime(ago(time.Hour)); n.Status.Tainted = &at }), want: "node-1 taint Lost"},
-		"a cordoned node is in somebody's hands":                                {change: one(func(n *Candidate) { n.Cordoned = true }), want: "node-1 none Cordoned"},
+		"a cordoned node is an operator's business":                             {change: one(func(n *Candidate) { n.Cordoned = true }), want: "node-1 none Cordoned"},
 		"a node that is being deleted":                                          {change: one(func(n *Candidate) { n.Deleting = true }), want: "node-1 none Leaving"},
 		"a kubelet that says that it is not Ready is alive":                     {change: one(func(n *Candidate) { n.Node.Unknown = false; n.Heartbeat = ago(5 * time.Second) }), want: "node-1 none KubeletAlive"},
 		"a kubelet that said so and fell silent is left to the node controller": {change: one(func(n *Candidate) { n.Node.Unknown = false }), want: "node-1 none KubeletAlive"},
@@ -109,15 +109,15 @@ func TestTaint(t *testing.T) {
 		"a node that is lost for less than five minutes":                        {change: one(func(n *Candidate) { n.lose(5*time.Minute - time.Second) }), want: "node-1 none NotYet", says: "5m0s"},
 		"a node that is lost for five minutes":                                  {change: one(func(n *Candidate) { n.lose(5 * time.Minute) }), want: "node-1 taint Lost"},
 		"a time of one's own":                                                   {change: func(t *Rules, _ *Facts) { t.NotReadyFor = 11 * time.Minute }, want: "node-1 none NotYet"},
-		"a node that is lost since nobody knows when":                           {change: one(func(n *Candidate) { n.Node.ReadyChanged, n.Heartbeat = time.Time{}, time.Time{} }), want: "node-1 none SinceUnknown"},
+		"a node that is lost since an unknown time":                             {change: one(func(n *Candidate) { n.Node.ReadyChanged, n.Heartbeat = time.Time{}, time.Time{} }), want: "node-1 none SinceUnknown"},
 		"a loss that the record does not know of":                               {change: one(func(n *Candidate) { n.Status.Phase = v1alpha1.NodeHealthy }), want: "node-1 none NotRecorded"},
 		"a node without a record":                                               {change: one(func(n *Candidate) { n.Status = v1alpha1.NodeFenceStatus{} }), want: "node-1 none NotRecorded"},
 		"a node that is fenced already":                                         {change: one(func(n *Candidate) { n.Status.Phase = v1alpha1.NodeFenced }), want: "node-1 none UnderWay", says: "Fenced"},
-		"a node that is back and was not let in yet":                            {change: one(func(n *Candidate) { n.Status.Phase = v1alpha1.NodeReturned }), want: "node-1 none UnderWay"},
+		"a node that is back and was not unfenced yet":                          {change: one(func(n *Candidate) { n.Status.Phase = v1alpha1.NodeReturned }), want: "node-1 none UnderWay"},
 		"a node that holds nothing":                                             {change: one(func(n *Candidate) { n.Status.Volumes = nil }), want: "node-1 none NothingHeld"},
 		"a node whose volumes are switched off":                                 {change: facts(func(f *Facts) { f.Policy = cephIsFenced(fence.ModeOff) }), want: "node-1 none SwitchedOff"},
-		"a node with volumes that nobody fences":                                {change: one(func(n *Candidate) { n.Drivers = append(n.Drivers, "ebs.csi.aws.com", "ebs.csi.aws.com") }), want: "node-1 none Unprotected", says: "volumes of ebs.csi.aws.com are"},
-		"a node with volumes that nobody need fence": {want: "node-1 taint Lost", change: func(t *Rules, f *Facts) {
+		"a node with volumes that Fairlead does not fence":                      {change: one(func(n *Candidate) { n.Drivers = append(n.Drivers, "ebs.csi.aws.com", "ebs.csi.aws.com") }), want: "node-1 none Unprotected", says: "volumes of ebs.csi.aws.com are"},
+		"a node with volumes that need no fence": {want: "node-1 taint Lost", change: func(t *Rules, f *Facts) {
 			t.ForceDetach = []string{"ebs.csi.aws.com"}
 			f.Nodes[1].Drivers = append(f.Nodes[1].Drivers, "ebs.csi.aws.com")
 		}},
