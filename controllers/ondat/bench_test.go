@@ -13,6 +13,7 @@ import (
 
 	bed "github.com/fairlead-io/fairlead/e2e/ondat"
 	"github.com/fairlead-io/fairlead/internal/nfs/ondat/rest"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 // Latencies of a request that changes something, at the API server and at the control plane.
@@ -66,14 +67,10 @@ func newLoad(b *testing.B, volumes int) *load {
 		}
 	})
 	api, err := rest.New(rest.Options{Endpoint: w.endpoint, SecretPath: w.secret})
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, err)
 	l.r = newReconciler(api, l.kube, l.kube)
 	l.r.Options.Interval, l.r.Options.Retry, l.r.Events, l.r.Clock = time.Second, time.Second, w.Events, clock.RealClock{}
-	if err := l.r.prepare(prometheus.NewRegistry()); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, l.r.prepare(prometheus.NewRegistry()))
 	return l
 }
 

@@ -13,10 +13,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -144,34 +142,6 @@ func TestForeignServiceIsNeitherAdoptedNorPublished(t *testing.T) {
 	w.Clock.Step(time.Minute)
 	w.poll()
 	w.leads("data", "10.0.0.1:32001")
-}
-
-// ServiceIsEqual finds a difference, and ServiceUpdate does not repair it.
-func TestEveryDifferenceOfAServiceIsRepaired(t *testing.T) {
-	w := publishedWorld(t)
-	right, address := w.service("data"), w.mounted()
-	for name, change := range map[string]func(*corev1.Service){
-		"type":        func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeLoadBalancer },
-		"port":        func(s *corev1.Service) { s.Spec.Ports[0].Port = 111 },
-		"target port": func(s *corev1.Service) { s.Spec.Ports[0].TargetPort.IntVal = 111 },
-		"port name":   func(s *corev1.Service) { s.Spec.Ports[0].Name = "x" },
-		"protocol":    func(s *corev1.Service) { s.Spec.Ports[0].Protocol = corev1.ProtocolUDP },
-		"selector":    func(s *corev1.Service) { s.Spec.Selector = map[string]string{"app": "x"} },
-		"label":       func(s *corev1.Service) { delete(s.Labels, "storageos.com/volume-id") },
-		"owner":       func(s *corev1.Service) { s.OwnerReferences[0].Controller = ptr.To(true) },
-	} {
-		s := w.service("data")
-		change(s)
-		w.Must(w.API.Update(t.Context(), s))
-		w.reconcile("v-1")
-		got := w.service("data")
-		if !equality.Semantic.DeepEqual(got.Spec, right.Spec) || !equality.Semantic.DeepEqual(got.OwnerReferences, right.OwnerReferences) || got.Labels["storageos.com/volume-id"] != "v-1" {
-			t.Errorf("%s: got %+v", name, got)
-		}
-	}
-	if w.mounted() != address {
-		t.Errorf("mounted at %s", w.mounted())
-	}
 }
 
 func TestWrongServerAddressMakesNoService(t *testing.T) {

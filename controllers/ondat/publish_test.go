@@ -195,21 +195,6 @@ func TestUnpublishedVolumesAreNotCached(t *testing.T) {
 	}
 }
 
-func TestGarbageCollectionByOwner(t *testing.T) {
-	w := publishedWorld(t)
-	claim := get[corev1.PersistentVolumeClaim](w, "data")
-	w.Must(w.API.Delete(t.Context(), claim))
-	w.collect(claim.UID)
-	if w.service("data") != nil || len(w.led("data")) > 0 || get[corev1.Endpoints](w, "data") != nil {
-		t.Error("something is left")
-	}
-	w.Server.Delete("v-1")
-	w.poll()
-	if w.service("data") != nil {
-		t.Error("the Service is back")
-	}
-}
-
 func TestNameByPersistentVolume(t *testing.T) {
 	w := newWorld(t)
 	w.r.Options.Naming = ondat.ByPV

@@ -2,10 +2,11 @@ package ondat
 
 import (
 	"context"
-	"strings"
+	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/internal/nfs/ondat"
 )
 
@@ -41,11 +42,5 @@ func (r *Reconciler) event(claim *corev1.PersistentVolumeClaim, kind, reason, ac
 	if claim == nil {
 		return
 	}
-	const most = 1000
-	for i, a := range args {
-		if text, ok := a.(string); ok && len(text) > most {
-			args[i] = strings.ToValidUTF8(text[:most-20], "") + "…"
-		}
-	}
-	r.Events.Eventf(claim, nil, kind, reason, action, format, args...)
+	r.Events.Eventf(claim, nil, kind, reason, action, "%s", kit.Note(fmt.Sprintf(format, args...)))
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 // The whole controller, in a manager: it polls by itself, and a Service that is
@@ -88,9 +89,7 @@ func wait[T any](t *testing.T, c <-chan T) T {
 
 func TestConfigurationReachesTheController(t *testing.T) {
 	c, err := config.Parse([]byte("apiVersion: config.fairlead.io/v1alpha1\nkind: Configuration\nondat: {serviceName: PV}\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	want := Options{
 		Interval: 5 * time.Second, Expiry: time.Minute, Retry: 5 * time.Second, CreatePoll: time.Second, CreateWait: 20 * time.Second, Naming: "PV", Concurrency: 16,
 	}

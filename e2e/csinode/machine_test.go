@@ -23,6 +23,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/e2e/machine"
 	"github.com/fairlead-io/fairlead/internal/csi/mounts"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 const (
@@ -69,9 +70,7 @@ var servers int
 func newServer(t *testing.T) *server {
 	servers++
 	s := &server{address: fmt.Sprintf("10.77.0.%d", servers), folder: t.TempDir()}
-	if err := os.Chmod(s.folder, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(s.folder, 0o777))
 	s.start(t)
 	t.Cleanup(s.kill)
 	return s
@@ -80,9 +79,7 @@ func newServer(t *testing.T) *server {
 func (s *server) start(t *testing.T) {
 	s.Cmd = exec.Command(program("nfsserver"), "-listen="+s.address+":2049", "-folder="+s.folder, "-export=/export")
 	s.Stderr = os.Stderr
-	if err := s.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Start())
 	wait(t, "the server", func() bool {
 		c, err := net.Dial("tcp", s.address+":2049")
 		if err == nil {
@@ -98,9 +95,7 @@ func (s *server) kill() {
 }
 
 func (s *server) signal(t *testing.T, sig syscall.Signal) {
-	if err := s.Process.Signal(sig); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Process.Signal(sig))
 }
 
 // plugin is a process of fairlead csi-node.
@@ -122,13 +117,9 @@ func (p *plugin) start() {
 	p.Cmd = exec.Command(fairlead, append([]string{"csi-node", "--conntrack=false", "--log-format=text", "--log-level=debug"}, p.args...)...)
 	p.Env = append(os.Environ(), "NODE_NAME=node-1", "KUBECONFIG=/none")
 	p.Stderr = p.t.Output()
-	if err := p.Start(); err != nil {
-		p.t.Fatal(err)
-	}
+	must.Do(p.t, p.Start())
 	conn, err := grpc.NewClient("unix://"+kubeletDir+"/plugins/"+driver+"/csi.sock", grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must.Do(p.t, err)
 	p.t.Cleanup(func() { conn.Close() })
 	p.NodeClient = csi.NewNodeClient(conn)
 	if _, err := p.NodeGetInfo(context.Background(), &csi.NodeGetInfoRequest{}, grpc.WaitForReady(true)); err != nil {
@@ -148,9 +139,7 @@ func target(name string) string {
 // publish mounts the server's share for a pod, as the kubelet asks for it.
 func (p *plugin) publish(s *server, pod string, options ...string) error {
 	path := target(pod)
-	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
-		p.t.Fatal(err)
-	}
+	must.Do(p.t, os.MkdirAll(filepath.Dir(path), 0o750))
 	_, err := p.NodePublishVolume(context.Background(), &csi.NodePublishVolumeRequest{
 		VolumeId: "v-" + s.address, TargetPath: path, VolumeContext: map[string]string{"share": "/export"},
 		PublishContext: map[string]string{driver + "/assigned-ip": s.address},
@@ -173,17 +162,13 @@ func (p *plugin) stats(pod string) (*csi.NodeGetVolumeStatsResponse, error) {
 
 func (p *plugin) must(err error) {
 	p.t.Helper()
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must.Do(p.t, err)
 }
 
 // mounted lists the NFS mounts of the machine.
 func mounted(t *testing.T) (list []mounts.Mount) {
 	all, err := (&mounts.Host{}).Mounts()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, m := range all {
 		if m.IsNFS() {
 			list = append(list, m)
@@ -215,9 +200,7 @@ func wait(t *testing.T, what string, done func() bool) {
 // daemons are the processes that make or serve the mounts of a server.
 func daemons(t *testing.T, s *server) (pids []int) {
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, file := range files {
 		text, _ := os.ReadFile(file) // the process may have ended
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/internal/nfs"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 const (
@@ -31,13 +32,9 @@ func BenchmarkAttachments(b *testing.B) {
 	for range b.N {
 		c := shared(b)
 		fairlead, err := c.attachRate(b.Context(), Driver, nil)
-		if err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, err)
 		peer, err := c.attachRate(b.Context(), "stand-in.example.com", c.standIn)
-		if err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, err)
 		b.ReportMetric(fairlead, "fairlead/s")
 		b.ReportMetric(peer, "stand-in/s")
 		b.ReportMetric(fairlead/peer, "ratio")

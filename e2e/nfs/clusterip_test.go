@@ -14,6 +14,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/nfs"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 // kubeService reads a Service; nil if there is none.
@@ -148,9 +149,7 @@ func TestTakenClusterIPIsReportedAndRecovered(t *testing.T) {
 func TestForeignServiceIsNeverAdopted(t *testing.T) {
 	c, ctx := shared(t), t.Context()
 	foreign := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: "foreign"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "nfs", Port: nfsPort}}}}
-	if err := c.Client.Create(ctx, foreign); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Client.Create(ctx, foreign))
 	s := &scene{T: t, c: c, ctx: ctx, service: "foreign"}
 	var err error
 	s.servers, err = c.servers(ctx, 1)

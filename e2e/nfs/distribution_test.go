@@ -9,6 +9,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/nfs"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 // distributions are those that the GKE NFS driver's own end-to-end test expects
@@ -88,27 +89,17 @@ func TestNodesAreSpreadEvenly(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/%d nodes, %d servers, clients %v", exposure, d.nodes, d.servers, d.clients), func(t *testing.T) {
 				ctx := t.Context()
 				addresses, err := c.servers(ctx, d.servers)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 				service := strings.ToLower(fmt.Sprintf("%s-%d-%d-%d", exposure, d.nodes, d.servers, d.clients[0]+len(d.clients)))
-				if err := c.CreateService(ctx, NewService(service, exposure, addresses...)); err != nil {
-					t.Fatal(err)
-				}
-				if err := c.UseNodes(ctx, service, d.nodes); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, c.CreateService(ctx, NewService(service, exposure, addresses...)))
+				must.Do(t, c.UseNodes(ctx, service, d.nodes))
 				var volumes []string
 				sum := 0
 				for i, clients := range d.clients {
 					volume := fmt.Sprintf("%s-%d", service, i)
 					// Both volumes have one handle, as in that test.
-					if err := c.CreateVolume(ctx, Volume{Name: volume, Service: service, Handle: service}); err != nil {
-						t.Fatal(err)
-					}
-					if err := c.CreateClients(ctx, service, volume, clients); err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, c.CreateVolume(ctx, Volume{Name: volume, Service: service, Handle: service}))
+					must.Do(t, c.CreateClients(ctx, service, volume, clients))
 					volumes, sum = append(volumes, volume), sum+clients
 					// One after the other: else a server may get two nodes of one Deployment, and none of the other.
 					if _, err := c.WaitAssigned(ctx, sum, volumes...); err != nil {
@@ -118,14 +109,10 @@ func TestNodesAreSpreadEvenly(t *testing.T) {
 				for i, want := range d.want {
 					if i > 0 {
 						sum -= d.clients[i-1]
-						if err := c.DeleteClients(ctx, volumes[i-1]); err != nil {
-							t.Fatal(err)
-						}
+						must.Do(t, c.DeleteClients(ctx, volumes[i-1]))
 					}
 					got, err := c.distribution(ctx, sum, service, volumes...)
-					if err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, err)
 					if got != want {
 						t.Errorf("step %d: got %+v, want %+v", i, got, want)
 					}
@@ -141,9 +128,7 @@ func (c *Cluster) remove(t *testing.T, service string, clients, volumes []string
 	t.Helper()
 	ctx := t.Context()
 	for _, v := range clients {
-		if err := c.DeleteClients(ctx, v); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.DeleteClients(ctx, v))
 	}
 	if _, err := c.WaitAssigned(ctx, 0, volumes...); err != nil {
 		t.Fatal(err)
@@ -152,17 +137,11 @@ func (c *Cluster) remove(t *testing.T, service string, clients, volumes []string
 		t.Error(err)
 	}
 	for _, v := range volumes {
-		if err := c.DeleteVolume(ctx, v); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.DeleteVolume(ctx, v))
 	}
 	s, err := c.Service(ctx, service)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Client.Delete(ctx, s); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
+	must.Do(t, c.Client.Delete(ctx, s))
 }
 
 // one backend more or less moves the nodes of that backend only.
@@ -170,29 +149,15 @@ func TestOnlyOrphansMove(t *testing.T) {
 	c, ctx := shared(t), t.Context()
 	const service, nodes = "orphans", 40
 	addresses, err := c.servers(ctx, 4)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.CreateService(ctx, NewService(service, nfs.PerNodeStable, addresses...)); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.UseNodes(ctx, service, nodes); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.CreateVolume(ctx, Volume{Name: service, Service: service}); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.CreateClients(ctx, service, service, nodes); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
+	must.Do(t, c.CreateService(ctx, NewService(service, nfs.PerNodeStable, addresses...)))
+	must.Do(t, c.UseNodes(ctx, service, nodes))
+	must.Do(t, c.CreateVolume(ctx, Volume{Name: service, Service: service}))
+	must.Do(t, c.CreateClients(ctx, service, service, nodes))
 	before, err := c.WaitAssigned(ctx, nodes, service)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	places, err := c.backends(ctx, service)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	steps := []struct {
 		name   string
 		do     func() error
@@ -230,9 +195,7 @@ func TestOnlyOrphansMove(t *testing.T) {
 			t.Fatalf("%s: %v", step.name, err)
 		}
 		now, err := c.backends(ctx, service)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		for address, backend := range now {
 			if was := places[address]; was != backend && was != step.leaves.String() {
 				t.Errorf("%s: slot %s moved from %s to %s", step.name, address, was, backend)
@@ -241,9 +204,7 @@ func TestOnlyOrphansMove(t *testing.T) {
 		places = now
 	}
 	after, err := c.WaitAssigned(ctx, nodes, service)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for node, address := range before.Addresses {
 		if after.Addresses[node] != address {
 			t.Errorf("%s mounted %s and has %s now", node, address, after.Addresses[node])

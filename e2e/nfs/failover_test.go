@@ -18,6 +18,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/nfs"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 // outWithin is the promise: failures × interval and one second from the death of a server
@@ -31,13 +32,9 @@ func outWithin() time.Duration {
 func TestCopySurvivesServer(t *testing.T) {
 	c, ctx := shared(t), t.Context()
 	node := c.State.Nodes[0]
-	if err := c.startProxyOnce(ctx, node); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.startProxyOnce(ctx, node))
 	plugin, err := c.StartPlugin(ctx, node)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() {
 		if err := plugin.Stop(); err != nil {
 			t.Error(err)
@@ -60,35 +57,19 @@ func copyWhile(t *testing.T, c *Cluster, plugin *Plugin, exposure nfs.Exposure, 
 	ctx := t.Context()
 	service := fmt.Sprintf("copy-%d", time.Now().UnixNano())
 	addresses, err := c.servers(ctx, 3)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.CreateService(ctx, NewService(service, exposure, addresses...)); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.UseNodes(ctx, service, 1); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.CreateVolume(ctx, Volume{Name: service, Service: service}); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.CreateClients(ctx, service, service, 1); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
+	must.Do(t, c.CreateService(ctx, NewService(service, exposure, addresses...)))
+	must.Do(t, c.UseNodes(ctx, service, 1))
+	must.Do(t, c.CreateVolume(ctx, Volume{Name: service, Service: service}))
+	must.Do(t, c.CreateClients(ctx, service, service, 1))
 	before, err := c.WaitAssigned(ctx, 1, service)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	address := before.Addresses[plugin.node]
 	// Longer than the test: the client does not give up a server on its own.
 	path, err := c.Publish(ctx, plugin, service, "pod-"+service, "timeo=6000")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	backend, err := c.backendOf(ctx, service, address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	victim := c.running[backend]
 	if victim == nil {
 		t.Fatalf("%s points to %s, which is no server of this test", address, backend)
@@ -108,12 +89,8 @@ func copyWhile(t *testing.T, c *Cluster, plugin *Plugin, exposure nfs.Exposure, 
 		defer func() { died <- time.Now() }()
 		return end(victim)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := <-moved; err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
+	must.Do(t, <-moved)
 	if err := sameFile(filepath.Join(c.Share, "copy-"+service), hash); err != nil {
 		t.Error(err)
 	}
@@ -126,15 +103,11 @@ func copyWhile(t *testing.T, c *Cluster, plugin *Plugin, exposure nfs.Exposure, 
 		t.Logf("another server was published after %s; promised are %s, but timers were up to %s late", published, outWithin(), late)
 	}
 	after, err := c.Assignment(ctx, service)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if after.Addresses[plugin.node] != address {
 		t.Errorf("the address was %s and is %s", address, after.Addresses[plugin.node])
 	}
-	if err := undo(victim); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, undo(victim))
 	if err := plugin.Unpublish(ctx, service, "pod-"+service); err != nil {
 		t.Error(err)
 	}

@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 // The ground that the other tests stand on: a mount by mount(8) moves real bytes, and a
@@ -16,21 +18,15 @@ import (
 func TestMountSurvivesServerThatRestarts(t *testing.T) {
 	c, ctx := shared(t), t.Context()
 	server, err := c.StartServer(ctx, ServerAddress(40))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	target := filepath.Join(c.Dir, "mnt")
-	if err := os.MkdirAll(target, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(target, 0o755))
 	if out, err := exec.CommandContext(ctx, "mount", "-t", "nfs", "-o", "vers=3,timeo=20", ServerAddress(40).String()+":"+Export, target).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	t.Cleanup(func() { _ = exec.Command("umount", "-l", target).Run() })
 	file, err := os.Create(filepath.Join(target, "file"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer file.Close()
 	hash, block := sha256.New(), make([]byte, 1<<20)
 	for i := range 20 {
@@ -42,21 +38,13 @@ func TestMountSurvivesServerThatRestarts(t *testing.T) {
 			t.Fatal(err)
 		}
 		if i == 10 {
-			if err := server.Kill(); err != nil {
-				t.Fatal(err)
-			}
-			if err := server.Start(ctx); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, server.Kill())
+			must.Do(t, server.Start(ctx))
 		}
 	}
-	if err := file.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, file.Close())
 	whole, err := os.Open(filepath.Join(c.Share, "file"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer whole.Close()
 	written := sha256.New()
 	if _, err := io.Copy(written, whole); err != nil {

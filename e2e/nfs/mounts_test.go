@@ -6,15 +6,14 @@ import (
 	"testing"
 
 	"github.com/fairlead-io/fairlead/internal/csi/mounts"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 // mountAt is the mount at a path; false: there is none.
 func mountAt(t *testing.T, path string) (mounts.Mount, bool) {
 	t.Helper()
 	m, ok, err := mounts.At(&mounts.Host{}, path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return m, ok
 }
 

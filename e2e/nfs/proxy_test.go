@@ -9,6 +9,8 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 // The ground that the other tests stand on: the real kube-proxy sends a ClusterIP to
@@ -18,25 +20,17 @@ func TestProxySendsClusterIPToSlice(t *testing.T) {
 	if _, err := c.servers(ctx, 1); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.startProxyOnce(ctx, c.State.Nodes[0]); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.startProxyOnce(ctx, c.State.Nodes[0]))
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "by-hand"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "nfs", Port: nfsPort}}}}
-	if err := c.Client.Create(ctx, service); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Client.Create(ctx, service))
 	slice := &discoveryv1.EndpointSlice{
 		ObjectMeta:  metav1.ObjectMeta{Namespace: "default", Name: "by-hand", Labels: map[string]string{discoveryv1.LabelServiceName: "by-hand"}},
 		AddressType: discoveryv1.AddressTypeIPv4,
 		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{ServerAddress(1).String()}}},
 		Ports:       []discoveryv1.EndpointPort{{Name: ptr.To("nfs"), Port: ptr.To(int32(nfsPort))}},
 	}
-	if err := c.Client.Create(ctx, slice); err != nil {
-		t.Fatal(err)
-	}
-	if err := reached(service.Spec.ClusterIP); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Client.Create(ctx, slice))
+	must.Do(t, reached(service.Spec.ClusterIP))
 }
 
 // reached waits until an address takes connections.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/nfs"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 // scene is an NFSService with its volumes, whose attachments the test asks for itself.
@@ -54,9 +55,7 @@ func (s *scene) volume(v Volume) Volume {
 
 func (s *scene) must(err error) {
 	s.Helper()
-	if err != nil {
-		s.Fatal(err)
-	}
+	must.Do(s, err)
 }
 
 // remove reports what hinders, and goes on.

@@ -21,6 +21,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/cephclients/cephcli"
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/fence"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 const (
@@ -63,9 +64,7 @@ func held(names ...string) []v1alpha1.HeldVolume {
 func asker(t *testing.T, asked *cephcli.Request, known map[string][]string, objects ...client.Object) Asker {
 	t.Helper()
 	scheme, err := cluster.NewScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return Asker{
 		ClusterID: "rook-ceph", Objects: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(),
 		Ask: func(_ context.Context, request cephcli.Request) (cephcli.Answer, error) {

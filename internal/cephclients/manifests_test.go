@@ -10,22 +10,17 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/fairlead-io/fairlead/internal/config"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 // The names in the certificates are the ones that both sides verify, and the CA signs nothing else.
 func TestCertificatesOfTheComponent(t *testing.T) {
 	c, err := config.Parse([]byte("apiVersion: config.fairlead.io/v1alpha1\nkind: Configuration\nfencing: {cephClients: {mode: crossCheck}, profiles: [{name: rook-ceph}]}\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	u, err := url.Parse(c.Fencing.CephClients.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	data, err := os.ReadFile("../../manifests/components/fencing-ceph-clients/certificates.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	signed := map[string][]string{}
 	for document := range bytes.SplitSeq(data, []byte("---\n")) {
 		var object struct {
@@ -37,9 +32,7 @@ func TestCertificatesOfTheComponent(t *testing.T) {
 				IssuerRef struct{ Name string }
 			}
 		}
-		if err := yaml.Unmarshal(document, &object); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, yaml.Unmarshal(document, &object))
 		if object.Kind == "Certificate" && !object.Spec.IsCA && object.Spec.IssuerRef.Name == "fairlead-ceph-clients" && len(object.Spec.DNSNames) == 1 {
 			signed[object.Spec.DNSNames[0]] = object.Spec.Usages
 		}

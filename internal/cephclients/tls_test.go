@@ -14,26 +14,23 @@ import (
 	"testing"
 
 	"github.com/fairlead-io/fairlead/internal/cephclients/cephcli"
-	"github.com/fairlead-io/fairlead/internal/cephclients/certtest"
 	"github.com/fairlead-io/fairlead/internal/cephclients/server"
 	"github.com/fairlead-io/fairlead/internal/settingsapi"
+	"github.com/fairlead-io/fairlead/internal/testkit/certtest"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 func newCA(t *testing.T) *certtest.CA {
 	t.Helper()
 	ca, err := certtest.New()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return ca
 }
 
 // write puts a certificate for a name into a directory, and returns that.
 func write(t *testing.T, ca *certtest.CA, directory, name string, usage x509.ExtKeyUsage) string {
 	t.Helper()
-	if err := ca.Write(directory, name, usage); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, ca.Write(directory, name, usage))
 	return directory
 }
 
@@ -43,9 +40,7 @@ const inUse = `{"watchers":[{"address":"10.0.0.1:0/1","client":1}]}`
 func serve(t *testing.T, directory string) (url string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "localhost:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	s := settingsapi.Server{
 		Listener: listener, TLS: ServerTLS(directory), Log: slog.New(slog.DiscardHandler),
 		Handler: server.Handler(func(context.Context, string, ...string) ([]byte, error) { return []byte(inUse), nil }),
@@ -76,9 +71,7 @@ func TestOnlyTheControllerIsAnswered(t *testing.T) {
 	}
 	foreign := write(t, other, t.TempDir(), ClientName, x509.ExtKeyUsageClientAuth)
 	pem, err := os.ReadFile(filepath.Join(controller, "ca.crt"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if err := os.WriteFile(filepath.Join(foreign, "ca.crt"), pem, 0o600); err != nil { // it knows the server, and the server not it
 		t.Fatal(err)
 	}

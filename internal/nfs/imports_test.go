@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 // What the domain may import: no client, clock, logger or I/O.
@@ -36,17 +38,13 @@ func TestDomainIsPure(t *testing.T) {
 	seen := 0
 	for _, folder := range []string{".", "assign", "health", "ondat", "options", "publish", "plan", "spec", "volume", "rpc/wire"} {
 		files, err := filepath.Glob(filepath.Join(folder, "*.go"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		for _, file := range files {
 			if strings.HasSuffix(file, "_test.go") {
 				continue
 			}
 			parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			seen++
 			for _, i := range parsed.Imports {
 				if path := strings.Trim(i.Path.Value, `"`); !slices.Contains(allowed, path) && !slices.Contains(besides[folder], path) {

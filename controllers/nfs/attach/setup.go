@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/internal/csi"
 )
 
@@ -79,9 +80,9 @@ func (a *Annotator) SetupWithManager(mgr ctrl.Manager) error {
 			(*queue).Add(reconcile.Request{NamespacedName: types.NamespacedName{Name: node}})
 		}
 	})
-	annotated := predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return slices.ContainsFunc(keys, func(k string) bool { return e.ObjectOld.GetAnnotations()[k] != e.ObjectNew.GetAnnotations()[k] })
-	}}
+	annotated := kit.Updated(func(before, after *corev1.Node) bool {
+		return slices.ContainsFunc(keys, func(k string) bool { return before.Annotations[k] != after.Annotations[k] })
+	})
 	err := ctrl.NewControllerManagedBy(mgr).Named("nfs-node-annotations").
 		For(&corev1.Node{}, builder.WithPredicates(annotated)).
 		WatchesRawSource(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {

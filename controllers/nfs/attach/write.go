@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/controllers/nfs/pools"
 )
 
@@ -39,10 +40,7 @@ func (r *Reconciler) release(ctx context.Context, va *storagev1.VolumeAttachment
 
 // refuse says why the volume is not attached; once, until the reason changes.
 func (r *Reconciler) refuse(ctx context.Context, va *storagev1.VolumeAttachment, why error) error {
-	message := why.Error()
-	if runes := []rune(message); len(runes) > maxMessage {
-		message = string(runes[:maxMessage]) + "…"
-	}
+	message := kit.Clip(why.Error(), maxMessage)
 	if have := va.Status.AttachError; have != nil && have.Message == message {
 		return nil
 	}

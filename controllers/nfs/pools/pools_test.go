@@ -12,6 +12,7 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/nfs/assign"
 	"github.com/fairlead-io/fairlead/internal/testkit/fixedruns"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 func TestMain(m *testing.M) { fixedruns.Main(m, 200, 60) }
@@ -105,9 +106,7 @@ func TestRebuildKeepsAssignments(t *testing.T) {
 			key := fmt.Sprintf("%s-%d", name, rapid.IntRange(0, 2).Draw(t, "volume"))
 			if rapid.Bool().Draw(t, fmt.Sprintf("attach%d", i)) {
 				address, err := p.Attach(svcKey, node(name), key)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 				if before, ok := have[key]; ok && before.Address != address {
 					t.Fatalf("attachment %s got %s after %s", key, address, before.Address)
 				}

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/controllers/nfs/frontend"
 	"github.com/fairlead-io/fairlead/internal/nfs"
 	"github.com/fairlead-io/fairlead/internal/nfs/assign"
@@ -92,7 +93,7 @@ func (p *pass) problemText() string {
 	for _, problem := range p.problems {
 		texts = append(texts, problem.Error())
 	}
-	return clipCondition(strings.Join(texts, "; "))
+	return kit.Clip(strings.Join(texts, "; "), maxCondition)
 }
 
 func (p *pass) faultText() string {
@@ -100,7 +101,7 @@ func (p *pass) faultText() string {
 	for _, f := range p.faults {
 		texts = append(texts, f.message)
 	}
-	return clipCondition(named(texts))
+	return kit.Clip(named(texts), maxCondition)
 }
 
 // suspected reports whether too many servers fail for the probes to be trusted.
@@ -132,7 +133,7 @@ func (p *pass) balanced(plan assign.Plan) metav1.Condition {
 	if p.spec.Exposure == nfs.PerNode {
 		c.Reason, format = reasonRemount, "nodes would move if they remounted (%d): %s. A node moves once all its pods that use the service have ended"
 	}
-	c.Message = clipCondition(fmt.Sprintf(format, len(plan.Moves), named(texts)))
+	c.Message = kit.Clip(fmt.Sprintf(format, len(plan.Moves), named(texts)), maxCondition)
 	return c
 }
 
@@ -146,13 +147,6 @@ func named(names []string) string {
 
 // maxCondition is the longest message of a condition (metav1.Condition).
 const maxCondition = 32768
-
-func clipCondition(text string) string {
-	if len(text) <= maxCondition {
-		return text
-	}
-	return strings.ToValidUTF8(text[:maxCondition-3], "") + "…"
-}
 
 // warns reports whether a reason needs a warning.
 func warns(reason string) bool {

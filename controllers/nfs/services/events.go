@@ -7,11 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/internal/nfs"
 )
-
-// maxNote keeps the note of an event within its 1 KiB (events.k8s.io/v1).
-const maxNote = 900
 
 // reportEvents emits events, logs and metrics of what the pass found and did.
 func (p *pass) reportEvents(status *v1alpha1.NFSServiceStatus) {
@@ -49,8 +47,5 @@ func (p *pass) reportEvents(status *v1alpha1.NFSServiceStatus) {
 }
 
 func (p *pass) event(kind, reason, action, note string) {
-	if runes := []rune(note); len(runes) > maxNote {
-		note = string(runes[:maxNote]) + "…"
-	}
-	p.Events.Eventf(p.service, nil, kind, reason, action, "%s", note)
+	p.Events.Eventf(p.service, nil, kind, reason, action, "%s", kit.Note(note))
 }

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/controllers/nfs/frontend"
 	"github.com/fairlead-io/fairlead/controllers/nfs/pools"
 	"github.com/fairlead-io/fairlead/internal/nfs/health"
@@ -121,7 +122,7 @@ func (r *Reconciler) observe(key types.NamespacedName, backend netip.AddrPort, r
 	}
 	at := health.Result{Backend: backend, At: result.Started.Add(result.Took)}
 	if verdict == rpc.Unhealthy {
-		at.Error = clip(result.Message)
+		at.Error = kit.Clip(result.Message, maxError)
 	}
 	if s.add(at) {
 		r.Clock.AfterFunc(gather, func() {
@@ -133,13 +134,5 @@ func (r *Reconciler) observe(key types.NamespacedName, backend netip.AddrPort, r
 }
 
 // maxError keeps a status with 1,000 failing backends and 4,096 slots well below
-// what etcd stores (1.5 MiB). It is in characters.
+// what etcd stores (1.5 MiB). It is in bytes.
 const maxError = 256
-
-func clip(text string) string {
-	runes := []rune(text)
-	if len(runes) <= maxError {
-		return text
-	}
-	return string(runes[:maxError-1]) + "…"
-}

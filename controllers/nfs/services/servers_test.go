@@ -13,6 +13,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/nfs/publish"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 // listing is a client without streaming lists: the fake API server has none.
@@ -22,9 +23,7 @@ func (listing) IsWatchListSemanticsUnSupported() bool { return true }
 
 func TestOnlySlicesOfTheNamedServiceAreWatched(t *testing.T) {
 	scheme, err := cluster.NewScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	api := fakeapi.New(scheme, nil)
 	changed := make(chan types.NamespacedName, 100)
 	w := &Watches{Client: listing{api}, changed: func(key types.NamespacedName) { changed <- key }}
@@ -40,9 +39,7 @@ func TestOnlySlicesOfTheNamedServiceAreWatched(t *testing.T) {
 		for _, l := range labels {
 			s.Labels[l] = "x"
 		}
-		if err := api.Create(t.Context(), s); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, api.Create(t.Context(), s))
 	}
 	wait := func(want int) {
 		t.Helper()

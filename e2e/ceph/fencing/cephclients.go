@@ -22,9 +22,9 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/e2e/ceph"
 	"github.com/fairlead-io/fairlead/internal/cephclients"
-	"github.com/fairlead-io/fairlead/internal/cephclients/certtest"
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/fence"
+	"github.com/fairlead-io/fairlead/internal/testkit/certtest"
 )
 
 // cephClients runs the server as its pod does, with ceph.conf and keyring in /etc/ceph and nothing else, and asks

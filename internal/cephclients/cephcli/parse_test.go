@@ -8,15 +8,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 // captured is what a command of a running Ceph 16.2.15 printed. e2e/ceph/fencing writes such files.
 func captured(t testing.TB, family, name string) []byte {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join("testdata", family, name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return content
 }
 
@@ -33,9 +33,7 @@ func TestAnswersOfARealCeph(t *testing.T) {
 			t.Errorf("%s: rbd status gives %v, %v", family, clients, err)
 		}
 		mounted, err := ParseClientLs(captured(t, family, "client-ls.json"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		for i, at := range []string{"/volumes/csi/csi-vol-1/4f2e", "/volumes/csi/csi-vol-1/4f2e-0"} {
 			if !slices.Equal(mounted[at], nodes[i:i+1]) {
 				t.Errorf("%s: %s is mounted from %v", family, at, mounted[at])

@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 // odd are values that a command would take for something else.
@@ -58,9 +60,7 @@ func TestCommandsOfVolumes(t *testing.T) {
 func TestRequestIsBounded(t *testing.T) {
 	r := Request{}
 	for i := range MaxVolumes + 1 {
-		if err := r.Validate(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.Validate())
 		r[strconv.Itoa(i)] = Volume{Pool: "p", Image: "i"}
 	}
 	if r.Validate() == nil {

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 // The test's own binary is the program that is run.
@@ -31,9 +33,7 @@ func TestMain(m *testing.M) {
 
 func TestCommandsRunWithoutAShellAndAreBounded(t *testing.T) {
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	output, err := Local(t.Context(), self, "as-a-command", "say", "$HOME; `id`", "--image=a b")
 	if err != nil || string(output) != "$HOME; `id`|--image=a b" {
 		t.Errorf("got %q, %v", output, err)

@@ -14,6 +14,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
+
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 var (
@@ -47,9 +49,7 @@ func TestStaleEntriesAreDeletedUntilKubeProxyFollows(t *testing.T) {
 		now := Frontends{address: {first}, second: {first}}
 		entries := &table{began: time.Now(), entries: []Entry{{address, first}, {second, first}, {second, next}}}
 		counter, err := NewCounter(prometheus.NewRegistry())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		c := &Cleaner{Frontends: func(context.Context) (Frontends, error) { return now, nil }, Table: entries, Log: slog.New(slog.DiscardHandler), Deleted: counter}
 		changes, ended := make(chan struct{}), make(chan struct{})
 		go func() { c.Run(ctx, changes); close(ended) }()

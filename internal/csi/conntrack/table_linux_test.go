@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 const inside = "FAIRLEAD_TEST_CONNTRACK"
@@ -71,9 +73,7 @@ func failOver(t *testing.T) {
 	accepted := make(chan net.Conn, 4)
 	for _, server := range []string{"10.0.0.1:2049", "10.0.0.2:2049"} {
 		l, err := net.Listen("tcp", server)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		go func() {
 			for {
 				c, err := l.Accept() // never answers, never closes
@@ -90,9 +90,7 @@ func failOver(t *testing.T) {
 		return c.Control(func(fd uintptr) { syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1) })
 	}}
 	client, err := dialer.Dial("tcp", "10.96.0.1:2049")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if got := (<-accepted).LocalAddr().String(); got != "10.0.0.1:2049" {
 		t.Fatal(got)
 	}

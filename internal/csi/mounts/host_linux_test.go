@@ -14,15 +14,15 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 // command puts a script in place of mount and umount.
 func command(t *testing.T, script string) {
 	dir := t.TempDir()
 	for _, name := range []string{"mount", "umount"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script), 0o700))
 	}
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 }
@@ -45,9 +45,7 @@ func TestCommandsGetTheirArguments(t *testing.T) {
 // mount(8) runs mount.nfs, and it is that which waits for the server.
 func TestDeadlineKillsAllThatMountStarted(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "fifo")
-	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Mkfifo(fifo, 0o600))
 	command(t, "(exec 3>"+fifo+"; sleep 600)\n")
 	ctx, cancel := context.WithCancel(context.Background())
 	opened := make(chan *os.File)
@@ -98,9 +96,7 @@ func TestStatfsTellsUsage(t *testing.T) {
 	h, dir := &Host{}, t.TempDir()
 	u, err := h.Statfs(context.Background(), dir)
 	var s unix.Statfs_t
-	if err := unix.Statfs(dir, &s); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, unix.Statfs(dir, &s))
 	if err != nil || u.Bytes != int64(s.Blocks)*s.Frsize || u.Inodes != int64(s.Files) || u.BytesFree > u.Bytes || u.BytesAvailable > u.BytesFree || u.InodesFree > u.Inodes {
 		t.Errorf("%+v, %v", u, err)
 	}
@@ -116,9 +112,7 @@ func TestStatfsTellsUsage(t *testing.T) {
 
 func TestChmodSetsTheMode(t *testing.T) {
 	dir := t.TempDir()
-	if err := (&Host{}).Chmod(context.Background(), dir, 0o2770); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, (&Host{}).Chmod(context.Background(), dir, 0o2770))
 	if info, _ := os.Stat(dir); info.Mode() != os.ModeDir|os.ModeSetgid|0o770 {
 		t.Error(info.Mode())
 	}

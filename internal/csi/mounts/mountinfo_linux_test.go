@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 const example = `22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
@@ -16,9 +18,7 @@ const example = `22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
 
 func hostWith(t *testing.T, text string) *Host {
 	path := filepath.Join(t.TempDir(), "mountinfo")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	return &Host{MountInfo: path, BDI: t.TempDir()}
 }
 
@@ -68,9 +68,7 @@ func FuzzUnescape(f *testing.F) {
 func TestReadAheadIsWrittenWhereMountInfoSays(t *testing.T) {
 	h := hostWith(t, example)
 	m, _, err := At(h, "/k/pods/b c/mount")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if err := h.SetReadAhead(m, 64); err == nil {
 		t.Error("a device without a BDI was written")
 	}
@@ -78,12 +76,8 @@ func TestReadAheadIsWrittenWhereMountInfoSays(t *testing.T) {
 		t.Error("a device without a BDI was read")
 	}
 	file := filepath.Join(h.BDI, "0:51", "read_ahead_kb")
-	if err := os.MkdirAll(filepath.Dir(file), 0o750); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, []byte("128\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Dir(file), 0o750))
+	must.Do(t, os.WriteFile(file, []byte("128\n"), 0o600))
 	if kb, err := h.ReadAhead(m); kb != 128 || err != nil {
 		t.Errorf("%d, %v", kb, err)
 	}

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/fairlead-io/fairlead/internal/csi/mounts/fakemounts"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 const driver = "nfs.fairlead.io"
@@ -28,9 +29,7 @@ type bed struct {
 
 func newBed(t *testing.T) *bed {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	system := fakemounts.New()
 	timeouts := Timeouts{Mount: time.Second, Unmount: time.Second, Stat: 20 * time.Millisecond, Probe: 20 * time.Millisecond, Grace: 20 * time.Millisecond}
 	return &bed{t: t, system: system, dir: dir, Server: &Server{
@@ -69,9 +68,7 @@ func (b *bed) unpublish() error {
 
 func (b *bed) must(err error) {
 	b.t.Helper()
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must.Do(b.t, err)
 }
 
 // did asserts what the system was asked to do since the test began.

@@ -14,6 +14,7 @@ import (
 	registerapi "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 
 	"github.com/fairlead-io/fairlead/internal/csi/server"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 // kubelet finds the driver's socket as the plugin watcher does, and asks who is there.
@@ -28,9 +29,7 @@ func kubelet(t *testing.T, dir string) registerapi.RegistrationClient {
 		}
 	}
 	conn, err := grpc.NewClient("unix://"+path, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() { conn.Close() })
 	client := registerapi.NewRegistrationClient(conn)
 	info, err := client.GetInfo(context.Background(), &registerapi.InfoRequest{}, grpc.WaitForReady(true))
@@ -56,9 +55,7 @@ func TestDriverRegisters(t *testing.T) {
 		t.Error(err)
 	}
 	// A kubelet that restarts may clear its directory.
-	if err := os.Remove(filepath.Join(dir, "d-reg.sock")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(filepath.Join(dir, "d-reg.sock")))
 	kubelet(t, dir)
 	stop()
 	if err := <-ended; err != nil {

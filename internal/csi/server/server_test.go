@@ -17,6 +17,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
+
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 // identity is a service whose calls do what a test wants.
@@ -32,18 +34,14 @@ func (i *identity) Probe(context.Context, *csi.ProbeRequest) (*csi.ProbeResponse
 func start(t *testing.T, o Options, i *identity) (*grpc.ClientConn, func() error) {
 	path := filepath.Join(t.TempDir(), "csi.sock")
 	socket, err := Listen(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	ctx, stop := context.WithCancel(context.Background())
 	served := make(chan error, 1)
 	go func() {
 		served <- Serve(ctx, socket, o, func(r grpc.ServiceRegistrar) { csi.RegisterIdentityServer(r, i) })
 	}()
 	conn, err := grpc.NewClient("unix://"+path, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() { conn.Close(); stop() })
 	return conn, func() error { stop(); return <-served }
 }
@@ -75,9 +73,7 @@ func TestPanicBecomesInternal(t *testing.T) {
 	var log bytes.Buffer
 	registry := prometheus.NewRegistry()
 	metrics, err := NewMetrics(registry)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	conn, _ := start(t, Options{Log: slog.New(slog.NewTextHandler(&log, nil)), Metrics: metrics}, &identity{probe: func() error { panic("defect") }})
 	if err := probe(conn); status.Code(err) != codes.Internal || !strings.Contains(err.Error(), "defect") {
 		t.Error(err)
@@ -133,16 +129,12 @@ func TestStopCutsCallsThatDoNotEnd(t *testing.T) {
 func TestListenReplacesOnlyStaleSockets(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "dir", "csi.sock")
 	first, err := Listen(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if info, _ := os.Stat(path); info.Mode().Perm() != 0o600 || !first.Present() || first.Replaced() {
 		t.Error(info.Mode())
 	}
 	second, err := Listen(path) // the first has not ended yet: a rolling update
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if first.Present() || !first.Replaced() || !second.Present() {
 		t.Error("the file is whose?")
 	}
@@ -158,9 +150,7 @@ func TestListenReplacesOnlyStaleSockets(t *testing.T) {
 	if _, err := os.Lstat(path); err == nil {
 		t.Error("the socket is still there")
 	}
-	if err := os.WriteFile(path, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, nil, 0o600))
 	if _, err := Listen(path); err == nil || !strings.Contains(err.Error(), "no socket") {
 		t.Error(err)
 	}
@@ -189,9 +179,7 @@ func TestRemovedSocketComesBack(t *testing.T) {
 	}()
 	<-listening
 	for range 3 {
-		if err := os.Remove(path); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Remove(path))
 		for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
 			if c, err := net.Dial("unix", path); err == nil {
 				c.Close()
@@ -203,9 +191,7 @@ func TestRemovedSocketComesBack(t *testing.T) {
 		}
 	}
 	successor, err := Listen(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	stop()
 	if err := <-ended; err != nil {
 		t.Error(err)

@@ -69,18 +69,6 @@ func BenchmarkStep(b *testing.B) {
 	}
 }
 
-// BenchmarkAttachAll fills an empty pool.
-func BenchmarkAttachAll(b *testing.B) {
-	nodes, targets := cluster(true)
-	for b.Loop() {
-		p := newPool(DefaultSlack, targets)
-		for _, n := range nodes {
-			attach(b, p, n, "pv")
-		}
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/benchNodes, "ns/node")
-}
-
 // BenchmarkRebuild derives the pool from a list of all attachments, as a restart does.
 func BenchmarkRebuild(b *testing.B) {
 	p, nodes := full(b, true)
@@ -100,15 +88,6 @@ func BenchmarkPlan(b *testing.B) {
 		if len(p.Plan(true).Moves) < benchNodes/benchServers*9/10 {
 			b.Fatal("too few moves")
 		}
-	}
-}
-
-// BenchmarkSetTargets changes the backends under all nodes.
-func BenchmarkSetTargets(b *testing.B) {
-	p, _ := full(b, true)
-	_, targets := cluster(true)
-	for b.Loop() {
-		p.SetTargets(targets)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/fairlead-io/fairlead/internal/nfs"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 func member(i int) nfs.Member {
@@ -31,9 +32,7 @@ func newPool(slack int, targets []Target) *Pool {
 func attach(t testing.TB, p *Pool, n Node, volume string) string {
 	t.Helper()
 	address, err := p.Attach(n, volume)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return address
 }
 

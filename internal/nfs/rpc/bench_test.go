@@ -18,6 +18,8 @@ import (
 	"github.com/willscott/go-nfs"
 	"github.com/willscott/go-nfs/helpers"
 	"github.com/willscott/go-nfs/helpers/memfs"
+
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 // serveVariable makes the test binary a server, so that its CPU time is not counted.
@@ -64,9 +66,7 @@ func startChild(b *testing.B) uint16 {
 // of a connection is partly counted, too.
 func cpu(b *testing.B) time.Duration {
 	var usage syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, syscall.Getrusage(syscall.RUSAGE_SELF, &usage))
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
@@ -87,9 +87,7 @@ func BenchmarkProbe(b *testing.B) {
 		for b.Loop() {
 			i++
 			conn, err := dialAndReset(b.Context(), loopback(i%1000, port))
-			if err != nil {
-				b.Fatal(err)
-			}
+			must.Do(b, err)
 			conn.Close()
 		}
 		connect = float64((cpu(b) - before).Microseconds()) / float64(i)

@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"syscall"
 	"testing"
+
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 func TestSharesAreLookedUpFromReservedPorts(t *testing.T) {
@@ -35,9 +37,7 @@ func TestTakenReservedPortsAreTriedAgain(t *testing.T) {
 	address := startScript(t, func(c net.Conn) { _, _ = c.Read(make([]byte, 1)) })
 	for range 2 * (highestReserved - lowestReserved) { // more than there are
 		c, err := DialReserved(t.Context(), address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		t.Cleanup(func() { c.Close() })
 	}
 }

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 // generous is more than any probe on loopback takes, where the time is not what is tested.
@@ -132,9 +134,7 @@ func TestConnectionsEndWithoutReset(t *testing.T) {
 // fullBacklog is a port whose queue of connections is full: the kernel drops further ones, as a lost node does.
 func fullBacklog(t *testing.T) netip.AddrPort {
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() { _ = syscall.Close(fd) })
 	err = errors.Join(syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}), syscall.Listen(fd, 0))
 	name, nameErr := syscall.Getsockname(fd)
@@ -143,9 +143,7 @@ func fullBacklog(t *testing.T) netip.AddrPort {
 	}
 	address := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(name.(*syscall.SockaddrInet4).Port))
 	queued, err := net.Dial("tcp", address.String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() { queued.Close() })
 	return address
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/willscott/go-nfs/helpers/memfs"
 
 	"github.com/fairlead-io/fairlead/internal/nfs/rpc/wire"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 // exports is an NFS v3 server's table of exports: paths that are not in it do not exist.
@@ -58,9 +59,7 @@ func startNFS(t testing.TB, e *exports) netip.AddrPort {
 func listen(t testing.TB) net.Listener {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() { listener.Close() })
 	return listener
 }

@@ -5,13 +5,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 func TestInvalidTargetsAreNotProbed(t *testing.T) {
 	good := Target{Address: netip.MustParseAddrPort("127.0.0.1:2049"), Versions: []Version{V3}, Shares: []string{"/", "/data/x"}}
-	if err := good.Validate(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, good.Validate())
 	for name, c := range map[string]struct {
 		change func(*Target)
 		says   []string

@@ -10,6 +10,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	bed "github.com/fairlead-io/fairlead/e2e/ondat"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 // world is a control plane of the test bed and a client of it.
@@ -26,11 +27,16 @@ func secretOf(t *testing.T, s *bed.Server) string {
 	t.Helper()
 	folder := t.TempDir()
 	for name, value := range map[string]string{"username": s.Username, "password": s.Password + "\n"} {
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(value), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(folder, name), []byte(value), 0o600))
 	}
 	return folder
+}
+
+func client(t *testing.T, o Options) *Client {
+	t.Helper()
+	c, err := New(o)
+	must.Do(t, err)
+	return c
 }
 
 func newWorld(t *testing.T, change ...func(*Options)) *world {
@@ -46,10 +52,6 @@ func newWorld(t *testing.T, change ...func(*Options)) *world {
 	for _, c := range change {
 		c(&o)
 	}
-	c, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.Client = c
+	w.Client = client(t, o)
 	return w
 }

@@ -2,15 +2,10 @@ package rest
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
 	"encoding/pem"
 	"errors"
 	"fmt"
 	"maps"
-	"math/big"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -22,6 +17,8 @@ import (
 
 	bed "github.com/fairlead-io/fairlead/e2e/ondat"
 	"github.com/fairlead-io/fairlead/internal/nfs/ondat"
+	"github.com/fairlead-io/fairlead/internal/testkit/certtest"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 func TestVolumesOfAllNamespaces(t *testing.T) {
@@ -82,9 +79,7 @@ func shared(t *testing.T, w *world) ondat.Volume {
 	w.Provision("default-id", "v-1", "pv-1", "data", "apps")
 	w.Attach("v-1", "10.0.0.1:32001")
 	v, err := w.Client.Volume(t.Context(), "default-id", "v-1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return v
 }
 
@@ -187,10 +182,7 @@ func TestKindsOfErrors(t *testing.T) {
 	}
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()
-	c, err := New(Options{Endpoint: gone.URL, SecretPath: w.secret})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := client(t, Options{Endpoint: gone.URL, SecretPath: w.secret})
 	if _, err := c.Volumes(t.Context()); Class(err) != "connection" || !strings.Contains(err.Error(), "check ondat.apiEndpoint") || strings.Contains(err.Error(), "/v2/") {
 		t.Errorf("got %s, %v", Class(err), err)
 	}
@@ -210,10 +202,7 @@ func TestHungServerMeetsTheTimeout(t *testing.T) {
 	defer hung.Close()
 	defer close(release)
 	w := newWorld(t)
-	c, err := New(Options{Endpoint: hung.URL, SecretPath: w.secret, LoginTimeout: 20 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := client(t, Options{Endpoint: hung.URL, SecretPath: w.secret, LoginTimeout: 20 * time.Millisecond})
 	if _, err := c.Volumes(t.Context()); Class(err) != "timeout" {
 		t.Errorf("got %v", err)
 	}
@@ -226,10 +215,7 @@ func TestRedirectionIsNotFollowed(t *testing.T) {
 	w := newWorld(t)
 	redirecting := httptest.NewServer(http.RedirectHandler(other.URL, http.StatusTemporaryRedirect))
 	defer redirecting.Close()
-	c, err := New(Options{Endpoint: redirecting.URL, SecretPath: w.secret})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := client(t, Options{Endpoint: redirecting.URL, SecretPath: w.secret})
 	if _, err := c.Volumes(t.Context()); err == nil || len(seen) > 0 {
 		t.Errorf("got %v, asked %q", err, seen)
 	}
@@ -240,26 +226,17 @@ func TestTLSWithACertificateAuthority(t *testing.T) {
 	server := httptest.NewTLSServer(s.Handler())
 	defer server.Close()
 	ca := filepath.Join(t.TempDir(), "ca.crt")
-	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600))
 	o := Options{Endpoint: server.URL, SecretPath: secretOf(t, s), CAFile: ca}
-	c, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.Volumes(t.Context()); err != nil {
+	if _, err := client(t, o).Volumes(t.Context()); err != nil {
 		t.Errorf("got %v", err)
 	}
 	other := filepath.Join(t.TempDir(), "other.crt")
-	if err := os.WriteFile(other, authority(t), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	stranger, err := certtest.New()
+	must.Do(t, err)
+	must.Do(t, os.WriteFile(other, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: stranger.Certificate.Raw}), 0o600))
 	for _, o.CAFile = range []string{"", other} {
-		if c, err = New(o); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := c.Volumes(t.Context()); err == nil {
+		if _, err := client(t, o).Volumes(t.Context()); err == nil {
 			t.Errorf("CA file %q: a certificate of an unknown authority is accepted", o.CAFile)
 		}
 	}
@@ -271,38 +248,19 @@ func TestTLSWithACertificateAuthority(t *testing.T) {
 	}
 }
 
-// authority is a certificate that has signed nothing.
-func authority(t *testing.T) []byte {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), IsCA: true, BasicConstraintsValid: true, NotAfter: time.Now().Add(time.Hour)}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-}
-
 // The labels of the released manager's metrics hold the text of errors, so that
 // their number has no bound.
 func TestMetricsByTheirNames(t *testing.T) {
 	w := newWorld(t)
 	v := shared(t, w)
-	if err := w.SetMountEndpoint(t.Context(), v, "10.96.0.1:2049"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.SetMountEndpoint(t.Context(), v, "10.96.0.1:2049"))
 	w.list(t)
 	for i := range 10 {
 		w.Fail(bed.Fault{Path: "/namespaces", Status: 500, Body: fmt.Sprintf(`{"error": "id %d"}`, i), Times: 1})
 		_, _ = w.Volumes(t.Context())
 	}
 	families, err := w.registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	got := map[string]int{}
 	for _, f := range families {
 		got[f.GetName()] = len(f.GetMetric())

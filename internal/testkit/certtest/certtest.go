@@ -1,4 +1,4 @@
-// Package certtest makes certificates for tests, as cert-manager does for the component fencing-ceph-clients.
+// Package certtest makes certificates for tests, as cert-manager does.
 package certtest
 
 import (
