@@ -121,15 +121,15 @@ test-times: $(BIN)/gotestsum ## Times of all tests of the last run, the slowest 
 # They have no goroutines: the race detector would only make their random runs five times as slow.
 PURE := fairlead/(internal/)?(mutators|validators|storage|settings|fence|nfs/(assign|health|ondat|plan|publish|spec))(/(catalog|rollout|plan|taint))?$$
 # Tests in one goroutine that take a minute each with the race detector, and tests that it would disturb.
-WITHOUT_RACE := Test(PlansGrowLinearly|TaintCountsAtOnceForManyHolders|PagedListsSayWhatWholeListsSay|IncidentCostsTheSameInLargeClusters|ReviewsReadLongListsInPages|AddressesHoldInAnyOrder|ACrashAndAChangeBack|VolumesThatComeAndGoMakeNoStormOfWrites|A12KBPodCostsAtMost64Allocations|LargeBodiesAtOnceStayWithinMemory|DecodedReviewsTakeNoMoreThanIsCounted)
+WITHOUT_RACE := TestPlansGrowLinearly|TestTaintCountsAtOnceForManyHolders|TestPagedListsSayWhatWholeListsSay|TestIncidentCostsTheSameInLargeClusters|TestReviewsReadLongListsInPages|TestAddressesHoldInAnyOrder|TestACrashAndAChangeBack|TestVolumesThatComeAndGoMakeNoStormOfWrites|TestA12KBPodCostsAtMost64Allocations|TestLargeBodiesAtOnceStayWithinMemory|TestDecodedReviewsTakeNoMoreThanIsCounted
 NEED_CLUSTER := /e2e(/(beside|nfs|csinode))?$$
 
 .PHONY: test-unit
 test-unit: $(BIN)/gotestsum ## Tests that need no cluster
 	@$(if $(RACE),,echo "no C compiler: running without the race detector")
 	$(BIN)/gotestsum $(UNIT_FORMAT) --jsonfile $(TIMES)/test-pure.json -- $$(go list ./... | grep -E '$(PURE)')
-	$(BIN)/gotestsum $(UNIT_FORMAT) --jsonfile $(TIMES)/test-without-race.json -- -run '^$(WITHOUT_RACE)$$' $$(git grep -lE '^func $(WITHOUT_RACE)[(]' -- '*_test.go' | sed 's,^,./,; s,/[^/]*$$,,' | sort -u)
-	$(WITH_RACE) $(BIN)/gotestsum $(UNIT_FORMAT) --jsonfile $(TIMES)/test-race.json -- $(RACE) $(if $(RACE),-skip '^$(WITHOUT_RACE)$$') -timeout 20m $$(go list ./... | grep -v -E -e '$(PURE)' -e '$(NEED_CLUSTER)')
+	$(BIN)/gotestsum $(UNIT_FORMAT) --jsonfile $(TIMES)/test-without-race.json -- -run '^($(WITHOUT_RACE))$$' $$(git grep -lE '^func ($(WITHOUT_RACE))[(]' -- '*_test.go' | sed 's,^,./,; s,/[^/]*$$,,' | sort -u)
+	$(WITH_RACE) $(BIN)/gotestsum $(UNIT_FORMAT) --jsonfile $(TIMES)/test-race.json -- $(RACE) $(if $(RACE),-skip '^($(WITHOUT_RACE))$$') -timeout 20m $$(go list ./... | grep -v -E -e '$(PURE)' -e '$(NEED_CLUSTER)')
 	cd e2e/csiaddons && go test -trimpath ./endpoint
 	cd e2e/ondat/goapi && go test -trimpath ./...
 	cd tools/release && go test -trimpath ./...

@@ -21,7 +21,7 @@ var (
 	anchorPattern  = regexp.MustCompile(`<a id="([^"]+)"`)
 	fencePattern   = regexp.MustCompile("(?ms)^ *```.*?^ *```")
 	symbolPattern  = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
-	testPattern    = regexp.MustCompile(`\b(Test[A-Z][A-Za-z0-9]+)\b`)
+	testPattern    = regexp.MustCompile(`(?:^|[^.\w])(Test[A-Z][A-Za-z0-9]+)\b`)
 	decisionName   = regexp.MustCompile(`^\d{4}-[a-z0-9-]+\.md$`)
 )
 
@@ -133,7 +133,7 @@ func TestEveryPageIsReachableFromTheIndex(t *testing.T) {
 	}
 }
 
-// A test that a page names can be found and run.
+// A test that a page or the Makefile names can be found and run.
 func TestNamedTestsExist(t *testing.T) {
 	var code strings.Builder
 	err := filepath.WalkDir("..", func(path string, _ fs.DirEntry, err error) error {
@@ -148,7 +148,13 @@ func TestNamedTestsExist(t *testing.T) {
 		t.Fatal(err)
 	}
 	named := 0
-	for _, p := range readPages(t) {
+	pages := readPages(t)
+	makefile, err := os.ReadFile("../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages["Makefile"] = page{path: "Makefile", text: string(makefile)}
+	for _, p := range pages {
 		for _, name := range testPattern.FindAllStringSubmatch(p.text, -1) {
 			named++
 			if !strings.Contains(code.String(), "\nfunc "+name[1]) {
