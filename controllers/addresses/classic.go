@@ -13,14 +13,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// SameClassic tells whether an Endpoints object holds what it should.
+// SameClassic reports whether an Endpoints object is as wanted.
 func SameClassic(have, want *corev1.Endpoints) bool {
 	return maps.Equal(have.Labels, Labelled(have.Labels, want.Labels)) &&
 		equality.Semantic.DeepEqual(have.Subsets, want.Subsets) &&
 		equality.Semantic.DeepEqual(have.OwnerReferences, want.OwnerReferences)
 }
 
-// Classic returns the Endpoints object of a Service; nil is none.
+// Classic returns the Endpoints object of a Service, or nil.
 func (w Writer) Classic(ctx context.Context, namespace, name string) (*corev1.Endpoints, error) {
 	var e corev1.Endpoints
 	if err := w.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &e); err != nil {
@@ -32,8 +32,8 @@ func (w Writer) Classic(ctx context.Context, namespace, name string) (*corev1.En
 	return &e, nil
 }
 
-// WriteClassic creates an Endpoints object, or updates the one that was read. It
-// takes over an object that is not cached, and returns the object as written.
+// WriteClassic creates an Endpoints object, or updates the object that was read. It takes over an
+// object that is not cached, and returns the object as written.
 func (w Writer) WriteClassic(ctx context.Context, have, want *corev1.Endpoints) (*corev1.Endpoints, error) {
 	if have == nil {
 		err := w.Client.Create(ctx, want)
@@ -52,7 +52,7 @@ func (w Writer) WriteClassic(ctx context.Context, have, want *corev1.Endpoints) 
 	updated.Labels = Labelled(have.Labels, want.Labels)
 	updated.OwnerReferences, updated.Subsets = want.OwnerReferences, want.Subsets
 	err := w.Client.Update(ctx, updated)
-	if apierrors.IsNotFound(err) { // the garbage collector was faster, and the cache is behind
+	if apierrors.IsNotFound(err) { // deleted by the garbage collector; the cache is stale
 		updated = want.DeepCopy()
 		updated.ResourceVersion, updated.UID = "", ""
 		err = w.Client.Create(ctx, updated)

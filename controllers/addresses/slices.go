@@ -34,15 +34,15 @@ func SliceName(service string, family discoveryv1.AddressType) string {
 	return service + "-fairlead-ipv4"
 }
 
-// Owner makes the garbage collector take along what is published. It does not
-// block the Service's deletion: that would need a right on its finalizers.
+// Owner has the garbage collector delete the addresses with their Service. It does not block the
+// Service's deletion: that would need a right on its finalizers.
 func Owner(service *corev1.Service) []metav1.OwnerReference {
 	return []metav1.OwnerReference{{
 		APIVersion: "v1", Kind: "Service", Name: service.Name, UID: service.UID, Controller: ptr.To(true),
 	}}
 }
 
-// Labelled are the labels of an object with ours: what others have put there stays.
+// Labelled adds our labels to those of an object.
 func Labelled(have, ours map[string]string) map[string]string {
 	labels := map[string]string{}
 	maps.Copy(labels, have)
@@ -50,7 +50,7 @@ func Labelled(have, ours map[string]string) map[string]string {
 	return labels
 }
 
-// SameSlice tells whether a slice holds what it should.
+// SameSlice reports whether a slice is as wanted.
 func SameSlice(have, want *discoveryv1.EndpointSlice) bool {
 	return have.AddressType == want.AddressType && maps.Equal(have.Labels, Labelled(have.Labels, want.Labels)) &&
 		equality.Semantic.DeepEqual(have.Endpoints, want.Endpoints) &&
@@ -58,7 +58,7 @@ func SameSlice(have, want *discoveryv1.EndpointSlice) bool {
 		equality.Semantic.DeepEqual(have.OwnerReferences, want.OwnerReferences)
 }
 
-// Slice returns a slice; nil is none.
+// Slice returns a slice, or nil.
 func (w Writer) Slice(ctx context.Context, namespace, name string) (*discoveryv1.EndpointSlice, error) {
 	var s discoveryv1.EndpointSlice
 	if err := w.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &s); err != nil {
@@ -70,8 +70,8 @@ func (w Writer) Slice(ctx context.Context, namespace, name string) (*discoveryv1
 	return &s, nil
 }
 
-// WriteSlice creates a slice, or updates the one that was read. It takes over a
-// slice that has lost the label by which slices are cached. It returns the slice as written.
+// WriteSlice creates a slice, or updates the slice that was read. It takes over a slice that has
+// lost the label by which slices are cached, and returns the slice as written.
 func (w Writer) WriteSlice(ctx context.Context, have, want *discoveryv1.EndpointSlice) (*discoveryv1.EndpointSlice, error) {
 	if have == nil {
 		err := w.Client.Create(ctx, want)
@@ -92,10 +92,10 @@ func (w Writer) WriteSlice(ctx context.Context, have, want *discoveryv1.Endpoint
 	if err := w.Client.Update(ctx, updated); !apierrors.IsNotFound(err) {
 		return updated, err
 	}
-	return createSlice(ctx, w.Client, want) // the garbage collector was faster, and the cache is behind
+	return createSlice(ctx, w.Client, want) // deleted by the garbage collector; the cache is stale
 }
 
-// replaceSlice is for a slice that somebody made with another address type.
+// replaceSlice replaces a slice of another address type, which is immutable.
 func (w Writer) replaceSlice(ctx context.Context, have, want *discoveryv1.EndpointSlice) (*discoveryv1.EndpointSlice, error) {
 	if _, err := w.DeleteSlice(ctx, have); err != nil {
 		return nil, err
@@ -109,7 +109,7 @@ func createSlice(ctx context.Context, c client.Client, want *discoveryv1.Endpoin
 	return created, c.Create(ctx, created)
 }
 
-// DeleteSlice deletes the slice that was read, and tells whether it was there.
+// DeleteSlice deletes the slice that was read, and reports whether it existed.
 func (w Writer) DeleteSlice(ctx context.Context, s *discoveryv1.EndpointSlice) (bool, error) {
 	err := w.Client.Delete(ctx, s, client.Preconditions{UID: &s.UID})
 	if client.IgnoreNotFound(err) != nil {

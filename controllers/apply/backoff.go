@@ -10,26 +10,25 @@ import (
 	"github.com/fairlead-io/fairlead/internal/settings/plan"
 )
 
-// backoff keeps components from being changed again soon when a change did not
-// last or was refused: whoever undoes it is not fought, and a refusal keeps no other
-// component from its turn. It is kept in memory: a new leader starts slowly again.
+// backoff delays further changes of a component whose change was undone or refused: Fairlead does
+// not fight another writer, and a refusal delays no other component. It is kept in memory.
 type backoff map[string]attempt
 
 type attempt struct {
 	plan.Hold
-	// values in effect that it was made for
+	// values in effect when the change was made
 	values            map[catalog.Name]string
 	changes, refusals int
 }
 
-// pauses after the first change, the second and so on; the last for all that follow.
+// pauses after the first change, the second and so on. The last pause repeats.
 var pauses = []time.Duration{10 * time.Second, time.Minute, 10 * time.Minute, time.Hour}
 
-// afterRefusal is the longest pause after a refusal: the cause may be mended any time.
+// afterRefusal is the longest pause after a refusal: the cause may end at any time.
 const afterRefusal = time.Minute
 
-// made remembers a piece of work, and how it went.
-func (b *backoff) made(work plan.Work, facts plan.Facts, refused error) {
+// record keeps a piece of work and its result.
+func (b *backoff) record(work plan.Work, facts plan.Facts, refused error) {
 	now := facts.Now
 	if *b == nil {
 		*b = backoff{}
@@ -41,7 +40,7 @@ func (b *backoff) made(work plan.Work, facts plan.Facts, refused error) {
 	}
 	a := (*b)[work.Component.Name]
 	if !overlap(a.Wants, wants) {
-		a = attempt{} // the change is another one
+		a = attempt{} // another change
 	}
 	a.Wants, a.values = wants, values
 	if refused != nil {
@@ -57,8 +56,7 @@ func (b *backoff) made(work plan.Work, facts plan.Facts, refused error) {
 	(*b)[work.Component.Name] = a
 }
 
-// forget drops what was done for a value that is no longer in effect. The storage system may undo
-// such a change without Fairlead, and does not fight it by that.
+// forget drops changes for values that are no longer in effect: the storage system may undo them.
 func (b backoff) forget(values catalog.Values) {
 	maps.DeleteFunc(b, func(_ string, a attempt) bool {
 		for name, text := range a.values {
@@ -70,7 +68,7 @@ func (b backoff) forget(values catalog.Values) {
 	})
 }
 
-// overlap tells whether two changes have one in common: a part of the first may have lasted.
+// overlap reports whether two changes share a trait: part of the first may have lasted.
 func overlap(a, b map[catalog.Trait]string) bool {
 	for trait, want := range a {
 		if other, ok := b[trait]; ok && other == want {
@@ -80,7 +78,7 @@ func overlap(a, b map[catalog.Trait]string) bool {
 	return false
 }
 
-// holds are the components that were changed, for the plan to leave alone.
+// holds are the changed components, which the plan leaves alone.
 func (b backoff) holds() map[string]plan.Hold {
 	held := make(map[string]plan.Hold, len(b))
 	for name, a := range b {

@@ -6,7 +6,7 @@ import (
 )
 
 // Longhorn applies a value itself if nothing is attached. Then Fairlead has no work, and the change of before is as it was.
-func TestChangeIsNotHeldBackAfterValueWasTakenBack(t *testing.T) {
+func TestRevertedValueIsNotHeldBack(t *testing.T) {
 	w := newWorld(t, setting(class, ""))
 	w.comeToRest()
 	w.setSystem(class, "high")

@@ -13,7 +13,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/settings/plan"
 )
 
-func TestBackoffGrowsWithEachChangeThatDidNotLast(t *testing.T) {
+func TestBackoffGrowsWithEachUndoneChange(t *testing.T) {
 	work := func(want string) plan.Work {
 		return plan.Work{
 			Component: catalog.Component{Name: "im", Version: "7"}, Action: plan.RestartComponent,
@@ -43,7 +43,7 @@ func TestBackoffGrowsWithEachChangeThatDidNotLast(t *testing.T) {
 				if i < len(test.errs) {
 					err = test.errs[i]
 				}
-				b.made(w, plan.Facts{Now: noon}, err)
+				b.record(w, plan.Facts{Now: noon}, err)
 			}
 			if held := b.holds()["im"]; held.Until.Sub(noon) != test.want || held.Seen != test.version {
 				t.Errorf("held for %s as of version %q: %s", held.Until.Sub(noon), held.Seen, held.Message)
@@ -52,14 +52,14 @@ func TestBackoffGrowsWithEachChangeThatDidNotLast(t *testing.T) {
 	}
 }
 
-func TestBackoffForgets(t *testing.T) {
+func TestBackoffForgetsOldChanges(t *testing.T) {
 	var b backoff
 	work := plan.Work{Component: catalog.Component{Name: "im"}, Wants: map[catalog.Trait]plan.Want{catalog.CPURequest: {Text: "1m"}}}
 	for range 4 {
-		b.made(work, plan.Facts{Now: noon}, nil)
+		b.record(work, plan.Facts{Now: noon}, nil)
 	}
 	later := noon.Add(2*pauses[3] + time.Second)
-	b.made(work, plan.Facts{Now: later}, nil)
+	b.record(work, plan.Facts{Now: later}, nil)
 	if got := b.holds()["im"].Until.Sub(later); got != pauses[0] {
 		t.Errorf("the next is held for %s", got)
 	}
@@ -89,7 +89,7 @@ func (w *world) terminated() {
 
 // Pods that come back as they were are restarted ever more seldom, and the status
 // says why. A pod that still terminates is no such pod.
-func TestPodThatComesBackAsItWasIsRestartedMoreAndMoreSeldom(t *testing.T) {
+func TestUnchangedPodIsRestartedLessAndLessOften(t *testing.T) {
 	w := newWorld(t, setting(class, ""))
 	w.comeToRest()
 	w.setSystem(class, "high")

@@ -19,7 +19,7 @@ import (
 )
 
 // A class that is deleted while a change waits, for days maybe.
-func TestRegressionAClassThatIsGoneWhenItsTurnComesIsWaitedFor(t *testing.T) {
+func TestDeletedPriorityClassIsWaitedFor(t *testing.T) {
 	w := newWorld(t, setting(class, ""))
 	w.comeToRest()
 	high := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "high"}}
@@ -40,7 +40,7 @@ func TestRegressionAClassThatIsGoneWhenItsTurnComesIsWaitedFor(t *testing.T) {
 }
 
 // The networks are read live, and looked for again.
-func TestRegressionANetworkThatIsGoneWhenItsTurnComesIsWaitedFor(t *testing.T) {
+func TestDeletedNetworkIsWaitedFor(t *testing.T) {
 	w := newWorld(t, setting(catalog.StorageNetwork, ""))
 	w.comeToRest()
 	pod := w.pod("im-node-1").UID
@@ -68,7 +68,7 @@ func TestRegressionANetworkThatIsGoneWhenItsTurnComesIsWaitedFor(t *testing.T) {
 
 // Regression: they were listed at each look, of which volumes that come and go
 // bring many, for as long as a change waits.
-func TestNetworksAreListedOnceInAWhileForWhatIsOnlyTold(t *testing.T) {
+func TestNetworksAreListedSeldomForReports(t *testing.T) {
 	w := newWorld(t, setting(catalog.StorageNetwork, ""))
 	w.comeToRest()
 	w.setSystem(catalog.StorageNetwork, "kube-system/one")
@@ -95,7 +95,7 @@ func TestNetworksAreListedOnceInAWhileForWhatIsOnlyTold(t *testing.T) {
 
 // Regression: a kind that is deleted while the controller runs is not found, in
 // place of no match, and each look ended in an error.
-func TestMultusMayBeTakenAway(t *testing.T) {
+func TestMultusMayBeRemoved(t *testing.T) {
 	w := newWorld(t, setting(catalog.StorageNetwork, ""))
 	w.comeToRest()
 	w.networksFail = apierrors.NewNotFound(schema.GroupResource{Group: cluster.NetworkKind.Group, Resource: "network-attachment-definitions"}, "")

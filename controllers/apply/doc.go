@@ -1,12 +1,11 @@
-// Package apply is the settings controller: it brings the settings of the danger
-// zone to the storage system's components, and reports in status, conditions,
-// events and metrics how far each is and what it waits for.
+// Package apply is the settings controller: it applies the settings of the danger zone to the
+// storage system's components. It reports the progress of each setting, and what the setting
+// waits for, in status, conditions, events and metrics.
 //
-// It gathers facts, makes the plan (settings.Make), reports, and does at most one
-// piece of work of it. Work is decided twice: on the cache, and then on a
-// live read; the write carries what was decided upon as a precondition. Nothing
-// is remembered that a crash could lose, but how often somebody else undid it,
-// and when what was last told.
+// A reconcile gathers facts, makes the plan (plan.Make), reports, and does at most one piece of
+// work. Work is decided on the cache, and again on a live read; each write has the state that was
+// decided on as its precondition. A crash loses only how often a change was undone, and when
+// reports were written.
 //
-// The network of shared volumes is rolled out by package rollout; this one reports it.
+// Package rollout rolls out the network of shared volumes; package apply reports it.
 package apply

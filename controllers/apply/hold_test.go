@@ -10,7 +10,7 @@ import (
 
 // Longhorn would delete a Service with a cluster IP under its mounts: canCleanupService
 // of longhorn-manager v1.12.0.
-func TestAppliedIsHeldWhileServicesHaveAClusterIP(t *testing.T) {
+func TestAppliedIsHeldWhileServicesHaveClusterIPs(t *testing.T) {
 	const name = catalog.EndpointNetworkForRWX
 	network := "kube-system/storage-net@lhnet2"
 	w := newWorld(t, setting(name, ""), setting(catalog.StorageNetwork, ""))

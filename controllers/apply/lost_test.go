@@ -22,9 +22,9 @@ func (w *world) lose() {
 	w.must(w.store.Status().Update(w.Context(), node))
 }
 
-// A pod on a lost node is built right and not Ready: nobody waits for it, but
+// A pod on a lost node is built right and not Ready: no change waits for it, but
 // Longhorn's RWX settings were told nothing until the node was back.
-func TestRegressionALostNodeKeepsNothingFromLonghornsRWXSettings(t *testing.T) {
+func TestLostNodeDelaysNoRWXSetting(t *testing.T) {
 	const rwx = catalog.StorageNetworkForRWX
 	for name, test := range map[string]struct {
 		network string

@@ -10,19 +10,18 @@ import (
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
-// networksKeptFor is how long a list of networks does for what is only told.
+// networksKeptFor is how long a list of networks is used for reports.
 const networksKeptFor = 10 * time.Second
 
-// keptNetworks are those that were last listed.
+// keptNetworks are the networks of the last list.
 type keptNetworks struct {
 	there map[storage.Network]bool
 	at    time.Time
 }
 
-// addNetworks adds which networks there are. They are listed live, since their kind may
-// not be installed. A change may wait for days: the list is kept for a while, except
-// where something is decided on what the live reader sees. If they can't be listed, what
-// restarts on a network waits, and nothing else.
+// addNetworks adds the existing networks. The list is live, since the kind may not be installed,
+// and is kept for a while except for live decisions. If the list fails, only restarts on a
+// network wait.
 func (r *Reconciler) addNetworks(ctx context.Context, reader *cluster.Reader, facts *plan.Facts) {
 	if reader == r.Cached && r.networks.there != nil && facts.Now.Sub(r.networks.at) < networksKeptFor {
 		facts.Existing.Networks = r.networks.there

@@ -2,18 +2,17 @@ package apply
 
 import "time"
 
-// What a setting waits for changes with every volume that is attached or
-// detached. Within one phase it is told every so often, the last state at last;
-// a phase is told as it begins.
+// What a setting waits for changes with every attachment. A new phase is reported at once; changes
+// within a phase are reported at intervals.
 const (
-	// tellEvery is for events, and for a write to the storage system's own settings that
-	// was refused: each wakes every manager of it.
-	tellEvery = 30 * time.Second
-	// statusEvery is for the status of Fairlead's own.
+	// eventEvery is for events, and for refused writes to the storage system's own settings:
+	// each write wakes every manager.
+	eventEvery = 30 * time.Second
+	// statusEvery is for the status of Fairlead's own settings.
 	statusEvery = 2 * time.Second
 )
 
-// paces are when what was last written, in memory: a new leader writes at once.
+// paces keeps the last writes in memory: a new leader writes at once.
 type paces map[string]pace
 
 type pace struct {
@@ -21,9 +20,8 @@ type pace struct {
 	at   time.Time
 }
 
-// due tells whether something is to be written now: at once where its head is
-// another than at the last time, else when that is long enough ago. If not, it
-// is looked at again then.
+// due reports whether a write is due: at once if its head has changed, else at intervals. If the
+// write is not due, a look is scheduled for when it is.
 func (r *Reconciler) due(what, head string, every time.Duration) bool {
 	now := r.Clock.Now()
 	last, written := r.paces[what]

@@ -15,7 +15,7 @@ import (
 
 // Volumes come and go all the time while a setting waits for all of them: that
 // is no reason to wake every longhorn-manager each time.
-func TestVolumesThatComeAndGoMakeNoStormOfWrites(t *testing.T) {
+func TestChangingVolumesCauseFewWrites(t *testing.T) {
 	w := waiting(t, setting(class, ""), setting(catalog.TaintToleration, ""))
 	w.setSystem(class, "high")
 	w.setSystem(catalog.TaintToleration, "a=b:NoSchedule")
@@ -38,18 +38,18 @@ func TestVolumesThatComeAndGoMakeNoStormOfWrites(t *testing.T) {
 	if most := 2 * (1 + int(minute/statusEvery)); ours == 0 || ours > most {
 		t.Errorf("Fairlead's settings are written %d times, of at most %d", ours, most)
 	}
-	if most := 2 * (1 + int(minute/tellEvery)); len(w.events) == 0 || len(w.events) > most {
+	if most := 2 * (1 + int(minute/eventEvery)); len(w.events) == 0 || len(w.events) > most {
 		t.Errorf("%d events, of at most %d: %q", len(w.events), most, w.events)
 	}
 
-	// When it is quiet again the last state is told everywhere, without anything that brings a look.
+	// Afterwards the last state is reported without a further event.
 	w.must(w.store.Create(t.Context(), attached("last")))
 	again := w.step().RequeueAfter
 	for range 20 {
 		if again == 0 {
 			break
 		}
-		if again > tellEvery {
+		if again > eventEvery {
 			t.Fatalf("it is looked at again after %s", again)
 		}
 		w.clock.SetTime(w.clock.Now().Add(again))
@@ -66,7 +66,7 @@ func TestVolumesThatComeAndGoMakeNoStormOfWrites(t *testing.T) {
 		}
 	}
 
-	// A phase that begins is told at once.
+	// A new phase is reported at once.
 	w.events = nil
 	w.clock.SetTime(w.clock.Now().Add(time.Millisecond))
 	for i := range 7 {

@@ -26,10 +26,9 @@ import (
 // Reconciler applies the settings of one profile.
 type Reconciler struct {
 	Profile storage.Profile
-	// Applies is false where the storage system applies settings by itself: then
-	// nothing is touched, only told.
+	// Applies is false if the storage system applies settings by itself: Fairlead then only reports.
 	Applies bool
-	// Duties as they are set, for comparison with storage.VersionDuties.
+	// Duties as configured, for comparison with storage.VersionDuties.
 	Duties map[string]string
 	// VolumeNetworks and Policy, as in package rollout.
 	VolumeNetworks bool
@@ -45,21 +44,21 @@ type Reconciler struct {
 
 	metrics *metrics
 	window  kit.Window
-	// There is one worker: what follows needs no lock.
+	// There is one worker: the fields below need no lock.
 	backoff backoff
-	// wake is when to look again for what was told or not told, as time.Duration from this look; 0 is never.
+	// wake is when to look again for delayed reports; 0 is never.
 	wake     time.Duration
 	failures map[catalog.Name]failure
 	advised  kit.Once[string, string]
 	paces    paces
 	networks keptNetworks
-	// confirmed is what was last written as `applied` to the storage system's settings.
+	// confirmed are the last writes of `applied` to the storage system's settings.
 	confirmed map[catalog.Name]string
-	// said is the condition that the last event of a setting told.
+	// said is the condition in the last event of a setting.
 	said map[string]metav1.Condition
 }
 
-// failure is what last went wrong of a setting, and at which component: another that goes well does not mend it.
+// failure is the last error of a setting, and its component: success at another component does not clear it.
 type failure struct{ component, text string }
 
 // Reconcile does at most one piece of work.
@@ -75,35 +74,35 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	facts, made, err := r.plan(ctx, r.Cached)
 	r.window.Looked(began)
 	if err == nil && newlyApplied(facts, made) {
-		// A cache may be behind in one kind and not in another: that all is in line is told on a live read.
+		// A cache may be stale in one kind only: Applied is reported after a live read.
 		facts, made, err = r.plan(ctx, r.Live)
 	}
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	r.adviseUnknown(facts.SystemValues)
-	// First told, then done: after a crash nobody takes for applied what had begun to change.
-	// What could not be told is not done: workLive sees to that.
+	// Reports come before work: after a crash no setting is reported as applied while it changes.
+	// workLive does no work that is not reported.
 	told := r.report(ctx, facts, made)
-	if told.behind { // what it has yet to see may be an event that nothing here is woken by
+	if told.behind { // the change may be one that wakes no reconcile
 		return ctrl.Result{RequeueAfter: time.Second}, told.err()
 	}
 	if _, due := made.Next(); due && r.Applies {
 		err = r.workLive(ctx)
 	}
 	if err := errors.Join(told.err(), err); err != nil {
-		return ctrl.Result{}, err // looked at again within mostBackoff
+		return ctrl.Result{}, err // retried within mostBackoff
 	}
 	r.wakeIn(made.After)
 	return ctrl.Result{RequeueAfter: r.wake}, nil
 }
 
-// wakeIn has another look made by then; 0 asks for none.
+// wakeIn schedules a look; 0 schedules none.
 func (r *Reconciler) wakeIn(after time.Duration) {
 	r.wake = kit.Earliest(r.wake, after)
 }
 
-// newlyApplied tells whether the plan has a setting applied that was last reported not to be.
+// newlyApplied reports whether the plan has an applied setting that was last reported as not applied.
 func newlyApplied(facts plan.Facts, made plan.Plan) bool {
 	return slices.ContainsFunc(made.Settings, func(s plan.SettingPlan) bool {
 		told := facts.Told[s.Name]
@@ -111,7 +110,7 @@ func newlyApplied(facts plan.Facts, made plan.Plan) bool {
 	})
 }
 
-// plan makes the plan on what the reader sees.
+// plan makes the plan on the facts of a reader.
 func (r *Reconciler) plan(ctx context.Context, reader *cluster.Reader) (plan.Facts, plan.Plan, error) {
 	facts, err := reader.Facts(ctx, cluster.FactsOptions{Now: r.Clock.Now(), Policy: r.Policy, VolumeNetworks: r.VolumeNetworks})
 	if err != nil {
@@ -136,16 +135,16 @@ func (r *Reconciler) workLive(ctx context.Context) error {
 	}
 	work, due := made.Next()
 	if !due || slices.ContainsFunc(work.Settings, func(name catalog.Name) bool { return !facts.Told[name].Underway }) {
-		return nil // or it is for a value of just now, which is yet to be told: its event is on the way
+		return nil // or the value is new and not reported yet: its event follows
 	}
 	err = r.do(ctx, facts, work)
-	// Somebody else was faster: his write brings the next event.
+	// Another write came first, and is the next event.
 	if kit.IsStale(err) {
 		r.Log.Info("stepped aside", "action", work.Action, "component", work.Component.Name, "error", err.Error())
 		return nil
 	}
-	if err != nil { // what is denied to one component keeps no other from its turn
-		r.backoff.made(work, facts, err)
+	if err != nil { // a refused component delays no other
+		r.backoff.record(work, facts, err)
 	}
 	for _, name := range work.Settings {
 		if r.failures == nil {
@@ -161,8 +160,7 @@ func (r *Reconciler) workLive(ctx context.Context) error {
 	return err
 }
 
-// ensureSettings creates Fairlead's own settings, without a value, so that
-// there is something to list, to patch and to report in.
+// ensureSettings creates Fairlead's own settings without a value, to list, to patch and to report in.
 func (r *Reconciler) ensureSettings(ctx context.Context) error {
 	for _, d := range catalog.All() {
 		wanted := &v1alpha1.Setting{ObjectMeta: metav1.ObjectMeta{Namespace: r.Profile.Namespace, Name: string(d.Name)}}

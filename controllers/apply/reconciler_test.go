@@ -19,7 +19,7 @@ import (
 
 const class = catalog.PriorityClass
 
-func TestAValueIsRolledOutPieceByPiece(t *testing.T) {
+func TestValueIsRolledOutPieceByPiece(t *testing.T) {
 	w := newWorld(t, setting(class, ""))
 	w.comeToRest()
 	if got := w.status(class); !got.Applied || got.AppliedValue == nil || *got.AppliedValue != "" || got.Source != "longhorn" {
@@ -76,8 +76,8 @@ func TestAValueIsRolledOutPieceByPiece(t *testing.T) {
 }
 
 // Invariant 7: whichever write the controller dies at, before or after it, the
-// next one brings it to the same end, and nobody calls it applied before.
-func TestACrashAtAnyWriteResumes(t *testing.T) {
+// next one brings it to the same end, and no setting is applied before.
+func TestCrashAtAnyWriteResumes(t *testing.T) {
 	begin := func(t *testing.T) *world {
 		w := newWorld(t, setting(class, ""))
 		w.comeToRest()
@@ -125,7 +125,7 @@ func TestACrashAtAnyWriteResumes(t *testing.T) {
 
 // The value is taken back while the controller is dead: what had begun to change
 // is applied again only when all of it is back.
-func TestACrashAndAChangeBack(t *testing.T) {
+func TestCrashBeforeARevertedValueResumes(t *testing.T) {
 	for dies := range 20 {
 		for _, done := range []bool{false, true} {
 			w := newWorld(t, setting(class, "low"))
@@ -152,7 +152,7 @@ func TestACrashAndAChangeBack(t *testing.T) {
 
 // A value in Fairlead's group that is taken away half-way leaves the default behind,
 // and one that is taken away before anything was changed leaves what was installed.
-func TestTakenAwayHalfWay(t *testing.T) {
+func TestValueRemovedHalfwayIsRolledBack(t *testing.T) {
 	const period = catalog.EngineImageProbePeriod
 	for name, begins := range map[string]bool{"after a template was changed": true, "before": false} {
 		t.Run(name, func(t *testing.T) {
@@ -186,7 +186,7 @@ func TestTakenAwayHalfWay(t *testing.T) {
 	}
 }
 
-func TestWhatTheCacheHasNotSeenStopsTheWork(t *testing.T) {
+func TestWorkIsDecidedOnALiveRead(t *testing.T) {
 	for name, test := range map[string]struct {
 		pods   bool // comes to restart those, else to write templates
 		change func(*world)
@@ -202,7 +202,7 @@ func TestWhatTheCacheHasNotSeenStopsTheWork(t *testing.T) {
 			w.must(w.store.Create(w.Context(), engineOn("node-2")))
 		}, ""},
 		"an engine is about to start on one": {true, func(w *world) { w.must(w.store.Create(w.Context(), engineOn("node-1"))) }, "delete v1.Pod/im-node-2"},
-		"a pod is just being made anew": {true, func(w *world) {
+		"a pod is being recreated": {true, func(w *world) {
 			pod := w.pod("im-node-2")
 			w.must(w.store.Delete(w.Context(), pod, client.Preconditions{UID: &pod.UID}))
 		}, ""},
@@ -232,7 +232,7 @@ func TestWhatTheCacheHasNotSeenStopsTheWork(t *testing.T) {
 }
 
 // The cache may have seen the setting go back, and not yet what was written since.
-func TestAppliedIsToldOnALiveReadOnly(t *testing.T) {
+func TestAppliedIsReportedOnALiveRead(t *testing.T) {
 	w := newWorld(t, setting(class, "low"))
 	w.comeToRest()
 	w.freeze()
@@ -268,24 +268,24 @@ func (m mixed) List(ctx context.Context, list client.ObjectList, opts ...client.
 	return m.behind.List(ctx, list, opts...)
 }
 
-// Between the decision and the delete the pod is made anew: it is another one.
-func TestOnlyThePodThatWasDecidedUponIsDeleted(t *testing.T) {
+// Between decision and deletion the pod is replaced.
+func TestReplacedPodIsNotDeleted(t *testing.T) {
 	w := newWorld(t, setting(class, ""))
 	w.comeToRest()
 	w.setSystem(class, "high")
-	anew := ""
+	recreated := ""
 	w.fail = func(verb string, o client.Object) error {
-		if pod, ok := o.(*corev1.Pod); ok && anew == "" {
+		if pod, ok := o.(*corev1.Pod); ok && recreated == "" {
 			have := w.pod(pod.Name)
 			w.must(w.store.Delete(context.Background(), have, client.Preconditions{UID: &have.UID}))
 			w.others()
-			anew = string(w.pod(pod.Name).UID)
+			recreated = string(w.pod(pod.Name).UID)
 		}
 		return nil
 	}
 	w.comeToRest()
-	if got := string(w.pod("im-node-1").UID); got != anew {
-		t.Errorf("the pod is %s, not the new one, %s", got, anew)
+	if got := string(w.pod("im-node-1").UID); got != recreated {
+		t.Errorf("the pod is %s, not the new one, %s", got, recreated)
 	}
 	if got := w.status(class); !got.Applied || got.LastError != "" {
 		t.Errorf("got %+v", got)
@@ -293,7 +293,7 @@ func TestOnlyThePodThatWasDecidedUponIsDeleted(t *testing.T) {
 	w.must(w.allOf("high"))
 }
 
-func TestAConflictStepsAside(t *testing.T) {
+func TestConflictIsLeftToTheNextLook(t *testing.T) {
 	w := newWorld(t, setting(class, ""))
 	w.comeToRest()
 	w.setSystem(class, "high")
@@ -317,11 +317,11 @@ func TestAConflictStepsAside(t *testing.T) {
 	w.comeToRest()
 	w.must(w.allOf("high"))
 	if w.deployment().Labels["theirs"] != "x" {
-		t.Error("what somebody else wrote is gone")
+		t.Error("the other writer's change is lost")
 	}
 }
 
-func TestAnErrorIsToldUntilItGoesWell(t *testing.T) {
+func TestErrorIsReportedUntilSuccess(t *testing.T) {
 	w := newWorld(t, setting(class, ""))
 	w.comeToRest()
 	w.setSystem(class, "high")
@@ -335,11 +335,11 @@ func TestAnErrorIsToldUntilItGoesWell(t *testing.T) {
 	if _, err := w.reconcile(); !apierrors.IsForbidden(err) {
 		t.Fatalf("got %v", err)
 	}
-	w.step() // others have their turn, and it is told all the same
+	w.step() // other settings have their turn, and the report remains
 	if got := w.status(class); got.Applied || !strings.Contains(got.LastError, "update Deployment csi-attacher: ") || !strings.Contains(got.LastError, "a policy says no") {
 		t.Errorf("got %+v", got)
 	}
-	t.Run("until somebody else has done it", func(t *testing.T) {
+	t.Run("until another writer has done it", func(t *testing.T) {
 		d := w.deployment()
 		d.Spec.Template.Spec.PriorityClassName = "high"
 		w.must(w.store.Update(t.Context(), d))
@@ -369,7 +369,7 @@ func TestAnErrorIsToldUntilItGoesWell(t *testing.T) {
 	})
 }
 
-func TestGuardTouchesNothing(t *testing.T) {
+func TestGuardModeChangesNothing(t *testing.T) {
 	w := newWorld(t, setting(class, ""))
 	w.r.Applies = false
 	w.comeToRest()

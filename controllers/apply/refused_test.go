@@ -73,8 +73,8 @@ func TestOneRefusedStatusStopsNoOtherReport(t *testing.T) {
 	}
 }
 
-// Two errors, of which one is a conflict: that one is looked at again, and the other told.
-func TestAConflictBesideARefusal(t *testing.T) {
+// Of two errors, the conflict is retried and the other reported.
+func TestConflictBesideARefusalIsRetried(t *testing.T) {
 	w := newWorld(t, setting(class, ""), setting(catalog.TaintToleration, ""))
 	w.comeToRest()
 	w.refuse("status", "v1alpha1.Setting", class)
@@ -92,14 +92,14 @@ func TestAConflictBesideARefusal(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if w.deployment().Spec.Template.Spec.PriorityClassName != "" {
-		t.Error("something is done before it is told")
+		t.Error("something is done before it is reported")
 	}
 	w.fail = nil
 	_ = w.goOn()
 	w.must(w.allOf("high"))
 }
 
-// Longhorn's webhook lets nobody but Longhorn write those.
+// Longhorn's webhook refuses other writers.
 func TestReadOnlySettingsAreNotWritten(t *testing.T) {
 	limit := setting(catalog.V2HugepageLimit, "4096")
 	limit.Status.Applied = false
@@ -157,7 +157,7 @@ func TestOneRefusedWriteStopsNoOtherWork(t *testing.T) {
 
 // Regression: the last error of a value was told of the next one, for as long as
 // that had to wait.
-func TestTheLastErrorIsOfTheValueInForce(t *testing.T) {
+func TestLastErrorBelongsToTheValueInEffect(t *testing.T) {
 	w := newWorld(t, setting(class, ""))
 	w.comeToRest()
 	w.fail = refuseAttacher

@@ -13,7 +13,7 @@ import (
 
 // report writes the plan to Fairlead's own settings and to metrics, and confirms on
 // the storage system's settings what is applied. An error at one setting stops no other.
-func (r *Reconciler) report(ctx context.Context, facts plan.Facts, made plan.Plan) telling {
+func (r *Reconciler) report(ctx context.Context, facts plan.Facts, made plan.Plan) reporting {
 	told := map[catalog.Name]plan.SettingPlan{}
 	for _, s := range made.Settings {
 		if !r.Applies {
@@ -26,7 +26,7 @@ func (r *Reconciler) report(ctx context.Context, facts plan.Facts, made plan.Pla
 			told[d.Name] = plan.SettingPlan{Name: d.Name, Value: facts.Values[d.Name], Applied: true, Phase: rollout.PhaseApplied, Message: "in effect"}
 		}
 	}
-	var t telling
+	var t reporting
 	r.reportOwn(ctx, facts, made, told, &t)
 	if r.Applies {
 		r.reportSystem(ctx, facts, told, &t)
@@ -34,14 +34,14 @@ func (r *Reconciler) report(ctx context.Context, facts plan.Facts, made plan.Pla
 	return t
 }
 
-// telling is how the telling went, setting by setting.
-type telling struct {
-	// behind: the cache is; what it has yet to see is an event.
+// reporting is the result of the reports of all settings.
+type reporting struct {
+	// behind: the cache is stale, and its update is an event.
 	behind bool
 	errs   []error
 }
 
-func (t *telling) add(err error) {
+func (t *reporting) add(err error) {
 	switch {
 	case apierrors.IsConflict(err):
 		t.behind = true
@@ -50,9 +50,9 @@ func (t *telling) add(err error) {
 	}
 }
 
-func (t *telling) err() error { return errors.Join(t.errs...) }
+func (t *reporting) err() error { return errors.Join(t.errs...) }
 
-// guarded is what is told where the storage system applies settings by itself.
+// guarded is the report if the storage system applies settings by itself.
 func guarded(s plan.SettingPlan) plan.SettingPlan {
 	switch {
 	case s.Phase == rollout.PhaseInvalid:

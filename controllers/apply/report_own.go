@@ -21,7 +21,7 @@ import (
 )
 
 // reportOwn writes the status of Fairlead's own settings.
-func (r *Reconciler) reportOwn(ctx context.Context, facts plan.Facts, whole plan.Plan, plans map[catalog.Name]plan.SettingPlan, t *telling) {
+func (r *Reconciler) reportOwn(ctx context.Context, facts plan.Facts, whole plan.Plan, plans map[catalog.Name]plan.SettingPlan, t *reporting) {
 	var list v1alpha1.SettingList
 	if err := r.Client.List(ctx, &list, client.InNamespace(r.Profile.Namespace)); err != nil {
 		t.add(fmt.Errorf("listing settings.fairlead.io: %w", err))
@@ -43,7 +43,7 @@ func (r *Reconciler) reportOwn(ctx context.Context, facts plan.Facts, whole plan
 
 var errOldCRD = errors.New("the CRD settings.fairlead.io is older than this controller and drops status.underway: apply the manifests of this version")
 
-// writeOwn writes the status, and tells of it what is written.
+// writeOwn writes the status, and emits an event for what is written.
 func (r *Reconciler) writeOwn(ctx context.Context, setting *v1alpha1.Setting, before *v1alpha1.SettingStatus) error {
 	status := &setting.Status
 	is := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionApplied)
@@ -61,26 +61,26 @@ func (r *Reconciler) writeOwn(ctx context.Context, setting *v1alpha1.Setting, be
 			return fmt.Errorf("reporting in setting %s: %w", setting.Name, err)
 		}
 		if underway && !status.Underway {
-			return errOldCRD // else all settings wait for ever, and nothing says why
+			return errOldCRD // all settings would wait without a reason
 		}
 	}
 	r.tell(setting, meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionApplied), is)
 	return nil
 }
 
-// judged tells whether the plan was made for the setting as it is: the list may be
-// newer than the facts or older, and then an event is on its way.
+// judged reports whether the plan was made for the present setting: the list may be newer or older
+// than the facts, and an event follows.
 func judged(setting *v1alpha1.Setting, facts plan.Facts) bool {
 	name := catalog.Name(setting.Name)
 	ours, set := facts.OwnValues[name]
 	return set == (setting.Value != nil) && (!set || ours == *setting.Value) && cluster.Told(setting).Equal(facts.Told[name])
 }
 
-// fill writes the plan into the status. begins: a component is about to be changed for it.
+// fill writes the plan into the status. begins: a component is about to be changed for the setting.
 func (r *Reconciler) fill(setting *v1alpha1.Setting, plan plan.SettingPlan, begins bool) {
 	status := &setting.Status
 	if status.EffectiveValue != plan.Value.Text {
-		delete(r.failures, plan.Name) // it was of the value before
+		delete(r.failures, plan.Name) // of the earlier value
 	}
 	if status.EffectiveValue != plan.Value.Text || status.PendingSince == nil {
 		now := r.now()
@@ -100,13 +100,12 @@ func (r *Reconciler) fill(setting *v1alpha1.Setting, plan plan.SettingPlan, begi
 		delete(r.failures, plan.Name)
 	}
 	status.LastError = r.failures[plan.Name].text
-	meta.RemoveStatusCondition(&status.Conditions, "GateOverridden") // of a version before
+	meta.RemoveStatusCondition(&status.Conditions, "GateOverridden") // of an earlier version
 	meta.SetStatusCondition(&status.Conditions, appliedCondition(plan, setting.Generation, r.Clock.Now()))
 }
 
-// tell emits an event when a phase begins, or what is waited for changes; the
-// progress within a phase is in the condition. That a setting is applied is
-// news only where it was not. What is in the status as a leader begins was told.
+// tell emits an event when a phase begins, or its blockers change; progress within a phase is in
+// the condition. Applied is reported only after another phase. A new leader takes the status as reported.
 func (r *Reconciler) tell(setting client.Object, was, is *metav1.Condition) {
 	if said, ok := r.said[setting.GetName()]; ok {
 		was = &said
@@ -115,7 +114,7 @@ func (r *Reconciler) tell(setting client.Object, was, is *metav1.Condition) {
 		was != nil && was.Reason == is.Reason && (was.Message == is.Message || is.Reason == string(rollout.PhaseRolling) || is.Reason == string(plan.PhaseRestarting)) {
 		return
 	}
-	if !r.due("event of "+setting.GetName(), is.Reason, tellEvery) {
+	if !r.due("event of "+setting.GetName(), is.Reason, eventEvery) {
 		return
 	}
 	if r.said == nil {

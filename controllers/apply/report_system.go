@@ -21,7 +21,7 @@ import (
 // every longhorn-manager sync the setting at once.
 // Source: longhorn-manager controller/setting_controller.go, syncSetting: after three
 // retries a setting waits for the next write, or for an hour.
-func (r *Reconciler) reportSystem(ctx context.Context, facts plan.Facts, plans map[catalog.Name]plan.SettingPlan, t *telling) {
+func (r *Reconciler) reportSystem(ctx context.Context, facts plan.Facts, plans map[catalog.Name]plan.SettingPlan, t *reporting) {
 	var list longhorn.SettingList
 	if err := r.Client.List(ctx, &list, client.InNamespace(r.Profile.Namespace)); err != nil {
 		if !meta.IsNoMatchError(err) {
@@ -51,8 +51,8 @@ func (r *Reconciler) reportSystem(ctx context.Context, facts plan.Facts, plans m
 	}
 }
 
-// writeApplied writes `applied`, once for each value and roll-out: if Longhorn then
-// writes otherwise, it sees something else, and the two must not write in turns.
+// writeApplied writes `applied` once for each value and roll-out: if Longhorn disagrees, the two
+// must not write in turns.
 func (r *Reconciler) writeApplied(ctx context.Context, setting *longhorn.Setting, applied bool) error {
 	name := catalog.Name(setting.Name)
 	this := fmt.Sprintf("%s=%s is %t", setting.UID, setting.Value, applied)
@@ -60,10 +60,10 @@ func (r *Reconciler) writeApplied(ctx context.Context, setting *longhorn.Setting
 		return nil
 	}
 	what := "longhorn " + setting.Name
-	if !r.due(what, this, tellEvery) {
-		return nil // Longhorn's webhook may refuse it each time
+	if !r.due(what, this, eventEvery) {
+		return nil // Longhorn's webhook may refuse the write each time
 	}
-	// Only the one field, since the type here has only a part of Longhorn's, and only into the revision that was judged.
+	// A patch of one field of the version that was judged: the type here is only a part of Longhorn's.
 	patch := fmt.Sprintf(`{"metadata":{"resourceVersion":%q},"status":{"applied":%t}}`, setting.ResourceVersion, applied)
 	if err := r.Client.Status().Patch(ctx, setting, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
 		if apierrors.IsConflict(err) {
@@ -82,7 +82,7 @@ func (r *Reconciler) writeApplied(ctx context.Context, setting *longhorn.Setting
 func (r *Reconciler) holdsApplied(facts plan.Facts) string {
 	value, err := catalog.SharedVolumeNetwork(catalog.Resolve(nil, facts.SystemValues, r.Profile.Name), r.Profile)
 	if err != nil {
-		return "" // a value that can't be read is Longhorn's to complain about
+		return "" // Longhorn reports invalid values
 	}
 	return rollout.HoldsApplied(value, facts.Rollout.Record, facts.Rollout.Services, facts.Rollout.Volumes)
 }

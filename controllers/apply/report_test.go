@@ -35,7 +35,7 @@ func (w *world) detach() {
 	}
 }
 
-func TestWhatIsReportedWhileItWaits(t *testing.T) {
+func TestWaitingSettingReportsItsBlockers(t *testing.T) {
 	w := waiting(t, setting(class, ""))
 	w.setSystem(class, "high")
 	w.clock.SetTime(noon.Add(1500 * time.Millisecond))
@@ -111,7 +111,7 @@ func TestWhatIsReportedWhileItWaits(t *testing.T) {
 
 // Each write to a setting makes every longhorn-manager sync it at once: while Longhorn rolled a value
 // out by itself, two writes of Fairlead's had an idle instance manager restarted a second time.
-func TestRegressionNothingIsWrittenWhileLonghornApplies(t *testing.T) {
+func TestNothingIsWrittenWhileLonghornApplies(t *testing.T) {
 	w := newWorld(t, setting(class, ""), setting(catalog.TaintToleration, ""), setting("log-level", "info"))
 	w.comeToRest()
 	w.setSystemOpen(class, "high")
@@ -123,7 +123,7 @@ func TestRegressionNothingIsWrittenWhileLonghornApplies(t *testing.T) {
 	}
 }
 
-func TestAppliedIsConfirmedOnceLonghornGaveUp(t *testing.T) {
+func TestAppliedIsWrittenOnceLonghornGivesUp(t *testing.T) {
 	w := waiting(t, setting(class, ""), setting(catalog.TaintToleration, ""))
 	for _, value := range []string{"high", "higher", "high"} {
 		w.setSystem(class, value)
@@ -149,7 +149,7 @@ func TestAppliedIsConfirmedOnceLonghornGaveUp(t *testing.T) {
 
 // A value in Fairlead's group from before Longhorn had the setting: nothing is done
 // for either value until the one in Fairlead's group is taken away.
-func TestTwoValuesInTwoGroupsApplyNothing(t *testing.T) {
+func TestContradictingValuesApplyNothing(t *testing.T) {
 	w := newWorld(t, setting(class, ""))
 	w.comeToRest()
 	w.set(class, "high")
@@ -171,7 +171,7 @@ func TestTwoValuesInTwoGroupsApplyNothing(t *testing.T) {
 	}
 }
 
-// A setting that nobody has set is the default's, and asks for nothing.
+// A setting without a value has its default, and asks for nothing.
 func TestDefaultsAreReportedAndNotRolledOut(t *testing.T) {
 	w := newWorld(t)
 	d := w.deployment()
@@ -206,7 +206,7 @@ func TestAllBlockersAreCounted(t *testing.T) {
 }
 
 // Longhorn may see something that is not applied where Fairlead sees none.
-func TestAppliedIsNotWrittenInTurns(t *testing.T) {
+func TestAppliedIsNotFoughtOver(t *testing.T) {
 	w := newWorld(t, setting(class, ""))
 	w.comeToRest()
 	answers := 0
@@ -226,7 +226,7 @@ func TestAppliedIsNotWrittenInTurns(t *testing.T) {
 	}
 }
 
-func TestAConflictInAReportIsLeftForTheNextLook(t *testing.T) {
+func TestConflictInAReportIsLeftToTheNextLook(t *testing.T) {
 	for _, kind := range []string{"v1alpha1.Setting", "longhorn.Setting"} {
 		t.Run(kind, func(t *testing.T) {
 			w := newWorld(t, setting(class, ""))
@@ -248,7 +248,7 @@ func TestAConflictInAReportIsLeftForTheNextLook(t *testing.T) {
 	}
 }
 
-func TestTheStorageSystemsVersionAdvisesDutiesOnce(t *testing.T) {
+func TestVersionAdvisesDutiesOnce(t *testing.T) {
 	version := setting("current-longhorn-version", "v1.6.2")
 	w := newWorld(t, version)
 	w.r.Duties = map[string]string{"settings": "apply", "pods": "off"}
@@ -273,7 +273,7 @@ func TestTheStorageSystemsVersionAdvisesDutiesOnce(t *testing.T) {
 }
 
 // beforeStatusesAreListed has something happen once, after the plan was made and
-// before its statuses are written; it tells whether it happened.
+// before its statuses are written; it reports whether it happened.
 func (w *world) beforeStatusesAreListed(change func()) *bool {
 	happened := false
 	w.r.Client = interceptor.NewClient(w.r.Client.(client.WithWatch), interceptor.Funcs{

@@ -31,7 +31,7 @@ func (w *world) afterLiveLook(change func()) {
 
 // Engines, replicas and nodes are listed one after the other: what is placed on
 // an instance manager meanwhile must not die with its pod.
-func TestAnInstanceManagerThatJustCameToRunSomethingIsNotRestarted(t *testing.T) {
+func TestBusyInstanceManagerIsNotRestarted(t *testing.T) {
 	replica := &longhorn.Replica{ObjectMeta: at("pvc-1-r-1")}
 	replica.Spec.NodeID, replica.Spec.DesireState = "node-1", longhorn.InstanceRunning
 	reports := func(w *world) {
@@ -71,7 +71,7 @@ func TestAnInstanceManagerThatJustCameToRunSomethingIsNotRestarted(t *testing.T)
 }
 
 // What changes right before the deletion is seen by nothing but its precondition.
-func TestWhatChangedRightBeforeItsDeletionIsLeft(t *testing.T) {
+func TestComponentChangedBeforeDeletionIsLeft(t *testing.T) {
 	const engine = catalog.V1DataEngine
 	for name, test := range map[string]struct {
 		set     catalog.Name

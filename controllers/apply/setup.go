@@ -23,14 +23,13 @@ import (
 )
 
 const (
-	// Errors are tried again ever more seldom, up to mostBackoff: one may last, and
-	// what waits for its time beside it must not.
+	// mostBackoff limits the pause after errors: other settings wait for the retry too.
 	leastBackoff = 50 * time.Millisecond
 	mostBackoff  = 30 * time.Second
 )
 
-// SetupWithManager registers the controller. Whatever may open a gate brings an
-// event: nothing waits for a resync.
+// SetupWithManager registers the controller. Whatever may open a gate is an event: nothing waits
+// for a resync.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	var err error
 	if r.metrics, err = newMetrics(ctrlmetrics.Registry, r.Profile.Name); err != nil {

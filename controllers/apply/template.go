@@ -17,9 +17,8 @@ import (
 
 var errNotOfTemplates = errors.New("is not written into templates")
 
-// bring writes into a template what is wanted, as longhorn-manager would: its
-// own controller then finds nothing to do. The annotation keeps, on the object,
-// the tolerations that were applied last.
+// bring writes the wanted traits into a template as longhorn-manager would, whose own controller
+// then finds nothing to do. The annotation keeps the tolerations that were applied last.
 func bring(annotation string, object client.Object, template *corev1.PodTemplateSpec, values catalog.Values, wants map[catalog.Trait]plan.Want) error {
 	for trait, want := range wants {
 		value := values[want.Setting].Text
@@ -45,8 +44,8 @@ func bring(annotation string, object client.Object, template *corev1.PodTemplate
 	return nil
 }
 
-// bringTolerations adds what is wanted and takes away what was applied before
-// and is not any more. Tolerations that others gave stay.
+// bringTolerations adds the wanted tolerations and removes those applied earlier. Tolerations of
+// others stay.
 func bringTolerations(annotation string, object client.Object, pod *corev1.PodSpec, value string) error {
 	wanted, err := catalog.ParseTolerations(value)
 	if err != nil {
@@ -55,7 +54,7 @@ func bringTolerations(annotation string, object client.Object, pod *corev1.PodSp
 	var before []corev1.Toleration
 	if text := object.GetAnnotations()[annotation]; text != "" {
 		if err := json.Unmarshal([]byte(text), &before); err != nil {
-			before = nil // nobody knows any more what was applied: all that is there stays
+			before = nil // unknown what was applied: all tolerations stay
 		}
 	}
 	kept := slices.DeleteFunc(slices.Clone(pod.Tolerations), func(t corev1.Toleration) bool {
@@ -97,7 +96,7 @@ func bringProbe(pod *corev1.PodSpec, trait catalog.Trait, text string) error {
 	return nil
 }
 
-// bringResources gives containers what the value says; one that it does not name has none.
+// bringResources sets the containers' resources to the value; unnamed containers get none.
 func bringResources(object string, pod *corev1.PodSpec, value string) error {
 	resources, err := catalog.ParseCSIResources(value)
 	if err != nil {

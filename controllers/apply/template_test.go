@@ -27,13 +27,13 @@ func encoded(t *testing.T, v any) string {
 func TestTolerationsAreMerged(t *testing.T) {
 	const ofBefore, ofNow, theirs = `{"key":"before","operator":"Exists","effect":"NoSchedule"}`, `{"key":"now","operator":"Equal","value":"x","effect":"NoExecute"}`, `{"key":"theirs","operator":"Exists"}`
 	for name, test := range map[string]struct{ annotation, have, value, want, applied string }{
-		"none was there":                           {"", "", "now=x:NoExecute", "[" + ofNow + "]", "[" + ofNow + "]"},
-		"instead of those of before":               {"[" + ofBefore + "]", "[" + ofBefore + "," + theirs + "]", "now=x:NoExecute", "[" + theirs + "," + ofNow + "]", "[" + ofNow + "]"},
-		"beside those of before":                   {"[" + ofBefore + "]", "[" + ofBefore + "]", "before:NoSchedule;now=x:NoExecute", "[" + ofBefore + "," + ofNow + "]", "[" + ofBefore + "," + ofNow + "]"},
-		"none any more":                            {"[" + ofBefore + "]", "[" + ofBefore + "," + theirs + "]", "", "[" + theirs + "]", "[]"},
-		"one that somebody else has given already": {"[]", "[" + ofNow + "]", "now=x:NoExecute", "[" + ofNow + "]", "[" + ofNow + "]"},
-		"of before nobody knows":                   {"[{", "[" + ofBefore + "]", "now=x:NoExecute", "[" + ofBefore + "," + ofNow + "]", "[" + ofNow + "]"},
-		"of before there were none, as null":       {"null", "[" + theirs + "]", "now=x:NoExecute", "[" + theirs + "," + ofNow + "]", "[" + ofNow + "]"},
+		"none was there":                     {"", "", "now=x:NoExecute", "[" + ofNow + "]", "[" + ofNow + "]"},
+		"instead of those of before":         {"[" + ofBefore + "]", "[" + ofBefore + "," + theirs + "]", "now=x:NoExecute", "[" + theirs + "," + ofNow + "]", "[" + ofNow + "]"},
+		"beside those of before":             {"[" + ofBefore + "]", "[" + ofBefore + "]", "before:NoSchedule;now=x:NoExecute", "[" + ofBefore + "," + ofNow + "]", "[" + ofBefore + "," + ofNow + "]"},
+		"none any more":                      {"[" + ofBefore + "]", "[" + ofBefore + "," + theirs + "]", "", "[" + theirs + "]", "[]"},
+		"a toleration of another owner":      {"[]", "[" + ofNow + "]", "now=x:NoExecute", "[" + ofNow + "]", "[" + ofNow + "]"},
+		"an unreadable record of before":     {"[{", "[" + ofBefore + "]", "now=x:NoExecute", "[" + ofBefore + "," + ofNow + "]", "[" + ofNow + "]"},
+		"of before there were none, as null": {"null", "[" + theirs + "]", "now=x:NoExecute", "[" + theirs + "," + ofNow + "]", "[" + ofNow + "]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := attacher()
@@ -89,7 +89,7 @@ func TestTemplatesAreWrittenAsLonghornWould(t *testing.T) {
 		t.Errorf("the attacher's resources: %s", got)
 	}
 	if got := encoded(t, attacher.Containers[1].Resources); got != `{"limits":{"cpu":"1"}}` {
-		t.Errorf("resources of somebody else's container: %s", got)
+		t.Errorf("resources of an unmanaged container: %s", got)
 	}
 	containers := w.daemonSet(profile.ClientDaemonSet).Spec.Template.Spec.Containers
 	if got := encoded(t, containers[0].Resources) + encoded(t, containers[1].Resources); got != `{}{"requests":{"cpu":"20m"}}` {
@@ -135,7 +135,7 @@ func TestProbesOfTheEngineImage(t *testing.T) {
 	}
 }
 
-func TestADataEngineThatIsOffIsRemoved(t *testing.T) {
+func TestDisabledDataEngineIsRemoved(t *testing.T) {
 	w := newWorld(t, setting("v1-data-engine", "true"))
 	w.comeToRest()
 	w.setSystem("v1-data-engine", "false")

@@ -6,9 +6,8 @@ import (
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 )
 
-// adviseUnknown counts the settings of the storage system that Fairlead does not
-// know, and names them once for each set of them: a later version may have them in
-// its danger zone, and no object says so.
+// adviseUnknown counts the storage system's settings that Fairlead does not know, and reports each
+// set of them once: a later version may have them in its danger zone.
 func (r *Reconciler) adviseUnknown(system map[catalog.Name]string) {
 	unknown := catalog.Unknown(system)
 	r.metrics.unknown.Set(float64(len(unknown)))

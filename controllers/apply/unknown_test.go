@@ -7,7 +7,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 )
 
-func TestUnknownSettingsAreToldOncePerSet(t *testing.T) {
+func TestUnknownSettingsAreReportedOnce(t *testing.T) {
 	w := newWorld(t, setting("current-longhorn-version", "v1.13.0"), setting("log-level", "Info"))
 	steps := func(count float64, events int, names string) {
 		t.Helper()

@@ -15,8 +15,8 @@ import (
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
-// adviseDuties says once for each version of the storage system which duties
-// are set otherwise than the table of versions has them.
+// adviseDuties reports once for each version of the storage system which duties differ from the
+// table of versions.
 func (r *Reconciler) adviseDuties(ctx context.Context) error {
 	version, err := r.Cached.Version(ctx)
 	if err != nil || version == "" {
@@ -41,7 +41,7 @@ func (r *Reconciler) adviseDuties(ctx context.Context) error {
 	return nil
 }
 
-// warn of what is about no single setting.
+// warn emits an event that concerns no single setting.
 func (r *Reconciler) warn(reason, message string) {
 	key := cluster.RolloutKey(r.Profile)
 	rollout := &v1alpha1.NetworkRollout{}

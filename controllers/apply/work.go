@@ -19,9 +19,9 @@ import (
 	"github.com/fairlead-io/fairlead/internal/settings/plan"
 )
 
-var errInUse = errors.New("it has just come to run")
+var errInUse = errors.New("the instance manager has just started")
 
-// do does one piece of work, with what was decided upon as a precondition of the write.
+// do does one piece of work. The state that was decided on is the write's precondition.
 func (r *Reconciler) do(ctx context.Context, facts plan.Facts, work plan.Work) error {
 	var err error
 	var object client.Object
@@ -37,7 +37,7 @@ func (r *Reconciler) do(ctx context.Context, facts plan.Facts, work plan.Work) e
 		return fmt.Errorf("%s %s %s: %w", strings.ToLower(string(work.Action)), work.Component.Kind, work.Component.Name, err)
 	}
 	names := joinNames(work.Settings)
-	r.backoff.made(work, facts, nil)
+	r.backoff.record(work, facts, nil)
 	r.metrics.worked(work)
 	r.Log.Info("did a piece of work", "action", work.Action, "kind", work.Component.Kind, "component", work.Component.Name,
 		"node", work.Component.Node, "settings", names)
@@ -61,8 +61,8 @@ func joinNames(names []catalog.Name) string {
 	return strings.Join(texts, ", ")
 }
 
-// restart deletes the pod that was decided upon, and no other of its name. A pod that
-// was decided upon because nothing runs in it is left if that has changed.
+// restart deletes exactly the pod that was decided on. A pod that was idle is left alone if it runs
+// something now.
 func (r *Reconciler) restart(ctx context.Context, c catalog.Component) (client.Object, error) {
 	uid := types.UID(c.UID)
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.Profile.Namespace, Name: c.Name, UID: uid}}
@@ -85,8 +85,8 @@ func (r *Reconciler) remove(ctx context.Context, c catalog.Component) (client.Ob
 	return manager, r.Client.Delete(ctx, manager, client.Preconditions{UID: &uid, ResourceVersion: &c.ManagerVersion})
 }
 
-// stillIdle reads once more what an instance manager runs, right before it is
-// deleted: an engine placed there meanwhile changes neither its pod nor, yet, itself.
+// stillIdle reads what an instance manager runs right before its deletion: a new engine changes
+// neither the pod nor, yet, the instance manager.
 func (r *Reconciler) stillIdle(ctx context.Context, c catalog.Component) error {
 	if c.Kind != catalog.InstanceManager {
 		return nil
@@ -95,10 +95,10 @@ func (r *Reconciler) stillIdle(ctx context.Context, c catalog.Component) error {
 	if err != nil || len(uses) == 0 {
 		return err
 	}
-	return apierrors.NewConflict(corev1.Resource("pods"), c.Name, fmt.Errorf("%w %s", errInUse, strings.Join(uses, ", "))) // that is an event too
+	return apierrors.NewConflict(corev1.Resource("pods"), c.Name, fmt.Errorf("%w %s", errInUse, strings.Join(uses, ", "))) // the engine is an event
 }
 
-// update writes into a template what the settings want of it.
+// update writes the wanted traits into a template.
 func (r *Reconciler) update(ctx context.Context, values catalog.Values, work plan.Work) (client.Object, error) {
 	var object client.Object
 	var template *corev1.PodTemplateSpec

@@ -406,7 +406,7 @@ func (w *world) class() string {
 	return ""
 }
 
-// allOf tells whether everything is built with the class, and Ready.
+// allOf reports whether everything is built with the class, and Ready.
 func (w *world) allOf(class string) error {
 	for _, name := range []string{"im-node-1", "im-node-2"} {
 		if pod := w.pod(name); pod == nil || pod.Spec.PriorityClassName != class || !cluster.Ready(pod) {

@@ -1,5 +1,5 @@
-// Package cabundle brings the CA of Fairlead's own making to the webhook
-// configurations, in clusters where no cert-manager does it.
+// Package cabundle writes Fairlead's self-signed CA into the webhook configurations, in clusters
+// without cert-manager.
 package cabundle
 
 import (

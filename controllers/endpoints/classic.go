@@ -18,31 +18,29 @@ import (
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
-// Somebody else who writes other addresses over ours this often, in a row with
-// no longer break than that, has the classic object left to him. The slices go
-// on being right.
+// After maxOverwritten writes of other addresses by another controller, with at most overwrittenGap
+// between them, the classic object is left to that controller. The slices stay right.
 const (
 	maxOverwritten = 3
 	overwrittenGap = 10 * time.Minute
 )
 
-// overwritten is what is known of one Service's classic object.
+// overwritten keeps the writes of one Service's classic object.
 type overwritten struct {
 	service types.UID
-	// read and wrote are the versions that the last write was based on and led to:
-	// any other is somebody else's.
+	// read and wrote are the versions before and after the last write: any other version
+	// was written by another controller.
 	read, wrote string
-	// counted is the version of somebody else's that was counted last: as long as
-	// the cache shows no other, it is the same one.
+	// counted is the other controller's version that was counted last.
 	counted string
 	subsets []corev1.EndpointSubset
 	times   int
 	last    time.Time
 }
 
-// syncClassic writes the Endpoints object. Longhorn creates one for each share
-// manager and fills those that a ShareManager owns. The Service becomes the owner
-// so that the two do not write in turns; Releaser sets the owner back.
+// syncClassic writes the Endpoints object. Longhorn creates one for each share manager, and fills
+// those that a ShareManager owns. With the Service as owner, the two do not write in turns;
+// Releaser restores the owner.
 func (r *Reconciler) syncClassic(ctx context.Context, service *corev1.Service, published []storage.Published) error {
 	want := classic(service, published)
 	have, err := r.classic(ctx, service.Name)
@@ -75,8 +73,8 @@ func (r *Reconciler) wroteClassic(service *corev1.Service, read string, written 
 	o.read, o.wrote, o.subsets = read, written.ResourceVersion, written.Subsets
 }
 
-// stoodDown tells whether the object is left to somebody else who keeps writing
-// other addresses.
+// stoodDown reports whether the object is left to another controller, which keeps writing other
+// addresses.
 func (r *Reconciler) stoodDown(service *corev1.Service, have, want *corev1.Endpoints) bool {
 	o := r.overwritten[service.Name]
 	if o == nil || o.service != service.UID {
@@ -99,7 +97,7 @@ func (r *Reconciler) stoodDown(service *corev1.Service, have, want *corev1.Endpo
 	}
 	r.Log.Warn("standing down", "endpoints", service.Name, "why", "another controller writes other addresses")
 	r.Events.Eventf(service, nil, corev1.EventTypeWarning, "StandingDown", "Publish",
-		"another controller keeps writing other addresses to Endpoints %s: Fairlead leaves it alone. Its EndpointSlices are right; say \"endpoints: slices\" in the configuration if nobody reads the classic object", service.Name)
+		"another controller keeps writing other addresses to Endpoints %s: Fairlead leaves the object alone. The EndpointSlices are right; set \"endpoints: slices\" in the configuration if no client reads the classic object", service.Name)
 	return true
 }
 
@@ -109,7 +107,7 @@ func classic(service *corev1.Service, published []storage.Published) *corev1.End
 	e := &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{
 		Namespace: service.Namespace, Name: service.Name, OwnerReferences: addresses.Owner(service),
 		Labels: map[string]string{
-			// The slices are published already: mirrored they would be there twice.
+			// Mirrored slices would publish the addresses twice.
 			discoveryv1.LabelSkipMirror: "true",
 			corev1.IsHeadlessService:    "",
 			cluster.EndpointsManagedBy:  cluster.SliceManager,
@@ -132,7 +130,7 @@ func classic(service *corev1.Service, published []storage.Published) *corev1.End
 	return e
 }
 
-// classic reads the Endpoints object of a Service; nil is none.
+// classic reads the Endpoints object of a Service, or nil.
 func (r *Reconciler) classic(ctx context.Context, name string) (*corev1.Endpoints, error) {
 	return r.writer().Classic(ctx, r.Profile.Namespace, name)
 }

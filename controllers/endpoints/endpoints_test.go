@@ -217,7 +217,7 @@ func scheme(t *testing.T) *runtime.Scheme {
 	return s
 }
 
-func TestWhatIsPublished(t *testing.T) {
+func TestPublishedObjects(t *testing.T) {
 	f := newFixture(t, scheme(t), headless(), server("share-manager-v", reports("192.168.0.3", "fd00::3")))
 	f.mustReconcile()
 	owners := []metav1.OwnerReference{{APIVersion: "v1", Kind: "Service", Name: "v", UID: "uid-v", Controller: ptr.To(true)}}
@@ -259,7 +259,7 @@ func TestWhatIsPublished(t *testing.T) {
 	f.mustReconcile()
 }
 
-func TestAFamilyWithoutAddressesHasNoSliceAndOneThatHadSomeIsEmptied(t *testing.T) {
+func TestFamilyWithoutAddressesHasNoAddressesInSlices(t *testing.T) {
 	pod := server("share-manager-v", reports("192.168.0.3"))
 	f := newFixture(t, scheme(t), headless(), pod)
 	f.mustReconcile()
@@ -276,7 +276,7 @@ func TestAFamilyWithoutAddressesHasNoSliceAndOneThatHadSomeIsEmptied(t *testing.
 	}
 }
 
-func TestNothingIsWrittenOfAVolumeWithoutAServer(t *testing.T) {
+func TestVolumeWithoutServerIsNotPublished(t *testing.T) {
 	f := newFixture(t, scheme(t), headless())
 	f.mustReconcile()
 	if f.slice("ipv4") != nil || f.slice("ipv6") != nil || f.classic() != nil {
@@ -284,7 +284,7 @@ func TestNothingIsWrittenOfAVolumeWithoutAServer(t *testing.T) {
 	}
 }
 
-func TestWhereTheServerListens(t *testing.T) {
+func TestPublishedPortIsTheServers(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*corev1.ServicePort)
 		want   int32
@@ -306,7 +306,7 @@ func TestWhereTheServerListens(t *testing.T) {
 	}
 }
 
-func TestWhatWasPublishedIsTakenBack(t *testing.T) {
+func TestPublishedAddressesAreWithdrawn(t *testing.T) {
 	others := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: profile.Namespace, Name: "v-x7zq2", Labels: map[string]string{"kubernetes.io/service-name": "v"}}, AddressType: "IPv4"}
 	for name, change := range map[string]func(*corev1.Service){
 		"the Service gets a cluster IP": func(s *corev1.Service) { s.Spec.ClusterIP = "10.43.0.1" },
@@ -333,7 +333,7 @@ func TestWhatWasPublishedIsTakenBack(t *testing.T) {
 	}
 }
 
-func TestAnEndpointsObjectOfOthersIsNotTakenBack(t *testing.T) {
+func TestEndpointsOfOthersAreNotDeleted(t *testing.T) {
 	theirs := &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Namespace: profile.Namespace, Name: "v"}, Subsets: []corev1.EndpointSubset{{Addresses: []corev1.EndpointAddress{{IP: "10.42.0.7"}}}}}
 	f := newFixture(t, scheme(t), headless(func(s *corev1.Service) { s.Spec.ClusterIP = "10.43.0.1" }), theirs.DeepCopy())
 	f.mustReconcile()
@@ -352,7 +352,7 @@ func TestAnEndpointsObjectOfOthersIsNotTakenBack(t *testing.T) {
 	}
 }
 
-func TestTheClassicObjectIsTakenBackWhenNobodyReadsItAnyMore(t *testing.T) {
+func TestUnneededClassicObjectIsDeleted(t *testing.T) {
 	f := newFixture(t, scheme(t), headless(), server("share-manager-v", reports("192.168.0.3")))
 	f.mustReconcile()
 	f.r.Classic = false
@@ -362,7 +362,7 @@ func TestTheClassicObjectIsTakenBackWhenNobodyReadsItAnyMore(t *testing.T) {
 	}
 }
 
-func TestAServiceThatGoesLeavesTheRestToTheGarbageCollector(t *testing.T) {
+func TestDeletedServiceLeavesTheRestToTheGarbageCollector(t *testing.T) {
 	service := headless()
 	f := newFixture(t, scheme(t), service, server("share-manager-v", reports("192.168.0.3")))
 	f.mustReconcile()
@@ -375,7 +375,7 @@ func TestAServiceThatGoesLeavesTheRestToTheGarbageCollector(t *testing.T) {
 
 // The owner is another Service now: with the old one's UID the garbage collector
 // would take what is published.
-func TestOwnersFollowAServiceThatWasReplaced(t *testing.T) {
+func TestOwnersFollowAReplacedService(t *testing.T) {
 	service := headless()
 	f := newFixture(t, scheme(t), service, server("share-manager-v", reports("192.168.0.3", "fd00::3")))
 	f.mustReconcile()
@@ -391,7 +391,7 @@ func TestOwnersFollowAServiceThatWasReplaced(t *testing.T) {
 
 // Longhorn creates the object with its ShareManager as the owner, and fills those
 // that have one.
-func TestLonghornsEndpointsObjectIsTakenOver(t *testing.T) {
+func TestLonghornsEndpointsAreTakenOver(t *testing.T) {
 	theirs := &corev1.Endpoints{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: profile.Namespace, Name: "v", Labels: map[string]string{"longhorn.io/managed-by": "longhorn-manager"},
@@ -410,7 +410,7 @@ func TestLonghornsEndpointsObjectIsTakenOver(t *testing.T) {
 	}
 }
 
-func TestWhatSomebodyElseChangesIsPutRight(t *testing.T) {
+func TestChangesByOthersAreCorrected(t *testing.T) {
 	f := newFixture(t, scheme(t), headless(), server("share-manager-v", reports("192.168.0.3")))
 	f.mustReconcile()
 	s := f.slice("ipv4")
@@ -436,9 +436,9 @@ func (f *fixture) overwrite(address string) {
 	f.must(f.Update(context.Background(), e))
 }
 
-const stoodDown = `Warning StandingDown: another controller keeps writing other addresses to Endpoints v: Fairlead leaves it alone. Its EndpointSlices are right; say "endpoints: slices" in the configuration if nobody reads the classic object`
+const stoodDown = `Warning StandingDown: another controller keeps writing other addresses to Endpoints v: Fairlead leaves the object alone. The EndpointSlices are right; set "endpoints: slices" in the configuration if no client reads the classic object`
 
-func TestItStandsDownBesideAnotherControllerThatKeepsWriting(t *testing.T) {
+func TestStandsDownBesideAnotherWriter(t *testing.T) {
 	f := newFixture(t, scheme(t), headless(), server("share-manager-v", reports("192.168.0.3")))
 	f.mustReconcile()
 	for i := 1; i < maxOverwritten; i++ {
@@ -477,7 +477,7 @@ func TestItStandsDownBesideAnotherControllerThatKeepsWriting(t *testing.T) {
 	}
 }
 
-func TestItDoesNotStandDown(t *testing.T) {
+func TestDoesNotStandDownWithoutAnotherWriter(t *testing.T) {
 	for name, test := range map[string]func(*fixture){
 		"for writes with long breaks between them": func(f *fixture) {
 			for range 3 * maxOverwritten {
@@ -598,7 +598,7 @@ func (f *fixture) shows(old *corev1.Endpoints) {
 	}
 }
 
-func TestAServerThatCantBeFoundIsToldOfAfterAWhile(t *testing.T) {
+func TestUnreachableServerIsReportedAfterAWhile(t *testing.T) {
 	const unreachable = "Warning NoAddress: server pod share-manager-v is Ready, but Multus reports no address for it on kube-system/one@lhnet1; nothing is published until it does"
 	for name, test := range map[string]struct {
 		age   time.Duration
@@ -620,7 +620,7 @@ func TestAServerThatCantBeFoundIsToldOfAfterAWhile(t *testing.T) {
 	}
 }
 
-func TestAHeadlessServiceWithoutARecordFollowsTheClients(t *testing.T) {
+func TestUnrecordedServiceFollowsTheClientsNetwork(t *testing.T) {
 	f := newFixture(t, scheme(t), headless(func(s *corev1.Service) { s.Annotations = nil }), server("share-manager-v", reports("192.168.0.3")))
 	f.mustReconcile() // nothing is recorded at all
 	if f.slice("ipv4") != nil {
@@ -639,7 +639,7 @@ func TestAHeadlessServiceWithoutARecordFollowsTheClients(t *testing.T) {
 	}
 }
 
-func TestARecordIsLookedAtOnlyForServicesThatFollowIt(t *testing.T) {
+func TestRecordWakesOnlyServicesThatFollowIt(t *testing.T) {
 	f := newFixture(t, scheme(t), headless(),
 		headless(func(s *corev1.Service) { s.Name, s.Annotations = "w", nil }),
 		headless(func(s *corev1.Service) { s.Name, s.Annotations, s.Spec.ClusterIP = "x", nil, "10.43.0.1" }),
@@ -649,7 +649,7 @@ func TestARecordIsLookedAtOnlyForServicesThatFollowIt(t *testing.T) {
 	}
 }
 
-func TestProgressOfTheRolloutLooksAtNoService(t *testing.T) {
+func TestRolloutProgressWakesNoService(t *testing.T) {
 	was := &v1alpha1.NetworkRollout{}
 	was.Status.Recorded, was.Status.Clients.Network = true, "kube-system/one@lhnet1"
 	progress, moved := was.DeepCopy(), was.DeepCopy()

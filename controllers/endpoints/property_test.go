@@ -20,7 +20,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
-// The model below has one Service that is made anew in every form, and server
+// The model below has one Service that is replaced in every form, and server
 // pods that come, go and are reported late; others write over what is published;
 // the controller crashes between any two of its writes, and sees what it has
 // written itself through a cache that may be behind.
@@ -78,7 +78,7 @@ func (p *publishing) write(o client.Object, do func() error) error {
 		return err
 	}
 	if p.lives--; p.lives == 0 {
-		return errDied // done, and nobody knows
+		return errDied // done, without an answer
 	}
 	return nil
 }
@@ -143,7 +143,7 @@ func (p *publishing) comeToRest() {
 	}
 }
 
-func TestWhatIsPublishedIsRightWhateverComes(t *testing.T) {
+func TestPublishedAddressesAreAlwaysRight(t *testing.T) {
 	s := scheme(t)
 	rapid.Check(t, func(t *rapid.T) {
 		p := &publishing{fixture: newFixture(t, s, headless()), lives: -1}
@@ -217,7 +217,7 @@ func TestWhatIsPublishedIsRightWhateverComes(t *testing.T) {
 					p.must(p.Client.Delete(context.Background(), &list.Items[rapid.IntRange(0, len(list.Items)-1).Draw(t, "pod")]))
 				}
 			},
-			"the Service is made anew": func(t *rapid.T) {
+			"the Service is replaced": func(t *rapid.T) {
 				if service := get[corev1.Service](p.fixture, "v"); service != nil {
 					p.must(p.Client.Delete(context.Background(), service))
 				}

@@ -36,19 +36,19 @@ type Reconciler struct {
 	overwritten map[string]*overwritten
 }
 
-// Reconcile publishes what one Service's server has now.
+// Reconcile publishes the present addresses of one Service's server.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	service, err := r.Cached.ServiceObject(ctx, request.Name)
 	if apierrors.IsNotFound(err) {
 		delete(r.overwritten, request.Name)
-		return ctrl.Result{}, nil // what it owned is collected
+		return ctrl.Result{}, nil // its objects are garbage-collected
 	}
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	after, err := r.publish(ctx, service)
 	if apierrors.IsConflict(err) {
-		err = nil // the cache is behind; what it has yet to see is an event
+		err = nil // the cache is stale, and its update is an event
 	}
 	return ctrl.Result{RequeueAfter: after}, err
 }
@@ -83,12 +83,12 @@ func (r *Reconciler) publish(ctx context.Context, object *corev1.Service) (time.
 		return 0, err
 	}
 	if !r.Classic {
-		return r.tellUnreachable(object, network, servers, published), r.leaveClassic(ctx, object.Name)
+		return r.reportUnreachable(object, network, servers, published), r.leaveClassic(ctx, object.Name)
 	}
-	return r.tellUnreachable(object, network, servers, published), r.syncClassic(ctx, object, published)
+	return r.reportUnreachable(object, network, servers, published), r.syncClassic(ctx, object, published)
 }
 
-// release returns a volume to the storage system, if anything of it is published.
+// release returns a published volume to the storage system.
 func (r *Reconciler) release(ctx context.Context, service string) (time.Duration, error) {
 	published := false
 	for _, family := range families {
@@ -116,8 +116,8 @@ func (r *Reconciler) releaser() *Releaser {
 // late is how long Multus may take before an event reports a missing address.
 const late = 10 * time.Second
 
-// tellUnreachable says why a volume whose server is up can't be found.
-func (r *Reconciler) tellUnreachable(object *corev1.Service, network storage.Attachment, servers []storage.Server, published []storage.Published) time.Duration {
+// reportUnreachable reports why a volume with a Ready server has no address.
+func (r *Reconciler) reportUnreachable(object *corev1.Service, network storage.Attachment, servers []storage.Server, published []storage.Published) time.Duration {
 	if len(published) > 0 {
 		return 0
 	}

@@ -28,16 +28,16 @@ import (
 )
 
 const (
-	// releaseRetry is how soon a release looks again for the mirrored slices.
+	// releaseRetry is how soon a release checks the mirrored slices again.
 	releaseRetry = time.Second
 	// mirrorManager is ControllerName in k8s.io/kubernetes pkg/controller/endpointslicemirroring.
 	mirrorManager    = "endpointslicemirroring-controller.k8s.io"
 	shareManagerKind = "ShareManager"
 )
 
-// Releaser returns published volumes to the storage system. Longhorn fills only
-// Endpoints that a ShareManager owns, and creates missing ones only with the
-// next server pod. So the object is kept, and its owner is set back.
+// Releaser returns published volumes to the storage system. Longhorn fills only Endpoints that a
+// ShareManager owns, and creates missing ones only with the next server pod. So the object is
+// kept, and its owner is restored.
 //
 // Source: longhorn-manager v1.7.2 to v1.12.0, kubernetes_endpoint_controller.go
 // (reconcile) and share_manager_controller.go (createServiceAndEndpoint).
@@ -58,11 +58,11 @@ func (r *Releaser) Start(ctx context.Context) error {
 		}
 		return done, nil
 	})
-	return nil // the manager is stopping, or it is done
+	return nil // the manager stops, or all is released
 }
 
-// Once releases all volumes of the profile. It returns false while something is
-// left to do; then it must be called again.
+// Once releases all volumes of the profile. It returns false while work is left, and must then be
+// called again.
 func (r *Releaser) Once(ctx context.Context) (bool, error) {
 	names, err := r.published(ctx)
 	if err != nil {
@@ -127,8 +127,8 @@ func (r *Releaser) Service(ctx context.Context, name string) (done bool, err err
 	return r.releaseSlices(ctx, name, owner != nil && len(classic.Subsets) > 0)
 }
 
-// releaseSlices deletes the slices of one volume, if need be only once
-// Kubernetes has made others.
+// releaseSlices deletes the slices of one volume, with whenMirrored only once Kubernetes has
+// mirrored the Endpoints object.
 func (r *Releaser) releaseSlices(ctx context.Context, name string, whenMirrored bool) (done bool, err error) {
 	var list discoveryv1.EndpointSliceList
 	if err := r.Live.List(ctx, &list, client.InNamespace(r.Profile.Namespace), client.MatchingLabels{discoveryv1.LabelServiceName: name}); err != nil {
@@ -207,13 +207,13 @@ func (r *Releaser) handOver(ctx context.Context, have *corev1.Endpoints, owner *
 	return nil
 }
 
-// managed tells whether the Endpoints object is Fairlead's.
+// managed reports whether the Endpoints object is Fairlead's.
 func managed(e *corev1.Endpoints) bool {
 	return e.Labels[cluster.EndpointsManagedBy] == cluster.SliceManager
 }
 
-// touched tells whether the object is Fairlead's, or Longhorn's with Fairlead's
-// label: Longhorn itself has its objects mirrored.
+// touched reports whether the object is Fairlead's, or Longhorn's with Fairlead's label.
+// Longhorn's own objects are mirrored.
 func touched(e *corev1.Endpoints) bool {
 	return managed(e) || ofShareManager(e) && e.Labels[discoveryv1.LabelSkipMirror] == "true"
 }

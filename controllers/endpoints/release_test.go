@@ -153,7 +153,7 @@ func sameOwners(a, b *corev1.Endpoints) bool {
 	})
 }
 
-func TestReleaseDeletesWhatLonghornHasNoUseFor(t *testing.T) {
+func TestReleaseDeletesUnusedObjects(t *testing.T) {
 	for name, test := range map[string]struct {
 		service func(*corev1.Service)
 		gone    bool
@@ -214,7 +214,7 @@ func TestReleaseKeepsSlicesWhileTheClassicObjectIsNotReleased(t *testing.T) {
 	}
 }
 
-func TestAnOptedOutServiceIsReleased(t *testing.T) {
+func TestOptedOutServiceIsReleased(t *testing.T) {
 	service := headless()
 	f := newFixture(t, scheme(t), shareManager(), longhornsEndpoints(), service, server("share-manager-v", reports("192.168.0.3")))
 	f.mustReconcile()
@@ -230,7 +230,7 @@ func TestAnOptedOutServiceIsReleased(t *testing.T) {
 }
 
 // Longhorn's object would be mirrored with the pod's address, beside Fairlead's slices.
-func TestWithSlicesOnlyLonghornFillsItsObjectUnmirrored(t *testing.T) {
+func TestSlicesModeLeavesLonghornItsUnmirroredObject(t *testing.T) {
 	for name, before := range map[string]func(*fixture){
 		"from the start":                       func(f *fixture) { f.must(f.Create(context.Background(), longhornsEndpoints())) },
 		"after the object was Fairlead's":      func(f *fixture) { f.mustReconcile() },
@@ -257,7 +257,7 @@ func TestWithSlicesOnlyLonghornFillsItsObjectUnmirrored(t *testing.T) {
 }
 
 // Until the record is adopted, only Longhorn knows the network.
-func TestWithoutARecordWhatLonghornPublishesIsLeftAlone(t *testing.T) {
+func TestWithoutRecordLonghornsObjectsAreLeftAlone(t *testing.T) {
 	for name, recorded := range map[string]bool{"nothing is recorded": false, "the record has no network": true} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, scheme(t), shareManager(), longhornsEndpoints("192.168.0.3"),
@@ -277,7 +277,7 @@ func TestWithoutARecordWhatLonghornPublishesIsLeftAlone(t *testing.T) {
 	}
 }
 
-func TestWithoutARecordWhatFairleadPublishedStays(t *testing.T) {
+func TestWithoutRecordPublishedAddressesStay(t *testing.T) {
 	f := newFixture(t, scheme(t), shareManager(), headless(), server("share-manager-v", reports("192.168.0.3")))
 	f.mustReconcile()
 	service := get[corev1.Service](f, "v")
@@ -290,7 +290,7 @@ func TestWithoutARecordWhatFairleadPublishedStays(t *testing.T) {
 }
 
 // A slice without the label is not in the cache.
-func TestASliceThatLostItsLabelIsTakenBack(t *testing.T) {
+func TestSliceWithoutLabelIsTakenOver(t *testing.T) {
 	f := newFixture(t, scheme(t), headless(), server("share-manager-v", reports("192.168.0.3")))
 	f.mustReconcile()
 	s := f.slice("ipv4")
@@ -337,7 +337,7 @@ func TestReleaseWaitsForMirroredAddresses(t *testing.T) {
 	f.releaseAll("192.168.0.3")
 }
 
-func TestWithSlicesOnlyObjectsOfOthersAreLeftAlone(t *testing.T) {
+func TestSlicesModeLeavesObjectsOfOthersAlone(t *testing.T) {
 	theirs := longhornsEndpoints("10.9.9.9")
 	theirs.OwnerReferences = nil
 	f := newFixture(t, scheme(t), shareManager(), headless(), server("share-manager-v", reports("192.168.0.3")), theirs)

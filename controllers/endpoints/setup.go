@@ -16,8 +16,8 @@ import (
 	"github.com/fairlead-io/fairlead/controllers/kit"
 )
 
-// SetupWithManager registers the controller. What is published is watched too,
-// so that what somebody else changes or deletes is put right.
+// SetupWithManager registers the controller. Published objects are watched too, so that changes by
+// others are corrected.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	r.overwritten = map[string]*overwritten{}
 	byLabel := func(key string) handler.EventHandler {
@@ -45,12 +45,11 @@ func isClientNetworkMoved(before, after *v1alpha1.NetworkRollout) bool {
 	return before.Status.Recorded != after.Status.Recorded || before.Status.Clients.Network != after.Status.Clients.Network
 }
 
-// unrecorded are the headless Services whose network is not their own: it
-// follows the clients'.
+// unrecorded are the headless Services without a recorded network: they follow the clients' network.
 func (r *Reconciler) unrecorded(ctx context.Context, _ client.Object) []reconcile.Request {
 	services, err := r.Cached.Services(ctx)
 	if err != nil {
-		r.Log.Error("could not look for Services without a network of their own", "error", err)
+		r.Log.Error("could not list Services without a recorded network", "error", err)
 		return nil
 	}
 	var requests []reconcile.Request

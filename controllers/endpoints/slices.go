@@ -21,8 +21,8 @@ func (r *Reconciler) writer() addresses.Writer {
 	return addresses.Writer{Client: r.Client, Live: r.Live}
 }
 
-// syncSlices writes one slice per IP family. A family that has no address gets
-// no slice; one that had some is emptied, as Kubernetes does with its own.
+// syncSlices writes one slice per IP family. A family without addresses gets no slice; an existing
+// slice is emptied, as Kubernetes does.
 func (r *Reconciler) syncSlices(ctx context.Context, service *corev1.Service, published []storage.Published) error {
 	for _, family := range families {
 		want := slice(service, family, published)
@@ -65,7 +65,7 @@ func slice(service *corev1.Service, family discoveryv1.AddressType, published []
 		}
 		s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{
 			Addresses: []string{p.Address.String()},
-			// Only what is ready and stays is published, so that these are all there can be.
+			// Only Ready and non-terminating pods are published.
 			Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(true), Serving: ptr.To(true), Terminating: ptr.To(false)},
 			NodeName:   ptr.To(p.Node),
 			TargetRef:  target(service.Namespace, p),
@@ -79,8 +79,8 @@ func slice(service *corev1.Service, family discoveryv1.AddressType, published []
 	return s
 }
 
-// portNumber is where the pod listens. A port that the pod names itself can't be
-// looked up in what is cached of a pod; NFS servers do not do that.
+// portNumber is the pod's port. Named ports are not in the cached part of a pod; NFS servers do not
+// use them.
 func portNumber(port corev1.ServicePort) int32 {
 	if n := port.TargetPort.IntVal; n != 0 {
 		return n

@@ -20,7 +20,7 @@ import (
 
 var errUnknownAction = errors.New("unknown action")
 
-// do carries out one step, with what was decided upon as a precondition of the write.
+// do carries out one step. The state that was decided on is the write's precondition.
 func (r *Reconciler) do(ctx context.Context, facts rollout.Rollout, step rollout.Step) error {
 	switch step.Action {
 	case rollout.RecordServers, rollout.RecordClients, rollout.RecordVolumeServers, rollout.RecordVolumeClients:
@@ -46,9 +46,8 @@ func (r *Reconciler) do(ctx context.Context, facts rollout.Rollout, step rollout
 	return fmt.Errorf("%w %q", errUnknownAction, step.Action)
 }
 
-// updateTemplate brings the template to the networks and, in the same write, takes
-// the rolling update from the DaemonSet controller, which would restart pods
-// without asking what is attached on their nodes.
+// updateTemplate writes the networks into the template. The same write pauses the DaemonSet
+// controller's rolling update, which would restart pods of nodes with attached volumes.
 func (r *Reconciler) updateTemplate(ctx context.Context, networks []storage.Attachment) error {
 	return r.patchDaemonSet(ctx, func(ds *appsv1.DaemonSet) error {
 		annotation, err := storage.SetManaged(ds.Spec.Template.Annotations[storage.NetworksAnnotation], ds.Namespace, r.Profile.Interfaces(), networks...)
@@ -98,7 +97,7 @@ func (r *Reconciler) restartClients(ctx context.Context, record rollout.Record, 
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.Profile.Namespace, Name: c.Pod, UID: uid}}
 		err = r.Client.Delete(ctx, pod, client.Preconditions{UID: &uid})
 		if kit.IsStale(err) {
-			continue // gone, or another pod by now
+			continue // deleted or replaced
 		}
 		if err != nil {
 			return fmt.Errorf("restarting pod %s: %w", c.Pod, err)

@@ -111,7 +111,7 @@ func TestStaleCacheOpensNoGate(t *testing.T) {
 }
 
 // With servers on the cluster network at first, Longhorn's setting would be written as not applied.
-func TestRecordBeginsWithServersWhereClientsAre(t *testing.T) {
+func TestRecordBeginsWithServersOnTheClientsNetwork(t *testing.T) {
 	f := newFixture(t, netOne)
 	f.must(f.store.Delete(t.Context(), f.rollout()))
 	for range 3 { // the object, the record, the report
@@ -125,7 +125,7 @@ func TestRecordBeginsWithServersWhereClientsAre(t *testing.T) {
 	}
 }
 
-func TestMovedRecordIsNotWrittenOver(t *testing.T) {
+func TestChangedRecordIsNotOverwritten(t *testing.T) {
 	networks := []storage.Attachment{storage.VolumeAttachment(netTwo.Network)}
 	for name, decidedOn := range map[string]rollout.Record{
 		"clients":        {Clients: netTwo, Servers: netOne},
@@ -148,7 +148,7 @@ func TestMovedRecordIsNotWrittenOver(t *testing.T) {
 }
 
 // An installer may write the DaemonSet between the look and the patch.
-func TestDaemonSetIsPatchedAsItWasSeen(t *testing.T) {
+func TestChangedDaemonSetIsNotPatched(t *testing.T) {
 	f := newFixture(t, storage.Attachment{})
 	f.must(f.r.patchDaemonSet(t.Context(), func(ds *appsv1.DaemonSet) error { ds.Labels = map[string]string{"a": "b"}; return nil }))
 	if got := f.patches["*v1.DaemonSet"]; !strings.Contains(got, `"resourceVersion"`) {

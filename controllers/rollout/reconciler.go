@@ -25,8 +25,8 @@ import (
 // Reconciler rolls out the network of shared volumes of one profile.
 type Reconciler struct {
 	Profile storage.Profile
-	// Applies is false where the storage system rolls out by itself: then the
-	// record follows what is seen, and nothing is touched.
+	// Applies is false if the storage system rolls out by itself: the record then follows what is
+	// observed, and nothing is changed.
 	Applies bool
 	// VolumeNetworks: volumes may have networks of their own.
 	VolumeNetworks bool
@@ -43,8 +43,8 @@ type Reconciler struct {
 	window   kit.Window
 	// reported is when the status was last written.
 	reported time.Time
-	// watchNetworks has events of networks wake the controller. The function is called once, when the kind is
-	// known to be installed: the controller would not start without the kind.
+	// watchNetworks watches networks. It is called once, when the kind is known to be installed:
+	// the controller would not start without the kind.
 	watchNetworks func() error
 }
 
@@ -80,11 +80,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	}
 	switch step.Action {
 	case rollout.RecordClients, rollout.RecordServers, rollout.RecordVolumeClients, rollout.RecordVolumeServers:
-		return ctrl.Result{}, nil // the new record is an event, and is reported then
+		return ctrl.Result{}, nil // the new record is an event
 	}
 	after, err := r.reportRollout(ctx, facts, step)
 	if apierrors.IsConflict(err) {
-		return ctrl.Result{}, nil // the cache is behind; what it has yet to see is an event
+		return ctrl.Result{}, nil // the cache is stale, and its update is an event
 	}
 	return ctrl.Result{RequeueAfter: kit.Earliest(after, step.After, r.untilKindIsLookedFor(facts))}, err
 }
@@ -97,15 +97,15 @@ func (r *Reconciler) untilKindIsLookedFor(facts rollout.Rollout) time.Duration {
 	return 30 * time.Second
 }
 
-// resumeReplacing ends what was begun with a Service before a crash or a
-// change of leader. The cache may be behind: then there is a Service already.
+// resumeReplacing completes the replacement of a Service that an earlier leader began. With a stale
+// cache, the Service may exist already.
 func (r *Reconciler) resumeReplacing(ctx context.Context) (resumed bool, _ error) {
 	object, err := r.Cached.RolloutObject(ctx)
 	if err != nil || object.Status.Replacing == "" {
 		return false, err
 	}
 	err = r.finishReplacing(ctx)
-	if apierrors.IsConflict(err) { // what it waits for is an event
+	if apierrors.IsConflict(err) { // the conflicting write is an event
 		r.Log.Info("stepped aside", "action", rollout.ReplaceServices, "error", err.Error())
 		err = nil
 	}
@@ -127,7 +127,7 @@ func (r *Reconciler) gather(ctx context.Context, reader *cluster.Reader, record 
 	return facts, err
 }
 
-// stepLive decides on fresh facts and does what they call for.
+// stepLive decides on live facts and does the step.
 func (r *Reconciler) stepLive(ctx context.Context) (rollout.Rollout, rollout.Step, error) {
 	record, err := r.Live.Record(ctx)
 	if err != nil {
@@ -143,7 +143,7 @@ func (r *Reconciler) stepLive(ctx context.Context) (rollout.Rollout, rollout.Ste
 	}
 	r.Log.Info("next step", "action", step.Action, "network", step.Network.String(), "message", step.Message, "volumes", step.Volumes.Message)
 	if err := r.do(ctx, facts, step); err != nil {
-		// Somebody else was faster: his write brings the next event.
+		// Another write came first, and is the next event.
 		if kit.IsStale(err) {
 			r.Log.Info("stepped aside", "action", step.Action, "error", err.Error())
 			return facts, step, nil
@@ -153,7 +153,7 @@ func (r *Reconciler) stepLive(ctx context.Context) (rollout.Rollout, rollout.Ste
 	return facts, step, nil
 }
 
-// orReportInvalid reports a value that can't be read as such, and passes any other error on.
+// orReportInvalid reports an invalid value, and returns any other error.
 func (r *Reconciler) orReportInvalid(ctx context.Context, err error) (ctrl.Result, error) {
 	if !errors.Is(err, catalog.ErrInvalidValue) {
 		return ctrl.Result{}, err

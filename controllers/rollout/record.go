@@ -22,7 +22,7 @@ func (r *Reconciler) ensureRecord(ctx context.Context) error {
 	return cluster.Ensure(ctx, r.Client, &v1alpha1.NetworkRollout{}, &v1alpha1.NetworkRollout{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}})
 }
 
-// adopt begins the record with what the cluster runs.
+// adopt begins the record with the cluster's present state.
 func (r *Reconciler) adopt(ctx context.Context) error {
 	ds, err := r.Live.DaemonSet(ctx)
 	if err != nil {
@@ -40,7 +40,7 @@ func (r *Reconciler) adopt(ctx context.Context) error {
 	r.Log.Info("beginning a record", "clients", record.Clients.String())
 	return r.writeRecord(ctx, func(status *v1alpha1.NetworkRolloutStatus) error {
 		if status.Recorded {
-			return nil // the cache was behind
+			return nil // the cache was stale
 		}
 		status.Recorded = true
 		since := metav1.NewMicroTime(r.now())
@@ -52,7 +52,7 @@ func (r *Reconciler) adopt(ctx context.Context) error {
 	})
 }
 
-// follow keeps the record in step with what the storage system does by itself.
+// follow updates the record with what the storage system rolls out by itself.
 func (r *Reconciler) follow(ctx context.Context, facts rollout.Rollout) (ctrl.Result, error) {
 	if observed := rollout.Observe(facts); observed.Clients != facts.Record.Clients || observed.Servers != facts.Record.Servers {
 		return ctrl.Result{}, r.writeRecord(ctx, func(status *v1alpha1.NetworkRolloutStatus) error {
@@ -70,8 +70,8 @@ func (r *Reconciler) follow(ctx context.Context, facts rollout.Rollout) (ctrl.Re
 	return ctrl.Result{RequeueAfter: after}, err
 }
 
-// recordStep writes one half of the record, if it is still the one decided upon, and
-// that the roll-out is under way: a crash after it must not leave it Applied.
+// recordStep writes one half of the record, if the record is as it was decided on, and the roll-out's
+// progress: a crash after the write must not leave the status Applied.
 func (r *Reconciler) recordStep(ctx context.Context, facts rollout.Rollout, step rollout.Step) error {
 	decidedOn := facts.Record
 	return r.writeRecord(ctx, func(status *v1alpha1.NetworkRolloutStatus) error {
@@ -103,7 +103,7 @@ func texts(attachments []storage.Attachment) []string {
 	return list
 }
 
-var errRecordMoved = fmt.Errorf("the record is not the one that was decided upon")
+var errRecordMoved = fmt.Errorf("the record has changed since the decision")
 
 // writeRecord changes the record as it is stored now; a write in between is a conflict.
 func (r *Reconciler) writeRecord(ctx context.Context, change func(*v1alpha1.NetworkRolloutStatus) error) error {

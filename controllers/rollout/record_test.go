@@ -7,7 +7,7 @@ import (
 )
 
 // A controller that crashes after any write leaves no roll-out that is taken for done.
-func TestRecordThatMovesIsNotApplied(t *testing.T) {
+func TestChangingRecordIsNotApplied(t *testing.T) {
 	f := newFixture(t, storage.Attachment{})
 	f.must(f.reconcile())
 	if phase := f.rollout().Status.Phase; phase != "Applied" {

@@ -13,12 +13,11 @@ import (
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 )
 
-// progressEvery is how often progress within a phase is written: a roll-out has a
-// piece of it for each node.
+// progressEvery is how often progress within a phase is written: each node makes progress.
 const progressEvery = 5 * time.Second
 
 // reportRollout writes the step into the record; package apply reports it in the settings.
-// It returns when to report again what is not written yet.
+// It returns when to write a delayed report.
 func (r *Reconciler) reportRollout(ctx context.Context, facts rollout.Rollout, step rollout.Step) (after time.Duration, _ error) {
 	rollout, err := r.Cached.RolloutObject(ctx)
 	if err != nil {
@@ -33,7 +32,7 @@ func (r *Reconciler) reportRollout(ctx context.Context, facts rollout.Rollout, s
 	if left := r.reported.Add(progressEvery).Sub(now); left > 0 && rollout.Status.Phase == before.Phase && rollout.Status.Desired == before.Desired {
 		return left, nil
 	}
-	// An update, not a patch: written over a record that has moved on it would be a lie.
+	// An update, not a patch: a changed record must not get an old report.
 	if err := r.Client.Status().Update(ctx, rollout); err != nil {
 		return 0, fmt.Errorf("reporting in NetworkRollout %s: %w", rollout.Name, err)
 	}
@@ -41,7 +40,7 @@ func (r *Reconciler) reportRollout(ctx context.Context, facts rollout.Rollout, s
 	return 0, nil
 }
 
-// setProgress writes where a roll-out is, and what it waits for.
+// setProgress writes a roll-out's progress and blockers.
 func setProgress(status *v1alpha1.NetworkRolloutStatus, facts rollout.Rollout, step rollout.Step) {
 	status.Desired = facts.Desired.String()
 	status.Clients.Updated, status.Clients.Total = int32(step.Updated), int32(step.Total)

@@ -45,7 +45,7 @@ func TestProgressIsWrittenEveryFiveSeconds(t *testing.T) {
 }
 
 // Multus that is installed later is no event: there is no kind to watch before.
-func TestNetworksAreLookedForUntilTheirKindIsInstalled(t *testing.T) {
+func TestNetworksAreWatchedOnceInstalled(t *testing.T) {
 	f := newFixture(t, netOne)
 	f.comeToRest()
 	watched, installed := 0, false

@@ -18,7 +18,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
-// gatherRequests adds what volumes ask for, and which networks exist if any is used.
+// gatherRequests adds the volumes' requests, and the existing networks if any is used.
 func (r *Reconciler) gatherRequests(ctx context.Context, reader *cluster.Reader, facts *rollout.Rollout) error {
 	if r.VolumeNetworks {
 		if err := reader.AddRequests(ctx, facts); err != nil {
@@ -32,7 +32,7 @@ func (r *Reconciler) gatherRequests(ctx context.Context, reader *cluster.Reader,
 	if err != nil && !cluster.NotInstalled(err) {
 		return err
 	}
-	facts.Networks = rollout.NetworksThere(networks) // without Multus there is none
+	facts.Networks = rollout.NetworksThere(networks) // none without Multus
 	if watch := r.watchNetworks; err == nil && watch != nil {
 		r.watchNetworks = nil
 		return watch()
@@ -40,12 +40,12 @@ func (r *Reconciler) gatherRequests(ctx context.Context, reader *cluster.Reader,
 	return nil
 }
 
-// comesOrGoes passes no changes.
+// comesOrGoes passes creations and deletions.
 func comesOrGoes() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
 }
 
-// requestOf is what is asked for one volume.
+// requestOf is the request for one volume.
 func (r *Reconciler) requestOf(ctx context.Context, volume string) (storage.Request, error) {
 	if !r.VolumeNetworks {
 		return storage.Request{}, nil
@@ -53,8 +53,8 @@ func (r *Reconciler) requestOf(ctx context.Context, volume string) (storage.Requ
 	return r.Live.Request(ctx, volume)
 }
 
-// watchRequests brings an event for whatever may change what volumes ask for. A
-// cluster has many claims and PersistentVolumes; few events of them say anything new.
+// watchRequests watches what may change the volumes' requests: few events of claims and
+// PersistentVolumes.
 func (r *Reconciler) watchRequests(b *builder.Builder, soon handler.EventHandler) *builder.Builder {
 	driver := predicate.NewPredicateFuncs(func(o client.Object) bool {
 		switch o := o.(type) {
@@ -65,7 +65,7 @@ func (r *Reconciler) watchRequests(b *builder.Builder, soon handler.EventHandler
 		}
 		return false
 	})
-	// In the cache an object has no other annotations.
+	// Cached objects have no other annotations.
 	asks := kit.AnnotationsChanged(storage.AsksForNetwork)
 	return b.
 		WatchesMetadata(&corev1.PersistentVolumeClaim{}, soon, builder.WithPredicates(asks)).

@@ -39,13 +39,14 @@ func (r *Reconciler) restartedFor(ctx context.Context, record rollout.Record, c 
 	return names, nil
 }
 
-// neverSet: the default was in force before too.
+// neverSet: the default was in effect before too.
 func neverSet(s cluster.SettingState) bool {
 	return s.Value.Source == catalog.SourceDefault &&
 		(s.Own == nil || s.Own.Status.AppliedValue == nil || *s.Own.Status.AppliedValue == s.Value.Text)
 }
 
-// choosesNetwork: storage-network does while the older RWX setting has it follow, and the newer has no value.
+// choosesNetwork reports whether a setting chooses the network of RWX volumes. storage-network does
+// while the older RWX setting is true and the newer one has no value.
 func choosesNetwork(name catalog.Name, values catalog.Values) bool {
 	switch name {
 	case catalog.EndpointNetworkForRWX, catalog.StorageNetworkForRWX:
@@ -56,7 +57,7 @@ func choosesNetwork(name catalog.Name, values catalog.Values) bool {
 	return false
 }
 
-// buildsClients tells whether the CSI plugin's template is built with the setting.
+// buildsClients reports whether the setting is part of the CSI plugin's template.
 func (r *Reconciler) buildsClients(s cluster.SettingState) bool {
 	if s.Wants == nil || choosesNetwork(s.Name, nil) {
 		return false

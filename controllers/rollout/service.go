@@ -24,7 +24,7 @@ import (
 
 // replaceService brings the Service of a detached volume to where it is due. A
 // headless one that stays headless is changed in place. A cluster IP can't be
-// changed, so the Service is deleted and created anew; what it was is written
+// changed, so the Service is deleted and recreated; what it was is written
 // down first, so that after a crash in between the next reconcile creates it,
 // whoever does it.
 func (r *Reconciler) replaceService(ctx context.Context, seen storage.Service, record rollout.Record, request storage.Request) error {

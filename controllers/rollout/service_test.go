@@ -309,7 +309,7 @@ func (f *fixture) mustBe(got, want *corev1.Service) {
 	}
 }
 
-// replacements are the ways in which a detached volume's Service is made anew.
+// replacements are the ways in which a detached volume's Service is replaced.
 var replacements = map[string]struct {
 	on             storage.Attachment
 	before, after  []func(*corev1.Service)
@@ -336,7 +336,7 @@ var replacements = map[string]struct {
 	},
 }
 
-func TestTheServiceOfADetachedVolumeIsMadeAnew(t *testing.T) {
+func TestServiceOfDetachedVolumeIsReplaced(t *testing.T) {
 	for name, test := range replacements {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, test.on, serviceOf("v", test.before...))
@@ -355,7 +355,7 @@ func TestTheServiceOfADetachedVolumeIsMadeAnew(t *testing.T) {
 }
 
 // Invariant 7: a crash at any of the writes, before or after it, resumes.
-func TestACrashWhileAServiceIsMadeAnewResumes(t *testing.T) {
+func TestCrashDuringServiceReplacementResumes(t *testing.T) {
 	for name, test := range replacements {
 		t.Run(name, func(t *testing.T) {
 			whole := newFixture(t, test.on, serviceOf("v", test.before...))
@@ -381,7 +381,7 @@ func TestACrashWhileAServiceIsMadeAnewResumes(t *testing.T) {
 					switch s := f.service("v"); {
 					case s == nil:
 						if f.rollout().Status.Replacing == "" {
-							t.Fatalf("write %d, done %v: the Service is gone, and nobody knows what it was", dies, done)
+							t.Fatalf("write %d, done %v: the Service is lost", dies, done)
 						}
 					case (s.Spec.ClusterIP == corev1.ClusterIPNone) == (after.Spec.ClusterIP == corev1.ClusterIPNone) && !test.keptInOnePiece:
 						f.mustBe(s, after)
@@ -402,8 +402,8 @@ func TestACrashWhileAServiceIsMadeAnewResumes(t *testing.T) {
 	}
 }
 
-// The settings may change while nobody works: what is made anew is what servers are on by then.
-func TestWhatIsMadeAnewAfterACrashFollowsTheRecordOfNow(t *testing.T) {
+// The settings may change after a crash: the Service follows the present record.
+func TestResumedReplacementFollowsThePresentRecord(t *testing.T) {
 	f := newFixture(t, netOne, serviceOf("v"))
 	f.fail = func(verb string, o client.Object) error {
 		if _, ok := o.(*corev1.Service); ok && verb == "create" {
@@ -425,7 +425,7 @@ func TestWhatIsMadeAnewAfterACrashFollowsTheRecordOfNow(t *testing.T) {
 
 // After an error, which is no crash, the same controller goes on, and its cache
 // may not have shown yet what it wrote down itself.
-func TestWhatWasBegunIsNotForgottenForTheNext(t *testing.T) {
+func TestBegunReplacementComesBeforeTheNext(t *testing.T) {
 	f := newFixture(t, netOne, serviceOf("v"), serviceOf("w"))
 	f.must(f.r.ensureRecord(t.Context()))
 	f.stale = f.rollout()
@@ -450,7 +450,7 @@ func TestWhatWasBegunIsNotForgottenForTheNext(t *testing.T) {
 
 // A finalizer keeps the old Service for a while: created now there would be one
 // already, and none when it is gone.
-func TestAServiceThatTakesItsTimeToGoIsWaitedFor(t *testing.T) {
+func TestTerminatingServiceIsWaitedFor(t *testing.T) {
 	f := newFixture(t, netOne, serviceOf("v", func(s *corev1.Service) { s.Finalizers = []string{"example.io/wait"} }))
 	for range 5 {
 		f.must(f.reconcile())
@@ -478,7 +478,7 @@ func TestAServiceThatTakesItsTimeToGoIsWaitedFor(t *testing.T) {
 	f.mustBe(f.service("v"), serviceOf("v", headlessOn(netOne)))
 }
 
-func TestAServiceThatTheStorageSystemMakesInBetweenIsLeftAndMadeAnewInItsTurn(t *testing.T) {
+func TestServiceRecreatedByLonghornIsReplacedLater(t *testing.T) {
 	f := newFixture(t, netOne, serviceOf("v"))
 	theirs := serviceOf("v", func(s *corev1.Service) { s.Labels["made"] = "in between" })
 	f.fail = func(verb string, o client.Object) error {
@@ -494,9 +494,9 @@ func TestAServiceThatTheStorageSystemMakesInBetweenIsLeftAndMadeAnewInItsTurn(t 
 	f.mustBe(f.service("v"), serviceOf("v", func(s *corev1.Service) { s.Labels["made"] = "in between" }, headlessOn(netOne)))
 }
 
-// Between the decision and the delete somebody changed the Service: it is another
+// Between decision and deletion the Service changed: it is another
 // one than was decided upon.
-func TestAServiceThatMovedIsLeftForTheNextLook(t *testing.T) {
+func TestChangedServiceIsLeftToTheNextLook(t *testing.T) {
 	f := newFixture(t, netOne, serviceOf("v"))
 	f.fail = func(verb string, o client.Object) error {
 		if _, ok := o.(*v1alpha1.NetworkRollout); ok && verb == "update" && f.writes > 3 && f.service("v").Labels["new"] == "" {
@@ -510,7 +510,7 @@ func TestAServiceThatMovedIsLeftForTheNextLook(t *testing.T) {
 	f.mustBe(f.service("v"), serviceOf("v", func(s *corev1.Service) { s.Labels["new"] = "label" }, headlessOn(netOne)))
 }
 
-func TestAServiceInUseIsNotMadeAnew(t *testing.T) {
+func TestUsedServiceIsNotReplaced(t *testing.T) {
 	attached := &longhorn.Volume{ObjectMeta: metav1.ObjectMeta{Namespace: profile.Namespace, Name: "v"}, Spec: longhorn.VolumeSpec{AccessMode: "rwx"}}
 	attached.Status.State, attached.Status.CurrentNodeID = "attached", "node-1"
 	lingering := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: profile.Namespace, Name: "share-manager-v", Labels: maps.Clone(profile.ServerLabels)}}

@@ -21,8 +21,8 @@ import (
 	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
 )
 
-// SetupWithManager registers the controller. Whatever may open a gate brings an
-// event: nothing waits for a resync.
+// SetupWithManager registers the controller. Whatever may open a gate is an event: nothing waits
+// for a resync.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	var err error
 	if r.restarts, err = kit.RestartCounter(ctrlmetrics.Registry, r.Profile.Name); err != nil {
@@ -40,7 +40,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		b = b.Watches(kind, soon, builder.WithPredicates(here, kit.Changed()))
 	}
 	for _, kind := range []client.Object{&v1alpha1.Setting{}, &longhorn.Setting{}} {
-		// Their values; what is reported in them is not read.
+		// Only their values are read.
 		b = b.Watches(kind, soon, builder.WithPredicates(here, predicate.GenerationChangedPredicate{}))
 	}
 	b = b.Watches(&storagev1.VolumeAttachment{}, soon, builder.WithPredicates(driver, kit.Changed()))

@@ -184,7 +184,7 @@ func definition(namespace, name string) *unstructured.Unstructured {
 	return network
 }
 
-func TestAVolumeGoesToItsNetworkAndBack(t *testing.T) {
+func TestVolumeMovesToItsNetworkAndBack(t *testing.T) {
 	r := newRig(t, oneVolume()...)
 	r.must(r.Create(t.Context(), definition("kube-system", "storage-net")))
 	r.run()
@@ -276,7 +276,7 @@ func TestDeletedVolumeNetworkIsReported(t *testing.T) {
 	}
 }
 
-func TestEventsOfWhatAsks(t *testing.T) {
+func TestOnlyRequestsWakeTheRollout(t *testing.T) {
 	asks := map[string]string{storage.VolumeNetworkAnnotation: "team-x/nfs"}
 	claim := func(annotations map[string]string) client.Object {
 		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Annotations: annotations}}

@@ -20,7 +20,7 @@ import (
 // view is one reading of the cluster.
 type view struct {
 	facts taint.Facts
-	// nodes, and the records of the machines that are those nodes now, or were the last, by the nodes' names.
+	// nodes, and the records of their present or last machines, by node name.
 	nodes   map[string]*corev1.Node
 	records map[string]*v1alpha1.NodeFence
 }
@@ -57,16 +57,16 @@ func (r *Reconciler) gather(ctx context.Context, reader client.Reader) (*view, e
 	return v, nil
 }
 
-// addMemory of what Fairlead has tainted. The cache may be behind that, so that it
-// would seem as if somebody had taken the taint away: it is for the second look only.
-func (r *Reconciler) addMemory(v *view) {
+// addGiven adds the taints that Fairlead has written. Only the second look uses them: in a stale
+// cache such a taint would seem to be removed by an operator.
+func (r *Reconciler) addGiven(v *view) {
 	for i := range v.facts.Nodes {
 		n := &v.facts.Nodes[i]
 		n.Given = n.Status.Incident != "" && r.given[n.Node.Name] == n.Status.Incident
 	}
 }
 
-// addHeartbeats of the nodes' leases.
+// addHeartbeats adds the times of the nodes' leases.
 func (r *Reconciler) addHeartbeats(ctx context.Context, v *view) error {
 	var leases coordinationv1.LeaseList
 	if err := r.Live.List(ctx, &leases, client.InNamespace(corev1.NamespaceNodeLease)); err != nil {
@@ -87,7 +87,7 @@ func (r *Reconciler) addHeartbeats(ctx context.Context, v *view) error {
 	return nil
 }
 
-// paused reads the switch. Whoever may not read it, or can't, does not go on.
+// paused reads the switch. An error pauses too.
 func (r *Reconciler) paused(ctx context.Context) (bool, error) {
 	var switches corev1.ConfigMap
 	err := r.Live.Get(ctx, client.ObjectKey{Namespace: taint.SwitchNamespace, Name: taint.Switch().ConfigMap}, &switches)
@@ -114,8 +114,8 @@ func nodeOf(node *corev1.Node) taint.Candidate {
 	return n
 }
 
-// driversOn lists whose volumes a node's status shows. A volume that is not of a CSI
-// driver goes by its plugin: kubernetes.io/iscsi.
+// driversOn lists the drivers of the volumes in a node's status. A volume without a CSI driver
+// counts by its plugin, like kubernetes.io/iscsi.
 func driversOn(node *corev1.Node) []string {
 	names := slices.Clone(node.Status.VolumesInUse)
 	for _, a := range node.Status.VolumesAttached {

@@ -9,7 +9,7 @@ import (
 // Results of a taint.
 const (
 	resultTainted = "tainted"
-	// resultConflict: the node was changed since it was read.
+	// resultConflict: the node has changed since it was read.
 	resultConflict = "conflict"
 	resultFailed   = "failed"
 )
@@ -23,7 +23,7 @@ type metrics struct {
 func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	m := &metrics{
 		taints: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "fairlead_automatic_taints_total", Help: "Out-of-service taints that Fairlead has written of itself, by result.",
+			Name: "fairlead_automatic_taints_total", Help: "Out-of-service taints that Fairlead has written automatically, by result.",
 		}, []string{"result"}),
 		would: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "fairlead_would_taint_nodes", Help: "Lost nodes that would be tainted now if automatic tainting were not in a dry run.",
@@ -38,12 +38,12 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 		}
 	}
 	for _, result := range []string{resultTainted, resultConflict, resultFailed} {
-		m.taints.WithLabelValues(result) // so that the first one is an increase
+		m.taints.WithLabelValues(result) // so that the first taint is an increase
 	}
 	return m, nil
 }
 
-// judged replaces what is known of all nodes.
+// judged replaces the counts of all nodes.
 func (m *metrics) judged(verdicts []taint.Verdict) {
 	m.refused.Reset()
 	would := 0

@@ -20,15 +20,14 @@ import (
 	"github.com/fairlead-io/fairlead/internal/fence/taint"
 )
 
-// Reconciler taints lost nodes. There is one request, for the whole cluster: which
-// node is tainted depends on all of them.
+// Reconciler taints lost nodes. There is one request for the whole cluster, since the decision
+// depends on all nodes.
 type Reconciler struct {
 	Tainting taint.Rules
 	// Policy of fencing, as configured.
 	Policy fence.Policy
-	// Facts gathers all that fencing a node goes by, such as the servers' addresses and
-	// other NetworkFences, from the API server (cluster.FenceReader). Without it, what is
-	// gone by is the node's record, and the other nodes'.
+	// Facts gathers from the API server all facts that fencing a node uses, such as the addresses of
+	// servers and other NetworkFences. Without Facts, only the nodes' records are used.
 	Facts  func(ctx context.Context, node string) (fence.Facts, error)
 	Client client.Client
 	// Live reads from the API server.
@@ -38,20 +37,18 @@ type Reconciler struct {
 	Log    *slog.Logger
 
 	metrics *metrics
-	// given are the incidents in which a node was tainted, by node. The record of it
-	// may come late, and another taint must not come before.
+	// given are the incidents in which a node was tainted, by node: the record may come late.
 	given map[string]string
 	told  map[string]told
-	// looked is when the API server was last looked at. There is one worker.
+	// looked is when the API server was last read. There is one worker.
 	looked time.Time
 }
 
 const (
-	// again is how soon all is looked at again while a node is not Ready: for what is
-	// no event, such as time that passes, the switch, and leases.
+	// again is how soon to look again while a node is not Ready: time, the switch and leases
+	// are no events.
 	again = 30 * time.Second
-	// pace of looks at the API server. In a cluster that changes all the time, each
-	// change would else read all nodes.
+	// pace limits the reads of the API server in clusters that change all the time.
 	pace = 10 * time.Second
 	// settle is when to look again after a taint.
 	settle = time.Second
@@ -72,7 +69,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
 	r.looked = r.Clock.Now()
-	// What is read is of use for as long as that, and so is a write that follows from it.
+	// Facts, and the write that follows from them, are valid for MaxStaleness.
 	ctx, cancel := context.WithTimeout(ctx, r.Tainting.Defaulted().MaxStaleness)
 	defer cancel()
 	view, judged, err := r.look(ctx)
@@ -84,7 +81,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	r.report(view, verdicts)
 	for _, v := range verdicts {
 		if v.Action == taint.Now {
-			result, err := r.taint(ctx, view, v) // the next one on another look
+			result, err := r.taint(ctx, view, v) // one node at each look
 			if err != nil {
 				r.failed(view, verdicts, func(o taint.Verdict) bool { return o.Node == v.Node }, fence.ReasonWriteFailed, err)
 			}
@@ -96,7 +93,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 
 func positive(v taint.Verdict) bool { return v.Action != taint.None }
 
-// after is when to look again though nothing was heard of; 0: never, all are Ready.
+// after is when to look again without an event; 0 is never, since all nodes are Ready.
 func after(verdicts []taint.Verdict) time.Duration {
 	if len(verdicts) == 0 {
 		return 0
@@ -108,14 +105,14 @@ func after(verdicts []taint.Verdict) time.Duration {
 	return earliest
 }
 
-// look decides on what the API server says now.
+// look decides on live reads.
 func (r *Reconciler) look(ctx context.Context) (*view, []taint.Verdict, error) {
 	read := r.Clock.Now()
 	live, err := r.gather(ctx, r.Live)
 	if err != nil {
 		return nil, nil, err
 	}
-	r.addMemory(live)
+	r.addGiven(live)
 	if err := r.addHeartbeats(ctx, live); err != nil {
 		return nil, nil, err
 	}
@@ -127,8 +124,8 @@ func (r *Reconciler) look(ctx context.Context) (*view, []taint.Verdict, error) {
 	return live, verdicts, err
 }
 
-// decide asks of each node that is to be tainted whether it could be fenced, as far
-// as that can be asked. One that could not makes room for the next.
+// decide checks for each node to be tainted whether it could be fenced. A node that could not makes
+// room for the next.
 func (r *Reconciler) decide(ctx context.Context, v *view) ([]taint.Verdict, error) {
 	asked := map[string]bool{}
 	for {
@@ -149,7 +146,7 @@ func (r *Reconciler) decide(ctx context.Context, v *view) ([]taint.Verdict, erro
 	}
 }
 
-// taint gives one node the taint, if it is as it was read.
+// taint writes the taint of one node, if the node is as it was read.
 func (r *Reconciler) taint(ctx context.Context, view *view, v taint.Verdict) (ctrl.Result, error) {
 	before := view.nodes[v.Node]
 	node, now := before.DeepCopy(), metav1.NewTime(r.Clock.Now())
@@ -167,7 +164,7 @@ func (r *Reconciler) taint(ctx context.Context, view *view, v taint.Verdict) (ct
 		return ctrl.Result{RequeueAfter: settle}, nil
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		r.metrics.taints.WithLabelValues(resultConflict).Inc()
-		r.Log.Info("a lost node has changed, and is looked at again", "node", v.Node)
+		r.Log.Info("a lost node has changed: its taint is decided again", "node", v.Node)
 		return ctrl.Result{RequeueAfter: pace}, nil
 	}
 	return ctrl.Result{}, fmt.Errorf("tainting node %s: %w", v.Node, err)

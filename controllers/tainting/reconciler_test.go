@@ -235,7 +235,7 @@ func TestRemovedTaintIsNotWrittenAgain(t *testing.T) {
 	f.sync()
 	f.reconcile()
 	f.mustTaint()
-	f.mustReport("NotTainted", "NodeFence/node-1", "taken the taint away")
+	f.mustReport("NotTainted", "NodeFence/node-1", "the taint was removed")
 	f.record("node-1", func(s *v1alpha1.NodeFenceStatus) { at := metav1.NewTime(f.Clock.Now()); s.Tainted = &at })
 	f.r.given = map[string]string{}
 	f.reconcileLater()

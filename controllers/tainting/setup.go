@@ -33,7 +33,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	}
 	all := kit.Always(kit.Request("nodes")[0])
 	err := ctrl.NewControllerManagedBy(mgr).Named("tainting").
-		// Two who count own taints at once would each find room for one more.
+		// Two workers would each find room for one more taint.
 		WithOptions(controller.Options{NeedLeaderElection: ptr.To(true), MaxConcurrentReconciles: 1}).
 		Watches(&corev1.Node{}, all, builder.WithPredicates(kit.Updated(nodeChanged))).
 		Watches(&v1alpha1.NodeFence{}, all, builder.WithPredicates(kit.Updated(recordChanged))).
@@ -44,7 +44,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return nil
 }
 
-// prepare makes what is kept from one look to the next.
+// prepare initializes what is kept between looks.
 func (r *Reconciler) prepare(registry prometheus.Registerer) error {
 	var err error
 	r.given, r.told = map[string]string{}, map[string]told{}

@@ -26,8 +26,8 @@ const (
 	countFor = 10 * time.Second
 )
 
-// brake stops evictions when there are too many. What it counts is forgotten
-// with the process; that it has stopped is kept on the NetworkRollout.
+// brake stops evictions when there are too many. The count is in memory; the pause is on the
+// NetworkRollout.
 type brake struct {
 	mu        sync.Mutex
 	evictions []time.Time
@@ -35,8 +35,8 @@ type brake struct {
 	counted   time.Time
 }
 
-// allows tells whether one more eviction is within the share of the workloads,
-// and counts it. count is asked only when that matters.
+// allows reports whether one more eviction is within the share of the workloads, and counts the
+// eviction. count is called only if needed.
 func (b *brake) allows(now time.Time, percent int, count func() (int, error)) (bool, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -59,14 +59,14 @@ func (b *brake) allows(now time.Time, percent int, count func() (int, error)) (b
 	return true, nil
 }
 
-// giveBack an eviction that did not take place.
+// giveBack uncounts an eviction that did not happen.
 func (b *brake) giveBack() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.evictions = b.evictions[:max(0, len(b.evictions)-1)]
 }
 
-// release begins a new count: an operator has told the controller to go on.
+// release begins a new count: an operator has resumed evictions.
 func (b *brake) release() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

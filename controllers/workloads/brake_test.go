@@ -94,7 +94,7 @@ func (w *world) rollout() *v1alpha1.NetworkRollout {
 	return &rollout
 }
 
-func TestTooManyRestartsPauseUntilAnOperatorContinues(t *testing.T) {
+func TestTooManyRestartsPauseUntilAnOperatorResumes(t *testing.T) {
 	w := storm(t)
 	if got := len(w.evicted); got != 32 {
 		t.Fatalf("%d of 64 workloads were restarted, want half", got)
@@ -130,7 +130,7 @@ func TestTooManyRestartsPauseUntilAnOperatorContinues(t *testing.T) {
 }
 
 // What is counted in the last minute does not outlive a pause that was ended.
-func TestContinuedRestartsAreCountedAgain(t *testing.T) {
+func TestResumedRestartsAreCountedAgain(t *testing.T) {
 	w := storm(t)
 	rollout := w.rollout()
 	rollout.Annotations = nil
@@ -143,7 +143,7 @@ func TestContinuedRestartsAreCountedAgain(t *testing.T) {
 
 // Ten controllers, each of whose pods is restarted five times, and none waits for
 // its turn: one list and one note for a node, one event for a controller.
-func TestRequestsPerEviction(t *testing.T) {
+func TestEvictionCostsFewRequests(t *testing.T) {
 	w := atRest(t, stateful(10), using(50))
 	before := w.requests
 	for range 5 {

@@ -74,7 +74,7 @@ func TestClientWithTwoInterfacesIsReady(t *testing.T) {
 	w.mustLeave("s0-0")
 }
 
-func TestNodeWithoutReadyClientIsTold(t *testing.T) {
+func TestNodeWithoutReadyClientIsReported(t *testing.T) {
 	w := atRest(t, stateful(1))
 	c := w.clients["node-1"]
 	c.asks = "kube-system/another@lhnet2"

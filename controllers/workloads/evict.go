@@ -21,18 +21,18 @@ import (
 const (
 	// perNode is how many workloads may be terminating on a node at a time.
 	perNode = 10
-	// leavingFor is how much longer than its grace period a leaving pod is waited for.
+	// leavingFor is how long beyond its grace period a terminating pod counts.
 	leavingFor = time.Minute
-	// pace is how soon it is tried again where others on the node come first.
+	// pace is how soon to retry when other pods of the node come first.
 	pace = 5 * time.Second
-	// changedRetry is how soon the pods of a node are listed again when one has changed.
+	// changedRetry is how soon to list the pods of a node again when one has changed.
 	changedRetry = time.Second
-	// budgetRetry is how soon it is tried again where a disruption budget is used up.
+	// budgetRetry is how soon to retry when a disruption budget is used up.
 	budgetRetry = 10 * time.Second
 )
 
-// evict asks the API server to evict the pod, whose turn it is. If it does not, it
-// returns when to list the pods of the node again.
+// evict asks the API server to evict the pod. If the pod is not evicted, evict returns when to list
+// the pods of the node again.
 func (r *Reconciler) evict(ctx context.Context, n *node, pod *corev1.Pod, w storage.Workload, v storage.Verdict, policy storage.Restarts, fresh bool) (evicted bool, after time.Duration, _ error) {
 	owner := types.UID(w.Owner.UID)
 	allowed, err := r.brake.allows(policy.Now, r.MaxPercent, func() (int, error) { return r.workloads(ctx) })
@@ -41,7 +41,7 @@ func (r *Reconciler) evict(ctx context.Context, n *node, pod *corev1.Pod, w stor
 	}
 	if err != nil || !allowed {
 		r.turns.giveBack(owner)
-		return false, pace, err // that restarts are paused is an event
+		return false, pace, err // the pause is an event
 	}
 	if !fresh {
 		if unchanged, err := r.isUnchanged(ctx, pod); err != nil || !unchanged {
@@ -68,7 +68,7 @@ func (r *Reconciler) evict(ctx context.Context, n *node, pod *corev1.Pod, w stor
 		r.brake.giveBack()
 		r.turns.giveBack(owner)
 		return false, 0, nil
-	case apierrors.IsConflict(err): // another pod by now, or a budget that others write to
+	case apierrors.IsConflict(err): // the pod was replaced, or another eviction changed the budget
 		r.brake.giveBack()
 		r.turns.giveBack(owner)
 		return false, changedRetry, nil
@@ -76,14 +76,14 @@ func (r *Reconciler) evict(ctx context.Context, n *node, pod *corev1.Pod, w stor
 		r.brake.giveBack()
 		r.turns.giveBack(owner)
 		v.Reason, v.Detail = reasonBudget, v.Detail+"; its PodDisruptionBudget does not allow a restart now. A budget with unhealthyPodEvictionPolicy AlwaysAllow lets pods go that are not Ready"
-		r.tell(n, pod, v)
+		r.report(n, pod, v)
 		return false, budgetRetry, nil
 	}
 	return false, 0, fmt.Errorf("evicting pod %s/%s: %w", pod.Namespace, pod.Name, err)
 }
 
-// isUnchanged tells whether the API server still has the pod as it was listed. The
-// eviction can't be asked to compare the version: Kubernetes takes the pod off its
+// isUnchanged reports whether the API server still has the pod as it was listed. An
+// eviction can't compare the version: Kubernetes takes the pod off its
 // disruption budget first, and for some pods that are not Ready ignores the version.
 func (r *Reconciler) isUnchanged(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	var now metav1.PartialObjectMetadata
@@ -98,7 +98,7 @@ func (r *Reconciler) isUnchanged(ctx context.Context, pod *corev1.Pod) (bool, er
 	return now.UID == pod.UID && now.ResourceVersion == pod.ResourceVersion, nil
 }
 
-// reasonBudget is added to the reasons of storage.Judge by the API server's answer.
+// reasonBudget is the API server's refusal, beside the reasons of storage.Judge.
 const reasonBudget = "disruption budget"
 
 func countInFlight(pods []corev1.Pod, now time.Time) int {
@@ -111,13 +111,13 @@ func countInFlight(pods []corev1.Pod, now time.Time) int {
 	return n
 }
 
-// leaving tells whether a pod is terminating. A pod that takes too long is not
-// waited for: the dead mount itself may hold it.
+// leaving reports whether a pod is terminating. A pod that takes too long does not count: the dead
+// mount itself may block it.
 func leaving(pod *corev1.Pod, now time.Time) bool {
-	return pod.DeletionTimestamp != nil && now.Before(pod.DeletionTimestamp.Add(leavingFor)) // the grace period is in it
+	return pod.DeletionTimestamp != nil && now.Before(pod.DeletionTimestamp.Add(leavingFor)) // includes the grace period
 }
 
-// ownerReference is what an event about a pod's controller is about.
+// ownerReference is the controller of a pod, for an event.
 func ownerReference(pod *corev1.Pod, o storage.Owner) *corev1.ObjectReference {
 	return &corev1.ObjectReference{
 		APIVersion: o.APIVersion, Kind: o.Kind, Namespace: pod.Namespace, Name: o.Name, UID: types.UID(o.UID),

@@ -60,7 +60,7 @@ func (m *metrics) pausedNow(paused bool) {
 	}
 }
 
-// waiting notes why a node waits for a client; "" is not at all.
+// waiting keeps why a node waits for a client; "" is no wait.
 func (m *metrics) waiting(node, reason string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -69,7 +69,7 @@ func (m *metrics) waiting(node, reason string) {
 	}
 }
 
-// left replaces what is known of a node.
+// left replaces the dead mounts of a node.
 func (m *metrics) left(node string, reasons map[string]int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -86,8 +86,7 @@ func (m *metrics) Describe(descriptions chan<- *prometheus.Desc) {
 	descriptions <- m.unattended
 }
 
-// Collect implements prometheus.Collector. Reasons are listed at zero too, so
-// that an alert has something to compare with.
+// Collect implements prometheus.Collector. Reasons are listed at zero too, so that alerts can compare.
 func (m *metrics) Collect(values chan<- prometheus.Metric) {
 	sums := map[string]int{
 		storage.ReasonNoController: 0, storage.ReasonOff: 0, storage.ReasonBlacklisted: 0, storage.ReasonLeftAlone: 0, storage.ReasonPaused: 0,

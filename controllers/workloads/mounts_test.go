@@ -67,7 +67,7 @@ func TestMountFromBeforeFairleadIsUnsure(t *testing.T) {
 }
 
 // Taken back before it was applied: what is mounted in clients is not restarted, and told.
-func TestSettingTakenBackLeavesMountsUnsure(t *testing.T) {
+func TestRevertedSettingLeavesMountsUnsure(t *testing.T) {
 	w := atRest(t, stateful(1), notApplied)
 	w.mountIn(true)
 	w.look()

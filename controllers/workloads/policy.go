@@ -17,7 +17,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
-// policy gathers what does not depend on the node.
+// policy gathers the facts that do not depend on the node.
 func (r *Reconciler) policy(ctx context.Context) (storage.Restarts, error) {
 	object, err := r.Cached.RolloutObject(ctx)
 	if err != nil {
@@ -47,8 +47,8 @@ func (r *Reconciler) policy(ctx context.Context) (storage.Restarts, error) {
 	}, nil
 }
 
-// mounting is where clients mount volumes and since when. A change is written
-// down before anybody is judged by it, so that the next leader knows it too.
+// mounting is where clients mount volumes, and since when. A change is recorded before any pod is
+// judged by it, so that the next leader has it too.
 func (r *Reconciler) mounting(ctx context.Context, cached *v1alpha1.NetworkRollout, place storage.MountPlace) (storage.Mounting, error) {
 	known := cluster.MountingOf(cached)
 	if known.Next(place, time.Time{}) == known {
@@ -67,12 +67,12 @@ func (r *Reconciler) mounting(ctx context.Context, cached *v1alpha1.NetworkRollo
 		return r.Client.Status().Update(ctx, &object)
 	})
 	if err != nil {
-		return known, fmt.Errorf("writing down where CSI plugin pods mount volumes: %w", err)
+		return known, fmt.Errorf("recording where CSI plugin pods mount volumes: %w", err)
 	}
 	return known, nil
 }
 
-// policyKey changes when pods have to be judged again. The time is no part of it.
+// policyKey changes when pods have to be judged again. It leaves out the time.
 func policyKey(p storage.Restarts) string {
 	return fmt.Sprint(p.Enabled, strings.Join(p.Blacklist, ";"), p.Applied, p.OnRequest, p.Paused, p.Mounting.Place, p.Mounting.Since.UnixMicro())
 }

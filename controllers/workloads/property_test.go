@@ -349,17 +349,17 @@ func (w *world) mustBeToldOf(p *workloadPod) {
 			w.Fatalf("invariant 8: the mount of pod %s is dead, made before %s, and it is not restarted; client since %s", s.name, mounted, since)
 		}
 		if !slices.Contains(told, "DeadMount") {
-			w.Fatalf("the mount of pod %s is dead, and nobody is told: %q", s.name, told)
+			w.Fatalf("the mount of pod %s is dead, and no event reports it: %q", s.name, told)
 		}
 		return
 	}
 	// Two namespaces that come into use in one second are one to the controller.
 	first := slices.IndexFunc(c.spaces, func(ns *netns) bool { return !ns.used.Truncate(time.Second).Before(since) })
 	if p.times > 0 || !p.created.Before(c.spaces[first].began) || p.began.Truncate(time.Second).After(since) {
-		return // it may have been mounted anew, or was mounted by a client that was gone already
+		return // possibly mounted again, or mounted by an earlier client
 	}
 	if !slices.Contains(told, "MountUnsure") {
-		w.Fatalf("the mount of pod %s is dead, which can't be told for sure, and nobody is told of that: %q", s.name, told)
+		w.Fatalf("the mount of pod %s may be dead, and no event reports it: %q", s.name, told)
 	}
 }
 

@@ -26,7 +26,7 @@ type Reconciler struct {
 	Profile storage.Profile
 	// DeadMounts: workloads whose mount has died are restarted.
 	DeadMounts bool
-	// OnRequest: so are those whose volume the storage system asks to mount anew.
+	// OnRequest: so are workloads for whose volume the storage system requests a remount.
 	OnRequest bool
 	Client    client.Client
 	// Live reads from the API server.
@@ -38,43 +38,43 @@ type Reconciler struct {
 	Clock      clock.PassiveClock
 	Log        *slog.Logger
 
-	// nodes is what is known of each node; waiting are those without a client. A
-	// node has one worker at a time.
+	// nodes has the state of each node; waiting are nodes without a client. A node has one worker
+	// at a time.
 	mu      sync.Mutex
 	nodes   map[string]*node
 	waiting map[string]waiting
 	brake   brake
 	turns   turns
-	// paused is what the last policy said.
+	// paused is that of the last policy.
 	paused  atomic.Bool
 	metrics *metrics
-	// requested are nodes where a volume has asked to be mounted anew.
+	// requested are nodes with a volume whose remount is requested.
 	requested sync.Map
 }
 
-// node is what was found on a node, for one network namespace of its client.
+// node is the state of a node, for one network namespace of its client.
 type node struct {
 	client    string
 	namespace storage.NetworkNamespace
 	policy    string
-	// candidates are the pods of the first list, by UID: only they can have been
-	// mounted by a client before.
+	// candidates are the pods of the first list, by UID: only an earlier client can have mounted
+	// their volumes.
 	candidates map[string]bool
-	// listed: the pods were listed, and are again at listDue if that is not zero.
+	// listed: the pods were listed. They are listed again at listDue, if that is not zero.
 	listed  bool
 	listDue time.Time
-	// waiting are pods of that list that only wait for their turn.
+	// waiting are pods of the list that wait for their turn.
 	waiting []corev1.Pod
-	// inFlight pods were terminating at that list, or were evicted since.
+	// inFlight pods were terminating when listed, or were evicted since.
 	inFlight int
 	// reported are the reasons of verdicts that events were written for, by the pod's UID.
 	reported kit.Once[types.UID, string]
-	// settled: nothing is left to do until something changes.
+	// settled: nothing is left to do without a change.
 	settled bool
 }
 
-// leftDead is how soon a node is looked at again where a mount is dead and its
-// pod may not be restarted: that may have been changed on the pod.
+// leftDead is how soon to check a node again with a dead mount whose pod may not be restarted:
+// the pod may be changed.
 const leftDead = time.Minute
 
 // Reconcile looks at one node.
@@ -148,7 +148,7 @@ func (r *Reconciler) look(ctx context.Context, name string, n *node, policy stor
 	return nextTurn, err
 }
 
-// node is what is known of the node with this namespace of its client.
+// node returns the state of a node with the present namespace of its client.
 func (r *Reconciler) node(name string, c storage.Client, namespace storage.NetworkNamespace, policy storage.Restarts) *node {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -173,9 +173,8 @@ func (r *Reconciler) forget(name string) {
 	r.metrics.left(name, nil)
 }
 
-// restart evicts the pods with dead mounts whose turn it is. nextList is when to list
-// the pods of the node again; nextTurn is when a pod that was listed may be evicted.
-// An error of one pod does not stop the others.
+// restart evicts the pods with dead mounts whose turn it is. nextList is when to list the pods of
+// the node again; nextTurn is when a listed pod may be evicted. An error of one pod stops no other.
 func (r *Reconciler) restart(ctx context.Context, name string, n *node, policy storage.Restarts, pods []corev1.Pod, fresh bool) (nextList, nextTurn time.Duration, _ error) {
 	var problems []error
 	var waiting []corev1.Pod
@@ -192,17 +191,17 @@ func (r *Reconciler) restart(ctx context.Context, name string, n *node, policy s
 		nextList = kit.Earliest(nextList, v.After)
 		switch {
 		case v.State == storage.Unsure:
-			r.tell(n, pod, v)
+			r.report(n, pod, v)
 		case v.State != storage.Dead || v.After > 0:
 		case !v.Restart:
-			r.tell(n, pod, v)
+			r.report(n, pod, v)
 			left[v.Reason]++
 			nextList = kit.Earliest(nextList, leftDead)
 		case n.inFlight >= perNode:
 			nextList = kit.Earliest(nextList, pace)
 		default:
 			if wait := r.turns.take(types.UID(w.Owner.UID), policy.Now); wait > 0 {
-				pod.ManagedFields = nil // as big as the rest, and not read
+				pod.ManagedFields = nil // half of the size, and not read
 				waiting = append(waiting, *pod)
 				nextTurn = kit.Earliest(nextTurn, wait)
 				continue
@@ -224,8 +223,8 @@ func (r *Reconciler) restart(ctx context.Context, name string, n *node, policy s
 	return nextList, nextTurn, errors.Join(problems...)
 }
 
-// since is the namespace to judge a pod by: what came after the first list was
-// mounted in the one that is there now.
+// since is the namespace to judge a pod by: later pods than the first list were mounted in the
+// present one.
 func (n *node) since(w storage.Workload) storage.NetworkNamespace {
 	if n.candidates[w.UID] {
 		return n.namespace

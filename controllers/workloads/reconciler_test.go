@@ -95,7 +95,7 @@ func stateful(n int) func(*world) {
 	}
 }
 
-func TestASettingThatIsTurnedOnIsInForceAtOnce(t *testing.T) {
+func TestEnabledSettingIsInEffectAtOnce(t *testing.T) {
 	w := atRest(t, stateful(1), func(w *world) { w.set(catalog.AutoDeletePod, "false") })
 	w.newSandbox("node-1")
 	w.look()
@@ -105,7 +105,7 @@ func TestASettingThatIsTurnedOnIsInForceAtOnce(t *testing.T) {
 	w.mustLeave("s0-0")
 }
 
-func TestABlacklistThatChangesIsInForceAtOnce(t *testing.T) {
+func TestChangedBlacklistIsInEffectAtOnce(t *testing.T) {
 	w := atRest(t, stateful(1), func(w *world) { w.set(catalog.AutoDeletePodBlacklist, "apps/StatefulSet") })
 	w.newSandbox("node-1")
 	w.look()
@@ -117,7 +117,7 @@ func TestABlacklistThatChangesIsInForceAtOnce(t *testing.T) {
 
 // On the cluster network mounts live in the node's own namespace, and there is
 // nothing left to do on a node, until clients are recorded elsewhere.
-func TestANetworkThatIsRecordedIsInForceAtOnce(t *testing.T) {
+func TestRecordedNetworkIsInEffectAtOnce(t *testing.T) {
 	w := atRest(t, stateful(1))
 	rollout := storageObjects()[0].(*v1alpha1.NetworkRollout)
 	rollout.Status.Clients.Network = ""
@@ -132,8 +132,8 @@ func TestANetworkThatIsRecordedIsInForceAtOnce(t *testing.T) {
 }
 
 // A pod that came after the first look was mounted by the client that is there:
-// nobody is troubled with it, though it began in the second when that did.
-func TestWhatCameLaterIsNotEvenDoubted(t *testing.T) {
+// no event reports it, though it began in the same second.
+func TestLaterPodIsNeverUnsure(t *testing.T) {
 	w := atRest(t, stateful(2))
 	w.vacate(w.slot("s1-0"))
 	w.clients["node-1"].sandboxDies()
@@ -234,7 +234,7 @@ func TestEvictionAfterAWaitTakesTwoRequests(t *testing.T) {
 	}
 }
 
-func TestPodThatChangesWhileItWaitsIsJudgedAgain(t *testing.T) {
+func TestWaitingPodThatChangesIsJudgedAgain(t *testing.T) {
 	w := atRest(t, spread(2))
 	w.newSandbox("node-1")
 	w.newSandbox("node-2")
@@ -253,7 +253,7 @@ func TestPodThatChangesWhileItWaitsIsJudgedAgain(t *testing.T) {
 	}
 }
 
-func TestPodThatIsReplacedWhileItWaitsIsLeftAlone(t *testing.T) {
+func TestReplacedWaitingPodIsLeftAlone(t *testing.T) {
 	for name, replaced := range map[string]bool{"deleted": false, "replaced": true} {
 		t.Run(name, func(t *testing.T) {
 			w := atRest(t, spread(1))
@@ -295,7 +295,7 @@ func TestBlockedPodGivesItsTurnBack(t *testing.T) {
 	w.mustLeave("s1-0")
 }
 
-func TestWhatFailsForOnePodDoesNotKeepTheOthers(t *testing.T) {
+func TestFailureOfOnePodStopsNoOther(t *testing.T) {
 	w := atRest(t, stateful(3))
 	w.newSandbox("node-1")
 	w.slot("s0-0").blocked = true
@@ -310,7 +310,7 @@ func TestWhatFailsForOnePodDoesNotKeepTheOthers(t *testing.T) {
 	w.mustLeave("s0-0", "s1-0", "s2-0")
 }
 
-func TestWhatIsSaidOfDeadMounts(t *testing.T) {
+func TestDeadMountsAreReported(t *testing.T) {
 	const dead = "volume v-shared was mounted before 2027-01-15T08:00:13Z, when the network of the CSI plugin pod on its node was recreated: its NFS mount does not answer"
 	w := atRest(t, sparesReplicaSets, func(w *world) { w.slots = slices.DeleteFunc(w.slots, func(s *slot) bool { return s.byValue }) })
 	w.slot("web-1").blocked = true
@@ -357,7 +357,7 @@ func sparesReplicaSets(w *world) {
 	w.set(catalog.AutoDeletePodBlacklist, "apps/ReplicaSet;apps/DaemonSet")
 }
 
-func TestDeadMountsThatStayAreCounted(t *testing.T) {
+func TestRemainingDeadMountsAreCounted(t *testing.T) {
 	w := atRest(t, sparesReplicaSets)
 	w.newSandbox("node-1")
 	w.look()
@@ -390,7 +390,7 @@ func TestDeadMountsThatStayAreCounted(t *testing.T) {
 	}
 }
 
-func TestAVolumeThatAsksIsMountedAnew(t *testing.T) {
+func TestRequestedRemountRestartsTheWorkload(t *testing.T) {
 	w := atRest(t)
 	w.now = w.now.Truncate(time.Second).Add(time.Second)
 	volume := &longhorn.Volume{ObjectMeta: metav1.ObjectMeta{Namespace: longhornProfile.Namespace, Name: "v-own"}, Spec: longhorn.VolumeSpec{AccessMode: "rwo"}}
@@ -422,7 +422,7 @@ func TestAVolumeThatAsksIsMountedAnew(t *testing.T) {
 	w.mustLeave("web-1", "db-0")
 }
 
-func TestNothingIsDoneBeforeTheNetworkIsRecorded(t *testing.T) {
+func TestNoRestartBeforeTheNetworkIsRecorded(t *testing.T) {
 	w := atRest(t, stateful(1))
 	rollout := &v1alpha1.NetworkRollout{ObjectMeta: metav1.ObjectMeta{Namespace: longhornProfile.Namespace, Name: longhornProfile.Name}}
 	w.put(rollout)
@@ -434,8 +434,8 @@ func TestNothingIsDoneBeforeTheNetworkIsRecorded(t *testing.T) {
 	}
 }
 
-// A workload pod on a node whose client is gone for good has nobody who could mount for it.
-func TestNobodyIsRestartedWithoutAClient(t *testing.T) {
+// On a node without a client nothing could mount for a restarted pod.
+func TestNoRestartWithoutAClient(t *testing.T) {
 	w := atRest(t, stateful(1))
 	c := w.clients["node-1"]
 	w.unlist(c)
@@ -446,7 +446,7 @@ func TestNobodyIsRestartedWithoutAClient(t *testing.T) {
 	w.mustLeave()
 }
 
-func TestOnlyWhatMattersIsAnEvent(t *testing.T) {
+func TestOnlyRelevantChangesWakeTheController(t *testing.T) {
 	setting := func(value string, applied bool) *longhorn.Setting {
 		return &longhorn.Setting{Value: value, Status: longhorn.SettingStatus{Applied: applied}}
 	}

@@ -23,7 +23,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
-// workers look at nodes at a time: an eviction waits for the API server most of its time.
+// workers check nodes at the same time: an eviction mostly waits for the API server.
 const workers = 8
 
 // SetupWithManager registers the controller.
@@ -48,8 +48,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 			}
 			return kit.Request(pod.Spec.NodeName)
 		}), builder.WithPredicates(clients)).
-		// What is in force may change for all nodes at once. It is little work
-		// where nothing that matters has.
+		// Values in effect change for all nodes at once; an irrelevant change is little work.
 		Watches(&v1alpha1.Setting{}, everywhere, builder.WithPredicates(here, predicate.GenerationChangedPredicate{})).
 		Watches(&longhorn.Setting{}, everywhere, builder.WithPredicates(here, kit.Updated(valueChanged))).
 		Watches(&v1alpha1.NetworkRollout{}, everywhere, builder.WithPredicates(here, kit.Updated(recordChanged)))
@@ -66,11 +65,11 @@ func (r *Reconciler) init() {
 	r.nodes, r.waiting, r.turns.byOwner = map[string]*node{}, map[string]waiting{}, map[types.UID]lastTurn{}
 }
 
-// allNodes are those that a client runs on.
+// allNodes are the nodes with a client.
 func (r *Reconciler) allNodes(ctx context.Context, _ client.Object) []reconcile.Request {
 	clients, err := r.Cached.Clients(ctx)
 	if err != nil {
-		r.Log.Error("could not look for nodes", "error", err)
+		r.Log.Error("could not list nodes", "error", err)
 		return nil
 	}
 	var requests []reconcile.Request
@@ -80,12 +79,11 @@ func (r *Reconciler) allNodes(ctx context.Context, _ client.Object) []reconcile.
 	return requests
 }
 
-// nodesOf are the nodes that a volume is attached to, which are looked at again
-// though their clients are the same.
+// nodesOf are the nodes to which a volume is attached. They are checked again with the same clients.
 func (r *Reconciler) nodesOf(ctx context.Context, o client.Object) []reconcile.Request {
 	volumes, err := r.Cached.Volumes(ctx)
 	if err != nil {
-		r.Log.Error("could not look for the nodes of a volume", "volume", o.GetName(), "error", err)
+		r.Log.Error("could not list the nodes of a volume", "volume", o.GetName(), "error", err)
 		return nil
 	}
 	var requests []reconcile.Request

@@ -10,12 +10,11 @@ import (
 const (
 	// turn is how long after one pod of a controller the next is evicted.
 	turn = 10 * time.Second
-	// eventEvery is how often a controller gets the event that its pods are restarted.
+	// eventEvery is how often a controller gets an event about restarts of its pods.
 	eventEvery = 10 * time.Minute
 )
 
-// turns keep the pods of one controller from being restarted all at once. They
-// are forgotten with the process.
+// turns keep the pods of one controller from being restarted all at once. They are in memory.
 type turns struct {
 	mu      sync.Mutex
 	byOwner map[types.UID]lastTurn
@@ -23,7 +22,7 @@ type turns struct {
 
 type lastTurn struct{ evicted, told time.Time }
 
-// take is how long the pod's controller has to wait for its turn; 0 takes it.
+// take returns how long the pod's controller has to wait for its turn; 0 takes the turn.
 func (t *turns) take(owner types.UID, now time.Time) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -41,7 +40,7 @@ func (t *turns) take(owner types.UID, now time.Time) time.Duration {
 	return 0
 }
 
-// giveBack a turn in which nothing was evicted.
+// giveBack returns a turn without an eviction.
 func (t *turns) giveBack(owner types.UID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -50,7 +49,7 @@ func (t *turns) giveBack(owner types.UID) {
 	t.byOwner[owner] = last
 }
 
-// mayReport tells whether the controller is due for an event, and counts the event as reported.
+// mayReport reports whether an event is due for the controller, and counts the event.
 func (t *turns) mayReport(owner types.UID, now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -11,16 +11,16 @@ import (
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
-// patience is how long a node may have no client that mounts before that is reported.
+// patience is how long a node may be without a mounting client before it is reported.
 const patience = 2 * time.Minute
 
-// waiting is a node whose dead mounts are not looked for.
+// waiting is a node whose dead mounts are not detected.
 type waiting struct {
 	since time.Time
 	told  string
 }
 
-// wait for a client of the node that mounts. It returns when to look again.
+// wait for a client of the node that can mount. It returns when to check again.
 func (r *Reconciler) wait(node string, clients []storage.Client, reason string, policy storage.Restarts) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -34,7 +34,7 @@ func (r *Reconciler) wait(node string, clients []storage.Client, reason string, 
 	}
 	r.metrics.waiting(node, reason)
 	if w.told == reason {
-		return 0 // its end is an event
+		return 0 // the end of the wait is an event
 	}
 	w.told = reason
 	event, why := "NoReadyClient", "no CSI plugin pod is Ready"
@@ -42,7 +42,7 @@ func (r *Reconciler) wait(node string, clients []storage.Client, reason string, 
 		why = fmt.Sprintf("no CSI plugin pod is Ready with an address that Multus reports on %s", policy.Applied.Network)
 	}
 	if reason == storage.ReasonSeveralClients {
-		event, why = "SeveralClients", "there are several CSI plugin pods: which of them mounted what can't be told"
+		event, why = "SeveralClients", "there are several CSI plugin pods: which of them made a mount is unknown"
 	}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.Profile.Namespace, Name: clients[0].Pod, UID: types.UID(clients[0].UID)}}
 	r.Log.Warn("a node waits for its client", "node", node, "reason", reason, "since", w.since)

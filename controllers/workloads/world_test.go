@@ -529,7 +529,7 @@ func (w *world) mayBeEvicted(pod *workloadPod) {
 	case !pod.dead():
 		w.Fatalf("invariant 8: pod %s is restarted, and its mount is alive", s.name)
 	case s.owner.IsZero():
-		w.Fatalf("pod %s is restarted, and nobody makes it anew", s.name)
+		w.Fatalf("pod %s is restarted without a controller that recreates it", s.name)
 	case pod.optOut:
 		w.Fatalf("pod %s is restarted, and opts out", s.name)
 	case w.seenValues[catalog.AutoDeletePod] != "true" && w.seenValues[catalog.AutoDeletePod] != "":
@@ -587,7 +587,7 @@ func (w *world) set(name catalog.Name, value string) {
 	w.put(&v1alpha1.Setting{ObjectMeta: metav1.ObjectMeta{Namespace: longhornProfile.Namespace, Name: string(name)}, Value: &value})
 }
 
-// work lets the controller do one thing that is due. It tells whether there was any.
+// work lets the controller do one thing that is due. It reports whether there was any.
 func (w *world) work() bool {
 	for node, due := range w.timers {
 		if !due.After(w.now) {
@@ -651,7 +651,7 @@ func (w *world) daemonSet(node string) {
 	w.publish(c)
 }
 
-// stepClient is what comes next in a client's start. It tells whether there was anything.
+// stepClient is what comes next in a client's start. It reports whether there was anything.
 func (w *world) stepClient(c *clientPod) bool {
 	switch {
 	case c == nil || !c.left.IsZero():
@@ -807,7 +807,7 @@ func (w *world) publish(c *clientPod) {
 }
 
 // lookAlike is a Ready pod with all that a client shows: of the DaemonSet it is a
-// twin, else a pod of somebody else's.
+// twin, else another owner's pod.
 func (w *world) lookAlike(name, node string, twin bool) {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -816,7 +816,7 @@ func (w *world) lookAlike(name, node string, twin bool) {
 				storage.NetworksAnnotation:      network.String(),
 				storage.NetworkStatusAnnotation: fmt.Sprintf(`[{"name": "kube-system/one", "interface": "lhnet1", "ips": ["192.168.0.9"], "mac": "%012x"}]`, w.macs()),
 			},
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "somebody-elses", Controller: ptr.To(true)}},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "others", Controller: ptr.To(true)}},
 		},
 		Spec: corev1.PodSpec{NodeName: node},
 		Status: corev1.PodStatus{Phase: corev1.PodRunning, StartTime: ptr.To(metav1.NewTime(w.now.Truncate(time.Second))), Conditions: []corev1.PodCondition{
@@ -876,7 +876,7 @@ func (w *world) mounters(node string) []*netns {
 }
 
 // stepWorkload is what comes next in a pod's start, with the client that is chosen
-// where it has to be mounted. It tells whether there was anything.
+// where it has to be mounted. It reports whether there was anything.
 func (w *world) stepWorkload(p *workloadPod, choose func([]*netns) *netns) bool {
 	switch {
 	case p == nil || !p.left.IsZero():

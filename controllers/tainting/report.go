@@ -16,21 +16,21 @@ import (
 	"github.com/fairlead-io/fairlead/internal/fence/taint"
 )
 
-// told is what was said of a node in one incident, by reason.
+// told keeps the reported reasons of a node in one incident.
 type told struct {
 	incident string
 	reasons  map[string]bool
 }
 
-// quiet are reasons that nobody waits to hear: they are as configured, or pass by
-// themselves, or the node's record says the same.
+// quiet are reasons without an event: they are configured, end by themselves, or are in the node's
+// record.
 var quiet = []string{
 	taint.ReasonTaintingOff, taint.ReasonControlPlane, taint.ReasonNotSelected, taint.ReasonOptedOut,
 	taint.ReasonAlreadyTainted, taint.ReasonLeaving, taint.ReasonKubeletAlive, taint.ReasonNotYet,
 	taint.ReasonUnderWay, fence.ReasonNothingHeld, fence.ReasonSwitchedOff,
 }
 
-// report makes verdicts visible: each reason once in an incident.
+// report emits events for verdicts, once for each reason in an incident.
 func (r *Reconciler) report(view *view, verdicts []taint.Verdict) {
 	r.metrics.judged(verdicts)
 	lost := map[string]bool{}
@@ -49,12 +49,12 @@ func (r *Reconciler) report(view *view, verdicts []taint.Verdict) {
 		r.event(view, v, corev1.EventTypeWarning, "NotTainted", "Judge", "not tainted automatically ("+v.Reason+"): "+v.Message)
 	}
 	maps.DeleteFunc(r.told, func(node string, _ told) bool { return !lost[node] })
-	// A record may come late while the node is lost, not when there is neither.
+	// While the node or its record exists, the record of the taint may still come.
 	maps.DeleteFunc(r.given, func(node, _ string) bool { return view.nodes[node] == nil && view.records[node] == nil })
 }
 
-// failed makes visible that nodes are not tainted, since something went wrong: a right
-// may be missing, and then no node is tainted, ever.
+// failed reports nodes that are not tainted because of an error. A right may be missing: then no
+// node is ever tainted.
 func (r *Reconciler) failed(view *view, verdicts []taint.Verdict, which func(taint.Verdict) bool, reason string, problem error) {
 	if errors.Is(problem, context.Canceled) {
 		return // this process ends
@@ -72,10 +72,10 @@ func (r *Reconciler) failed(view *view, verdicts []taint.Verdict, which func(tai
 	r.report(view, verdicts)
 }
 
-// maxNote leaves room in the note of an event, which takes 1 KiB, for what comes before.
+// maxNote leaves room in an event's note for the text before the message.
 const maxNote = 900
 
-// first tells whether it is the first time that this is said.
+// first reports whether a reason is new in an incident.
 func (r *Reconciler) first(node, incident, reason string) bool {
 	if r.told[node].incident != incident {
 		r.told[node] = told{incident, map[string]bool{}}
@@ -88,7 +88,7 @@ func (r *Reconciler) first(node, incident, reason string) bool {
 	return true
 }
 
-// incident is the name of a node's loss, or while there is no record of it, its time.
+// incident names a node's loss: by its record, or by its time while there is none.
 func incident(view *view, v taint.Verdict) string {
 	if record := view.records[v.Node]; record != nil && record.Status.Incident != "" {
 		return record.Status.Incident
@@ -96,7 +96,7 @@ func incident(view *view, v taint.Verdict) string {
 	return v.Since.UTC().Format(time.RFC3339)
 }
 
-// event is written for the node and for its record: people look at either.
+// event emits an event for the node and for its record.
 func (r *Reconciler) event(view *view, v taint.Verdict, kind, reason, action, note string) {
 	var record runtime.Object
 	if found := view.records[v.Node]; found != nil {

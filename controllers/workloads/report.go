@@ -14,8 +14,8 @@ import (
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
-// remember keeps the client's network namespace on its pod, so that a new one
-// is known as such after a restart of this controller too.
+// remember keeps the client's network namespace on its pod, so that a later leader detects a new
+// namespace.
 func (r *Reconciler) remember(ctx context.Context, c storage.Client, namespace storage.NetworkNamespace, policy storage.Restarts) error {
 	mounts := !c.Network.IsZero() || policy.Mounting.Place == storage.InClient || policy.Mounting.Place == storage.InEither
 	if c.Recorded.String() == namespace.String() || !mounts {
@@ -25,21 +25,21 @@ func (r *Reconciler) remember(ctx context.Context, c storage.Client, namespace s
 		"uid": c.UID, "annotations": map[string]string{storage.NamespaceAnnotation: namespace.String()},
 	}})
 	if err != nil {
-		return fmt.Errorf("noting the network namespace of pod %s: %w", c.Pod, err)
+		return fmt.Errorf("recording the network namespace of pod %s: %w", c.Pod, err)
 	}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.Profile.Namespace, Name: c.Pod}}
 	err = r.Client.Patch(ctx, pod, client.RawPatch(types.MergePatchType, patch))
 	if kit.IsStale(err) {
-		return nil // another pod by now, which is an event
+		return nil // the pod was replaced, which is an event
 	}
 	if err != nil {
-		return fmt.Errorf("noting the network namespace of pod %s: %w", c.Pod, err)
+		return fmt.Errorf("recording the network namespace of pod %s: %w", c.Pod, err)
 	}
 	return nil
 }
 
-// tell says on the pod what is left to its owner to do, once.
-func (r *Reconciler) tell(n *node, pod *corev1.Pod, v storage.Verdict) {
+// report emits an event once for a pod that only its owner can restart.
+func (r *Reconciler) report(n *node, pod *corev1.Pod, v storage.Verdict) {
 	if !n.reported.IsNew(pod.UID, v.Reason) {
 		return
 	}
@@ -51,7 +51,7 @@ func (r *Reconciler) tell(n *node, pod *corev1.Pod, v storage.Verdict) {
 	r.Events.Eventf(pod, nil, corev1.EventTypeWarning, reason, "Judge", "%s", v.Detail)
 }
 
-// note makes every verdict visible, also those that change nothing.
+// note logs and counts every verdict.
 func (r *Reconciler) note(pod *corev1.Pod, v storage.Verdict) {
 	if v.Reason == storage.ReasonOtherDriver {
 		return // most pods of a cluster
