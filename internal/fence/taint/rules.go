@@ -115,10 +115,10 @@ func (j *judge) handled(n Candidate) *fence.Refusal {
 // (node-monitor-grace-period, 50 s). Unknown alone is not enough: a returning node renews its lease first.
 func (j *judge) alive(n Candidate) *fence.Refusal {
 	if !n.Node.Unknown {
-		return fence.Refuse(ReasonKubeletAlive, "node %s is not Ready by its own kubelet's word, so it is not lost", n.Node.Name)
+		return fence.Refuse(ReasonKubeletAlive, "the kubelet of node %s reports that the node is not Ready, so the node is not lost", n.Node.Name)
 	}
 	if j.recent(n.Heartbeat) {
-		return fence.Refuse(ReasonKubeletAlive, "the kubelet of node %s was heard of at %s: it is coming back", n.Node.Name, n.Heartbeat.UTC().Format(time.RFC3339))
+		return fence.Refuse(ReasonKubeletAlive, "the kubelet of node %s sent a heartbeat at %s: the node is coming back", n.Node.Name, n.Heartbeat.UTC().Format(time.RFC3339))
 	}
 	return nil
 }
@@ -127,7 +127,7 @@ func (j *judge) notYet(n Candidate) *fence.Refusal {
 	since := j.since(n)
 	switch {
 	case since.IsZero():
-		return fence.Refuse(ReasonSinceUnknown, "it is not known since when node %s is lost", n.Node.Name)
+		return fence.Refuse(ReasonSinceUnknown, "the time of the loss of node %s is unknown", n.Node.Name)
 	case j.Now.Sub(since) < j.NotReadyFor:
 		return fence.Refuse(ReasonNotYet, "node %s is lost since %s; it is tainted after %s", n.Node.Name, since.UTC().Format(time.RFC3339), j.NotReadyFor)
 	}
@@ -170,7 +170,7 @@ func (j *judge) unprotected(n Candidate) *fence.Refusal {
 		return nil
 	}
 	slices.Sort(drivers)
-	return fence.Refuse(ReasonUnprotected, "volumes of %s are on node %s too, which Fairlead does not fence and Kubernetes would take by force: taint it by hand when it is off", fence.Few(drivers), n.Node.Name)
+	return fence.Refuse(ReasonUnprotected, "volumes of %s are on node %s too, which Fairlead does not fence and Kubernetes would detach by force: taint the node by hand when it is off", fence.Few(drivers), n.Node.Name)
 }
 
 // unfenceable: the taint would delete the node's pods while their volumes stay held, which gains nothing.

@@ -185,7 +185,7 @@ func (t Rules) verdicts(f Facts, glance bool) []Verdict {
 			}
 		} else {
 			j.own[n.Node.Name] = true // the next one is judged with this one tainted
-			v.Refusal = *fence.Refuse(ReasonLost, "nothing was heard of node %s since %s, and it can be fenced: %s", v.Node, v.Since.UTC().Format(time.RFC3339), fence.Few(fence.VolumeNames(n.Status.Volumes)))
+			v.Refusal = *fence.Refuse(ReasonLost, "node %s has been silent since %s and can be fenced: %s", v.Node, v.Since.UTC().Format(time.RFC3339), fence.Few(fence.VolumeNames(n.Status.Volumes)))
 			v.Action = Would
 			if j.Mode == On {
 				v.Action = Now
