@@ -189,6 +189,16 @@ func TestArchitectureFitsOnePage(t *testing.T) {
 	}
 }
 
+func TestCodeMapHasNoEmptyCell(t *testing.T) {
+	for _, line := range strings.Split(readPages(t)["docs/reference/code-map.md"].prose, "\n") {
+		for _, cell := range strings.Split(strings.Trim(line, "|"), "|") {
+			if strings.HasPrefix(line, "|") && strings.TrimSpace(cell) == "" {
+				t.Errorf("docs/reference/code-map.md: an empty cell in %s", line)
+			}
+		}
+	}
+}
+
 func TestLayoutNamesEveryFolder(t *testing.T) {
 	layout := fencePattern.FindAllString(readPages(t)["docs/architecture.md"].text, -1)
 	for _, folder := range []string{"..", "../internal"} {
