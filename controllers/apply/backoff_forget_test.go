@@ -14,16 +14,16 @@ func TestRevertedValueIsNotHeldBack(t *testing.T) {
 	w.setSystemOpen(class, "")
 	d := w.deployment()
 	d.Spec.Template.Spec.PriorityClassName = ""
-	w.must(w.store.Update(context.Background(), d))
+	w.Must(w.API.Update(context.Background(), d))
 	w.step()
-	before := w.clock.Now()
+	before := w.Clock.Now()
 	w.setSystemOpen(class, "high")
 	w.step()
 	if waits := w.status(class).Blockers; len(waits) > 0 {
 		t.Errorf("the value waits for %v", waits)
 	}
 	w.comeToRest()
-	if got := w.deployment().Spec.Template.Spec.PriorityClassName; got != "high" || w.clock.Now().Sub(before) > pauses[0] {
-		t.Errorf("after %s the Deployment has class %q", w.clock.Now().Sub(before), got)
+	if got := w.deployment().Spec.Template.Spec.PriorityClassName; got != "high" || w.Clock.Now().Sub(before) > pauses[0] {
+		t.Errorf("after %s the Deployment has class %q", w.Clock.Now().Sub(before), got)
 	}
 }

@@ -71,7 +71,7 @@ func (w *world) linger() {
 	for _, name := range []string{"im-node-1", "im-node-2"} {
 		if pod := w.pod(name); pod != nil && pod.DeletionTimestamp == nil && len(pod.Finalizers) == 0 {
 			pod.Finalizers = []string{"kubernetes.io/kubelet"}
-			w.must(w.store.Update(w.Context(), pod))
+			w.Must(w.API.Update(w.Context(), pod))
 		}
 	}
 }
@@ -82,7 +82,7 @@ func (w *world) terminated() {
 	for _, name := range []string{"im-node-1", "im-node-2"} {
 		if pod := w.pod(name); pod != nil && pod.DeletionTimestamp != nil {
 			pod.Finalizers = nil
-			w.must(w.store.Update(w.Context(), pod))
+			w.Must(w.API.Update(w.Context(), pod))
 		}
 	}
 }
@@ -107,12 +107,12 @@ func TestUnchangedPodIsRestartedLessAndLessOften(t *testing.T) {
 			w.terminated()
 			w.others()
 			w.others()
-			w.clock.SetTime(w.clock.Now().Add(10 * time.Second))
+			w.Clock.SetTime(w.Clock.Now().Add(10 * time.Second))
 		}
 	}
-	restarts = len(w.told("Restarted *v1.Pod/im-node-1"))
+	restarts = len(w.Events.About("Restarted Pod/im-node-1"))
 	if restarts < 3 || restarts > 4 { // at 0 s, 10 s, 70 s and 670 s, and each takes a moment
-		t.Errorf("%d restarts in %d minutes: %q", restarts, minutes, w.told("Restarted *v1.Pod/im-node-1"))
+		t.Errorf("%d restarts in %d minutes: %q", restarts, minutes, w.Events.About("Restarted Pod/im-node-1"))
 	}
 	conflict := func(b string) bool { return strings.Contains(b, "is as it was before Fairlead changed it (") }
 	var messages []string
@@ -128,7 +128,7 @@ func TestUnchangedPodIsRestartedLessAndLessOften(t *testing.T) {
 		w.terminated()
 		w.others()
 		w.others()
-		w.clock.SetTime(w.clock.Now().Add(time.Minute))
+		w.Clock.SetTime(w.Clock.Now().Add(time.Minute))
 	}
 	if !w.status(class).Applied {
 		t.Errorf("after Longhorn has heard of the value: %+v", w.status(class))

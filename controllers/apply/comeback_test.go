@@ -23,7 +23,7 @@ func TestDeletedPriorityClassIsWaitedFor(t *testing.T) {
 	w := newWorld(t, setting(class, ""))
 	w.comeToRest()
 	high := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "high"}}
-	w.must(w.store.Delete(t.Context(), high))
+	w.Must(w.API.Delete(t.Context(), high))
 	w.setSystem(class, "high")
 	w.comeToRest()
 	if w.pod("im-node-1").Spec.PriorityClassName != "" || w.deployment().Spec.Template.Spec.PriorityClassName != "" {
@@ -34,9 +34,9 @@ func TestDeletedPriorityClassIsWaitedFor(t *testing.T) {
 		t.Fatalf("got %+v", s)
 	}
 	high.ResourceVersion = ""
-	w.must(w.store.Create(t.Context(), high))
+	w.Must(w.API.Create(t.Context(), high))
 	w.comeToRest()
-	w.must(w.allOf("high"))
+	w.Must(w.allOf("high"))
 }
 
 // The networks are read live, and looked for again.
@@ -58,8 +58,8 @@ func TestDeletedNetworkIsWaitedFor(t *testing.T) {
 	network.SetGroupVersionKind(cluster.NetworkKind)
 	network.SetNamespace("kube-system")
 	network.SetName("one")
-	w.must(w.store.Create(t.Context(), &network))
-	w.clock.SetTime(w.clock.Now().Add(networksKeptFor))
+	w.Must(w.API.Create(t.Context(), &network))
+	w.Clock.SetTime(w.Clock.Now().Add(networksKeptFor))
 	w.step()
 	if now := w.pod("im-node-1"); now != nil && now.UID == pod {
 		t.Fatalf("the network is there: %+v", w.status(catalog.StorageNetwork))
@@ -75,7 +75,7 @@ func TestNetworksAreListedSeldomForReports(t *testing.T) {
 	w.step()
 	w.networkLists = 0
 	for range 100 { // 30 seconds
-		w.clock.SetTime(w.clock.Now().Add(300 * time.Millisecond))
+		w.Clock.SetTime(w.Clock.Now().Add(300 * time.Millisecond))
 		w.step()
 	}
 	if most := int(30 * time.Second / networksKeptFor); w.networkLists == 0 || w.networkLists > most {
@@ -84,7 +84,7 @@ func TestNetworksAreListedSeldomForReports(t *testing.T) {
 
 	// What is done is decided on a list of now, whatever was kept.
 	pod := w.pod("im-node-1").UID
-	w.r.networks = keptNetworks{map[storage.Network]bool{{Namespace: "kube-system", Name: "one"}: true}, w.clock.Now()}
+	w.r.networks = keptNetworks{map[storage.Network]bool{{Namespace: "kube-system", Name: "one"}: true}, w.Clock.Now()}
 	for range 3 {
 		w.step()
 	}
@@ -105,7 +105,7 @@ func TestMultusMayBeRemoved(t *testing.T) {
 		t.Errorf("got %+v", s)
 	}
 	w.networksFail = errDied
-	w.clock.SetTime(w.clock.Now().Add(networksKeptFor))
+	w.Clock.SetTime(w.Clock.Now().Add(networksKeptFor))
 	w.step()
 	if s := w.status(catalog.StorageNetwork); s.Applied || len(s.Blockers) != 1 || !strings.Contains(s.Blockers[0].Message, "cannot be listed") {
 		t.Errorf("while networks can't be listed: %+v", s)

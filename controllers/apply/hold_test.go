@@ -17,7 +17,7 @@ func TestAppliedIsHeldWhileServicesHaveClusterIPs(t *testing.T) {
 	w.comeToRest()
 	rollout := get[v1alpha1.NetworkRollout](w, profile.Name)
 	rollout.Status.Recorded, rollout.Status.Clients.Network = true, network
-	w.must(w.store.Status().Update(t.Context(), rollout))
+	w.Must(w.API.Status().Update(t.Context(), rollout))
 	w.setSystemOpen(name, "kube-system/storage-net")
 	w.wrote = nil
 	w.comeToRest()
@@ -28,7 +28,7 @@ func TestAppliedIsHeldWhileServicesHaveClusterIPs(t *testing.T) {
 	// Without the webhook Longhorn turns it true again: the two do not write in turns.
 	s := w.system(name)
 	s.Status.Applied = true
-	w.must(w.store.Status().Update(t.Context(), s))
+	w.Must(w.API.Status().Update(t.Context(), s))
 	w.comeToRest()
 	if got := w.wroteToLonghorn(); !slices.Equal(got, once) {
 		t.Fatalf("wrote in turns: %q", got)
@@ -41,12 +41,12 @@ func TestAppliedIsNotHeldBeforeNetworkIsRecorded(t *testing.T) {
 	w := newWorld(t, setting(name, ""), setting(catalog.StorageNetwork, ""))
 	rollout := get[v1alpha1.NetworkRollout](w, profile.Name)
 	rollout.Status.Recorded = false
-	w.must(w.store.Status().Update(t.Context(), rollout))
+	w.Must(w.API.Status().Update(t.Context(), rollout))
 	w.comeToRest()
 	w.setSystemOpen(name, "kube-system/storage-net")
 	s := w.system(name)
 	s.Status.Applied = true
-	w.must(w.store.Status().Update(t.Context(), s))
+	w.Must(w.API.Status().Update(t.Context(), s))
 	w.wrote = nil
 	w.comeToRest()
 	if got := w.wroteToLonghorn(); len(got) > 0 || !w.system(name).Status.Applied {

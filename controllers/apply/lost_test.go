@@ -14,12 +14,12 @@ func (w *world) lose() {
 	w.Helper()
 	pod := w.pod("im-node-2")
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}}
-	w.must(w.store.Status().Update(w.Context(), pod))
+	w.Must(w.API.Status().Update(w.Context(), pod))
 	node := &corev1.Node{}
 	node.Name = "node-2"
-	w.must(w.store.Get(w.Context(), client.ObjectKeyFromObject(node), node))
+	w.Must(w.API.Get(w.Context(), client.ObjectKeyFromObject(node), node))
 	node.Status.Conditions[0].Status = corev1.ConditionUnknown
-	w.must(w.store.Status().Update(w.Context(), node))
+	w.Must(w.API.Status().Update(w.Context(), node))
 }
 
 // A pod on a lost node is built right and not Ready: no change waits for it, but

@@ -20,15 +20,16 @@ func TestChangingVolumesCauseFewWrites(t *testing.T) {
 	w.setSystem(class, "high")
 	w.setSystem(catalog.TaintToleration, "a=b:NoSchedule")
 	w.comeToRest()
-	w.wrote, w.events = nil, nil
+	w.wrote = nil
+	w.Events.Clear()
 	const looks, between = 600, 100 * time.Millisecond // a minute
 	for i := range looks {
 		if name := fmt.Sprintf("churn-%d", i%7); i/7%2 == 0 {
-			w.must(w.store.Create(t.Context(), attached(name)))
+			w.Must(w.API.Create(t.Context(), attached(name)))
 		} else {
-			w.must(w.store.Delete(t.Context(), attached(name)))
+			w.Must(w.API.Delete(t.Context(), attached(name)))
 		}
-		w.clock.SetTime(w.clock.Now().Add(between))
+		w.Clock.SetTime(w.Clock.Now().Add(between))
 		w.step()
 	}
 	if got := w.wroteToLonghorn(); len(got) > 0 {
@@ -38,12 +39,12 @@ func TestChangingVolumesCauseFewWrites(t *testing.T) {
 	if most := 2 * (1 + int(minute/statusEvery)); ours == 0 || ours > most {
 		t.Errorf("Fairlead's settings are written %d times, of at most %d", ours, most)
 	}
-	if most := 2 * (1 + int(minute/eventEvery)); len(w.events) == 0 || len(w.events) > most {
-		t.Errorf("%d events, of at most %d: %q", len(w.events), most, w.events)
+	if most := 2 * (1 + int(minute/eventEvery)); len(w.Events.All()) == 0 || len(w.Events.All()) > most {
+		t.Errorf("%d events, of at most %d: %q", len(w.Events.All()), most, w.Events.About())
 	}
 
 	// Afterwards the last state is reported without a further event.
-	w.must(w.store.Create(t.Context(), attached("last")))
+	w.Must(w.API.Create(t.Context(), attached("last")))
 	again := w.step().RequeueAfter
 	for range 20 {
 		if again == 0 {
@@ -52,7 +53,7 @@ func TestChangingVolumesCauseFewWrites(t *testing.T) {
 		if again > eventEvery {
 			t.Fatalf("it is looked at again after %s", again)
 		}
-		w.clock.SetTime(w.clock.Now().Add(again))
+		w.Clock.SetTime(w.Clock.Now().Add(again))
 		again = w.step().RequeueAfter
 	}
 	for _, name := range []catalog.Name{class, catalog.TaintToleration} {
@@ -60,19 +61,19 @@ func TestChangingVolumesCauseFewWrites(t *testing.T) {
 		if !slices.ContainsFunc(status.Blockers, func(b v1alpha1.Blocker) bool { return b.Name == "last" }) {
 			t.Errorf("%s: blockers %+v", name, status.Blockers)
 		}
-		told := w.told("v1alpha1.Setting/" + string(name))
+		told := w.Events.About("Setting/" + string(name))
 		if len(told) == 0 || !strings.HasSuffix(told[len(told)-1], status.Conditions[0].Message) {
 			t.Errorf("%s: events %q", name, told)
 		}
 	}
 
 	// A new phase is reported at once.
-	w.events = nil
-	w.clock.SetTime(w.clock.Now().Add(time.Millisecond))
+	w.Events.Clear()
+	w.Clock.SetTime(w.Clock.Now().Add(time.Millisecond))
 	for i := range 7 {
-		w.must(client.IgnoreNotFound(w.store.Delete(t.Context(), attached(fmt.Sprintf("churn-%d", i)))))
+		w.Must(client.IgnoreNotFound(w.API.Delete(t.Context(), attached(fmt.Sprintf("churn-%d", i)))))
 	}
-	w.must(w.store.Delete(t.Context(), attached("last")))
+	w.Must(w.API.Delete(t.Context(), attached("last")))
 	w.detach()
 	w.step()
 	for _, name := range []catalog.Name{class, catalog.TaintToleration} {
@@ -80,7 +81,7 @@ func TestChangingVolumesCauseFewWrites(t *testing.T) {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
-	if got := w.told("Normal Restarting "); len(got) != 2 {
-		t.Errorf("events %q", w.events)
+	if got := w.Events.About("Normal Restarting "); len(got) != 2 {
+		t.Errorf("events %q", w.Events.About())
 	}
 }

@@ -25,8 +25,8 @@ func TestValueIsRolledOutPieceByPiece(t *testing.T) {
 	if got := w.status(class); !got.Applied || got.AppliedValue == nil || *got.AppliedValue != "" || got.Source != "longhorn" {
 		t.Fatalf("at first: %+v", got)
 	}
-	if w.system(class).Annotations != nil || len(w.told("")) > 0 {
-		t.Errorf("there was nothing to tell: %v %q", w.system(class).Annotations, w.events)
+	if w.system(class).Annotations != nil || len(w.Events.About("")) > 0 {
+		t.Errorf("there was nothing to tell: %v %q", w.system(class).Annotations, w.Events.About())
 	}
 	w.setSystem(class, "high")
 	// Invariant 6: it is not called applied before it is, by anybody, at any moment.
@@ -53,7 +53,7 @@ func TestValueIsRolledOutPieceByPiece(t *testing.T) {
 	if !slices.Equal(work, want) {
 		t.Errorf("got  %q\nwant %q", work, want)
 	}
-	w.must(w.allOf("high"))
+	w.Must(w.allOf("high"))
 	if !w.system(class).Status.Applied {
 		t.Error("Longhorn's says that it is not applied")
 	}
@@ -70,8 +70,8 @@ func TestValueIsRolledOutPieceByPiece(t *testing.T) {
 	if got := w.daemonSet(profile.ClientDaemonSet); got.Spec.UpdateStrategy.Type != "OnDelete" || !strings.Contains(got.Annotations["fairlead.io/update-strategy"], "RollingUpdate") {
 		t.Errorf("the CSI plugin's strategy is %s, %v", got.Spec.UpdateStrategy.Type, got.Annotations)
 	}
-	if got := w.told("Restarted *v1.Pod/im-node-1: by Fairlead for settings priority-class; no engine or replica runs on it"); len(got) != 1 {
-		t.Errorf("events: %q", w.events)
+	if got := w.Events.About("Restarted Pod/im-node-1: by Fairlead for settings priority-class; no engine or replica runs on it"); len(got) != 1 {
+		t.Errorf("events: %q", w.Events.About())
 	}
 }
 
@@ -87,7 +87,7 @@ func TestCrashAtAnyWriteResumes(t *testing.T) {
 	}
 	check := func(t *testing.T, w *world, what string) {
 		t.Helper()
-		w.must(w.allOf("high"))
+		w.Must(w.allOf("high"))
 		s := w.system(class)
 		if status := w.status(class); !status.Applied || *status.AppliedValue != "high" || !s.Status.Applied {
 			t.Fatalf("%s: it ends with %+v, %+v", what, status, s)
@@ -103,17 +103,17 @@ func TestCrashAtAnyWriteResumes(t *testing.T) {
 		for _, done := range []bool{false, true} {
 			w := begin(t)
 			w.watch = func() { w.mustBeAsTold("high") }
-			w.dies, w.done = dies, done
+			w.Client.CrashAt(dies, done)
 			for range 60 {
 				_, err := w.reconcile()
-				if w.dead {
+				if w.Client.Crashed() {
 					break
 				}
-				w.must(err)
+				w.Must(err)
 				w.others()
-				w.clock.SetTime(w.clock.Now().Add(time.Second))
+				w.Clock.SetTime(w.Clock.Now().Add(time.Second))
 			}
-			if !w.dead {
+			if !w.Client.Crashed() {
 				t.Fatalf("it does not get to write %d", dies)
 			}
 			w.restart()
@@ -132,12 +132,12 @@ func TestCrashBeforeARevertedValueResumes(t *testing.T) {
 			w.comeToRest()
 			w.setSystem(class, "high")
 			w.restart()
-			w.dies, w.done = dies, done
+			w.Client.CrashAt(dies, done)
 			for range 60 {
-				if _, err := w.reconcile(); w.dead {
+				if _, err := w.reconcile(); w.Client.Crashed() {
 					break
 				} else {
-					w.must(err)
+					w.Must(err)
 				}
 				w.others()
 			}
@@ -145,7 +145,7 @@ func TestCrashBeforeARevertedValueResumes(t *testing.T) {
 			w.restart()
 			w.watch = func() { w.mustBeAsTold("low") }
 			w.comeToRest()
-			w.must(w.allOf("low"))
+			w.Must(w.allOf("low"))
 		}
 	}
 }
@@ -159,7 +159,7 @@ func TestValueRemovedHalfwayIsRolledBack(t *testing.T) {
 			w := newWorld(t)
 			ds := w.daemonSet("engine-image-ei-1")
 			ds.Spec.Template.Spec.Containers[0].LivenessProbe.PeriodSeconds = 7 // by the installer
-			w.must(w.store.Update(t.Context(), ds))
+			w.Must(w.API.Update(t.Context(), ds))
 			w.comeToRest()
 			if !begins {
 				w.r.Applies = false
@@ -171,7 +171,7 @@ func TestValueRemovedHalfwayIsRolledBack(t *testing.T) {
 			}
 			s := w.own(period)
 			s.Value = nil
-			w.must(w.store.Update(t.Context(), s))
+			w.Must(w.API.Update(t.Context(), s))
 			w.restart()
 			w.r.Applies = true
 			w.comeToRest()
@@ -193,18 +193,18 @@ func TestWorkIsDecidedOnALiveRead(t *testing.T) {
 		want   string // what it does instead
 	}{
 		"a volume is attached": {false, func(w *world) {
-			w.must(w.store.Create(w.Context(), attached("pvc-1")))
-			w.must(w.store.Create(w.Context(), engineOn("node-1")))
-			w.must(w.store.Create(w.Context(), engineOn("node-2")))
+			w.Must(w.API.Create(w.Context(), attached("pvc-1")))
+			w.Must(w.API.Create(w.Context(), engineOn("node-1")))
+			w.Must(w.API.Create(w.Context(), engineOn("node-2")))
 		}, ""},
 		"engines are about to start": {true, func(w *world) {
-			w.must(w.store.Create(w.Context(), engineOn("node-1")))
-			w.must(w.store.Create(w.Context(), engineOn("node-2")))
+			w.Must(w.API.Create(w.Context(), engineOn("node-1")))
+			w.Must(w.API.Create(w.Context(), engineOn("node-2")))
 		}, ""},
-		"an engine is about to start on one": {true, func(w *world) { w.must(w.store.Create(w.Context(), engineOn("node-1"))) }, "delete v1.Pod/im-node-2"},
+		"an engine is about to start on one": {true, func(w *world) { w.Must(w.API.Create(w.Context(), engineOn("node-1"))) }, "delete v1.Pod/im-node-2"},
 		"a pod is being recreated": {true, func(w *world) {
 			pod := w.pod("im-node-2")
-			w.must(w.store.Delete(w.Context(), pod, client.Preconditions{UID: &pod.UID}))
+			w.Must(w.API.Delete(w.Context(), pod, client.Preconditions{UID: &pod.UID}))
 		}, ""},
 		"the value is taken back": {true, func(w *world) { w.setSystem(class, "") }, "patch v1.Deployment/csi-attacher"},
 		"the value is another":    {true, func(w *world) { w.setSystem(class, "higher") }, "patch v1.Deployment/csi-attacher"},
@@ -236,22 +236,22 @@ func TestAppliedIsReportedOnALiveRead(t *testing.T) {
 	w := newWorld(t, setting(class, "low"))
 	w.comeToRest()
 	w.freeze()
-	behind := w.cache
-	w.cache = nil
+	behind := w.Client.Reader
+	w.Client.Reader = nil
 	w.setSystem(class, "high")
 	w.step()
 	if w.deployment().Spec.Template.Spec.PriorityClassName != "high" {
 		t.Fatal("nothing has begun")
 	}
 	w.setSystem(class, "low")
-	w.cache = mixed{w.store, behind}
+	w.Client.Reader = mixed{w.API, behind}
 	w.step()
 	if w.status(class).Applied || w.system(class).Status.Applied {
 		t.Error("it is called applied, and the Deployment is not in line")
 	}
-	w.cache = nil
+	w.Client.Reader = nil
 	w.comeToRest()
-	w.must(w.allOf("low"))
+	w.Must(w.allOf("low"))
 }
 
 // mixed is a cache that has heard of settings and not of components.
@@ -277,7 +277,7 @@ func TestReplacedPodIsNotDeleted(t *testing.T) {
 	w.fail = func(verb string, o client.Object) error {
 		if pod, ok := o.(*corev1.Pod); ok && recreated == "" {
 			have := w.pod(pod.Name)
-			w.must(w.store.Delete(context.Background(), have, client.Preconditions{UID: &have.UID}))
+			w.Must(w.API.Delete(context.Background(), have, client.Preconditions{UID: &have.UID}))
 			w.others()
 			recreated = string(w.pod(pod.Name).UID)
 		}
@@ -290,7 +290,7 @@ func TestReplacedPodIsNotDeleted(t *testing.T) {
 	if got := w.status(class); !got.Applied || got.LastError != "" {
 		t.Errorf("got %+v", got)
 	}
-	w.must(w.allOf("high"))
+	w.Must(w.allOf("high"))
 }
 
 func TestConflictIsLeftToTheNextLook(t *testing.T) {
@@ -303,7 +303,7 @@ func TestConflictIsLeftToTheNextLook(t *testing.T) {
 			conflicts++
 			d := w.deployment()
 			d.Labels["theirs"] = "x"
-			w.must(w.store.Update(context.Background(), d))
+			w.Must(w.API.Update(context.Background(), d))
 		}
 		return nil
 	}
@@ -315,7 +315,7 @@ func TestConflictIsLeftToTheNextLook(t *testing.T) {
 		t.Errorf("a conflict is no error: %s", got)
 	}
 	w.comeToRest()
-	w.must(w.allOf("high"))
+	w.Must(w.allOf("high"))
 	if w.deployment().Labels["theirs"] != "x" {
 		t.Error("the other writer's change is lost")
 	}
@@ -342,12 +342,12 @@ func TestErrorIsReportedUntilSuccess(t *testing.T) {
 	t.Run("until another writer has done it", func(t *testing.T) {
 		d := w.deployment()
 		d.Spec.Template.Spec.PriorityClassName = "high"
-		w.must(w.store.Update(t.Context(), d))
+		w.Must(w.API.Update(t.Context(), d))
 		w.comeToRest()
 		if got := w.status(class); !got.Applied || got.LastError != "" {
 			t.Errorf("got %+v", got)
 		}
-		w.must(w.store.Create(t.Context(), attached("pvc-1")))
+		w.Must(w.API.Create(t.Context(), attached("pvc-1")))
 		w.setSystem(class, "higher")
 		w.step()
 		if got := w.status(class); got.Applied || got.LastError != "" {
@@ -355,12 +355,12 @@ func TestErrorIsReportedUntilSuccess(t *testing.T) {
 		}
 	})
 	t.Run("until it goes well", func(t *testing.T) {
-		w.must(w.store.Delete(t.Context(), attached("pvc-1")))
+		w.Must(w.API.Delete(t.Context(), attached("pvc-1")))
 		for w.status(class).LastError == "" {
 			_, _ = w.reconcile()
 		}
 		w.fail = nil
-		w.clock.SetTime(w.clock.Now().Add(afterRefusal))
+		w.Clock.SetTime(w.Clock.Now().Add(afterRefusal))
 		w.step()
 		w.step()
 		if got := w.status(class); got.Applied || got.LastError != "" {

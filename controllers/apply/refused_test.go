@@ -32,7 +32,7 @@ func (w *world) goOn() (first error) {
 			first = err
 		}
 		w.others()
-		w.clock.SetTime(w.clock.Now().Add(pauses[0]))
+		w.Clock.SetTime(w.Clock.Now().Add(pauses[0]))
 	}
 	return first
 }
@@ -46,7 +46,7 @@ func TestOneRefusedConfirmationStopsNoOther(t *testing.T) {
 	w.setSystem(class, "high")
 	w.setSystem(catalog.TaintToleration, "a=b:NoSchedule")
 	err := w.goOn()
-	w.must(w.allOf("high"))
+	w.Must(w.allOf("high"))
 	if !w.status(class).Applied || !w.status(catalog.TaintToleration).Applied {
 		t.Errorf("Fairlead's own: %+v, %+v", w.status(class), w.status(catalog.TaintToleration))
 	}
@@ -96,7 +96,7 @@ func TestConflictBesideARefusalIsRetried(t *testing.T) {
 	}
 	w.fail = nil
 	_ = w.goOn()
-	w.must(w.allOf("high"))
+	w.Must(w.allOf("high"))
 }
 
 // Longhorn's webhook refuses other writers.
@@ -149,7 +149,7 @@ func TestOneRefusedWriteStopsNoOtherWork(t *testing.T) {
 	}
 	w.fail = nil
 	_ = w.goOn()
-	w.must(w.allOf("high"))
+	w.Must(w.allOf("high"))
 	if got := w.status(class); !got.Applied || got.LastError != "" {
 		t.Errorf("after the policy is mended: %+v", got)
 	}
@@ -166,7 +166,7 @@ func TestLastErrorBelongsToTheValueInEffect(t *testing.T) {
 	if got := w.status(class); !strings.Contains(got.LastError, "a policy says no") {
 		t.Fatalf("got %+v", got)
 	}
-	w.must(w.store.Create(t.Context(), attached("pvc-1")))
+	w.Must(w.API.Create(t.Context(), attached("pvc-1")))
 	w.setSystem(class, "higher")
 	w.step()
 	if got := w.status(class); got.Applied || got.EffectiveValue != "higher" || got.LastError != "" {

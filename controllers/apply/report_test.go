@@ -23,7 +23,7 @@ func waiting(t *testing.T, objects ...client.Object) *world {
 	t.Helper()
 	w := newWorld(t, append(objects, attached("pvc-1"), engineOn("node-1"), engineOn("node-2"))...)
 	w.comeToRest()
-	w.events = nil
+	w.Events.Clear()
 	return w
 }
 
@@ -31,14 +31,14 @@ func waiting(t *testing.T, objects ...client.Object) *world {
 func (w *world) detach() {
 	w.Helper()
 	for _, o := range []client.Object{attached("pvc-1"), engineOn("node-1"), engineOn("node-2")} {
-		w.must(w.store.Delete(w.Context(), o))
+		w.Must(w.API.Delete(w.Context(), o))
 	}
 }
 
 func TestWaitingSettingReportsItsBlockers(t *testing.T) {
 	w := waiting(t, setting(class, ""))
 	w.setSystem(class, "high")
-	w.clock.SetTime(noon.Add(1500 * time.Millisecond))
+	w.Clock.SetTime(noon.Add(1500 * time.Millisecond))
 	w.step()
 	since := noon.Add(time.Second)
 	got := w.status(class)
@@ -66,22 +66,22 @@ func TestWaitingSettingReportsItsBlockers(t *testing.T) {
 	for range 3 {
 		w.step()
 	}
-	if len(w.told("Waiting ")) != 1 || len(w.events) != 1 {
-		t.Errorf("events %q", w.events)
+	if len(w.Events.About("Waiting ")) != 1 || len(w.Events.All()) != 1 {
+		t.Errorf("events %q", w.Events.About())
 	}
 
 	t.Run("since when does not change with what happens on the way", func(t *testing.T) {
-		w.clock.SetTime(noon.Add(time.Hour))
-		w.must(w.store.Delete(w.Context(), engineOn("node-2")))
+		w.Clock.SetTime(noon.Add(time.Hour))
+		w.Must(w.API.Delete(w.Context(), engineOn("node-2")))
 		w.comeToRest()
 		if got := w.status(class); got.Components[2].Updated != 1 || got.PendingSince.Unix() != since.Unix() {
 			t.Errorf("got %+v since %s", got.Components, got.PendingSince)
 		}
-		w.must(w.store.Create(w.Context(), engineOn("node-2")))
+		w.Must(w.API.Create(w.Context(), engineOn("node-2")))
 	})
 	t.Run("but with the value", func(t *testing.T) {
 		w.setSystem(class, "higher")
-		now := w.clock.Now()
+		now := w.Clock.Now()
 		w.step()
 		if got := w.status(class); got.PendingSince.Unix() != now.Unix() {
 			t.Errorf("since %s", got.PendingSince)
@@ -90,7 +90,7 @@ func TestWaitingSettingReportsItsBlockers(t *testing.T) {
 		w.step()
 	})
 	t.Run("and when it is applied there is nothing left", func(t *testing.T) {
-		w.events = nil
+		w.Events.Clear()
 		w.detach()
 		w.comeToRest()
 		got := w.status(class)
@@ -103,8 +103,8 @@ func TestWaitingSettingReportsItsBlockers(t *testing.T) {
 		if w.metric("fairlead_setting_pending", "priority-class") != 0 || w.metric("fairlead_setting_pending_since_seconds", "priority-class") != 0 {
 			t.Error("metrics say that it waits")
 		}
-		if len(w.told("Normal Restarting ")) != 1 || len(w.told("Normal Applied ")) != 1 {
-			t.Errorf("events %q", w.events)
+		if len(w.Events.About("Normal Restarting ")) != 1 || len(w.Events.About("Normal Applied ")) != 1 {
+			t.Errorf("events %q", w.Events.About())
 		}
 	})
 }
@@ -117,7 +117,7 @@ func TestNothingIsWrittenWhileLonghornApplies(t *testing.T) {
 	w.setSystemOpen(class, "high")
 	w.restart()
 	w.comeToRest()
-	w.must(w.allOf("high"))
+	w.Must(w.allOf("high"))
 	if got := w.wroteToLonghorn(); len(got) > 0 {
 		t.Errorf("written to Longhorn's settings: %q", got)
 	}
@@ -134,7 +134,7 @@ func TestAppliedIsWrittenOnceLonghornGivesUp(t *testing.T) {
 		}
 		w.detach()
 		w.comeToRest()
-		w.must(w.allOf(value))
+		w.Must(w.allOf(value))
 		if got := w.wroteToLonghorn(); !slices.Equal(got, []string{"status longhorn.Setting/priority-class"}) || !w.system(class).Status.Applied {
 			t.Errorf("%s is applied, written to Longhorn's settings: %q", value, got)
 		}
@@ -142,7 +142,7 @@ func TestAppliedIsWrittenOnceLonghornGivesUp(t *testing.T) {
 			t.Errorf("annotations %v", a)
 		}
 		for _, o := range []client.Object{attached("pvc-1"), engineOn("node-1"), engineOn("node-2")} {
-			w.must(w.store.Create(t.Context(), o))
+			w.Must(w.API.Create(t.Context(), o))
 		}
 	}
 }
@@ -154,17 +154,17 @@ func TestContradictingValuesApplyNothing(t *testing.T) {
 	w.comeToRest()
 	w.set(class, "high")
 	w.comeToRest()
-	w.must(w.allOf(""))
+	w.Must(w.allOf(""))
 	got := w.status(class)
 	if got.Applied || got.Conditions[0].Reason != "Invalid" || !strings.Contains(got.Conditions[0].Message, "Take the value in settings.fairlead.io away") {
 		t.Errorf("got %+v", got)
 	}
-	if told := w.told("Restarted"); len(told) > 0 {
+	if told := w.Events.About("Restarted"); len(told) > 0 {
 		t.Errorf("%q", told)
 	}
 	s := w.own(class)
 	s.Value = nil
-	w.must(w.store.Update(t.Context(), s))
+	w.Must(w.API.Update(t.Context(), s))
 	w.comeToRest()
 	if got := w.status(class); !got.Applied {
 		t.Errorf("taken away: %+v", got)
@@ -176,7 +176,7 @@ func TestDefaultsAreReportedAndNotRolledOut(t *testing.T) {
 	w := newWorld(t)
 	d := w.deployment()
 	d.Spec.Template.Spec.PriorityClassName = "installed"
-	w.must(w.store.Update(t.Context(), d))
+	w.Must(w.API.Update(t.Context(), d))
 	w.comeToRest()
 	for _, d := range catalog.All() {
 		got := w.status(d.Name)
@@ -187,8 +187,8 @@ func TestDefaultsAreReportedAndNotRolledOut(t *testing.T) {
 	if d := w.deployment(); d.Spec.Template.Spec.PriorityClassName != "installed" {
 		t.Error("a default was rolled out")
 	}
-	if len(w.events) > 0 {
-		t.Errorf("events %q", w.events)
+	if len(w.Events.All()) > 0 {
+		t.Errorf("events %q", w.Events.About())
 	}
 }
 
@@ -196,7 +196,7 @@ func TestDefaultsAreReportedAndNotRolledOut(t *testing.T) {
 func TestAllBlockersAreCounted(t *testing.T) {
 	w := waiting(t, setting(class, ""))
 	for i := range v1alpha1.MaxListed + 5 {
-		w.must(w.store.Create(t.Context(), attached(fmt.Sprintf("pvc-of-many-%d", i))))
+		w.Must(w.API.Create(t.Context(), attached(fmt.Sprintf("pvc-of-many-%d", i))))
 	}
 	w.setSystem(class, "high")
 	w.step()
@@ -214,12 +214,12 @@ func TestAppliedIsNotFoughtOver(t *testing.T) {
 		if s := w.system(class); s.Status.Applied {
 			answers++
 			s.Status.Applied = false
-			w.must(w.store.Status().Update(context.Background(), s))
+			w.Must(w.API.Status().Update(context.Background(), s))
 		}
 	}
 	w.setSystem(class, "high")
 	w.comeToRest()
-	w.clock.SetTime(w.clock.Now().Add(time.Hour))
+	w.Clock.SetTime(w.Clock.Now().Add(time.Hour))
 	w.comeToRest()
 	if answers != 1 {
 		t.Errorf("Longhorn wrote %d times", answers)
@@ -255,19 +255,19 @@ func TestVersionAdvisesDutiesOnce(t *testing.T) {
 	for range 3 {
 		w.step()
 	}
-	if got := w.told("DutiesForVersion"); len(got) != 1 || !strings.Contains(got[0], "longhorn v1.6.2 ") || !strings.Contains(got[0], "settings is apply, not guard") || strings.Contains(got[0], "pods is") {
+	if got := w.Events.About("DutiesForVersion"); len(got) != 1 || !strings.Contains(got[0], "longhorn v1.6.2 ") || !strings.Contains(got[0], "settings is apply, not guard") || strings.Contains(got[0], "pods is") {
 		t.Fatalf("got %q", got)
 	}
 	w.setSystem("current-longhorn-version", "v1.5.1")
 	w.step()
 	w.step()
-	if got := w.told("DutiesForVersion"); len(got) != 2 {
+	if got := w.Events.About("DutiesForVersion"); len(got) != 2 {
 		t.Errorf("of another version: %q", got)
 	}
 	w.setSystem("current-longhorn-version", "v1.7.0")
 	w.r.Duties["pods"] = "on"
 	w.step()
-	if got := w.told("DutiesForVersion"); len(got) != 2 {
+	if got := w.Events.About("DutiesForVersion"); len(got) != 2 {
 		t.Errorf("where all is as it should be: %q", got)
 	}
 }
@@ -303,7 +303,7 @@ func TestStatusIsNotWrittenForAnotherValue(t *testing.T) {
 			change := func(value *string, generation int64) {
 				s := w.own(name)
 				s.Value, s.Generation = value, generation
-				w.must(w.store.Update(t.Context(), s))
+				w.Must(w.API.Update(t.Context(), s))
 			}
 			change(test.before, 2)
 			w.comeToRest()
@@ -329,9 +329,9 @@ func TestStatusIsNotOverwrittenByAnOlderPlan(t *testing.T) {
 	w.beforeStatusesAreListed(func() {
 		s := w.own(name)
 		s.Status.Applied, s.Status.Underway = false, true
-		w.must(w.store.Status().Update(t.Context(), s))
+		w.Must(w.API.Status().Update(t.Context(), s))
 	})
-	w.clock.SetTime(w.clock.Now().Add(statusEvery))
+	w.Clock.SetTime(w.Clock.Now().Add(statusEvery))
 	w.step()
 	if got := w.status(name); !got.Underway || got.Applied {
 		t.Errorf("overwritten: %+v", got)

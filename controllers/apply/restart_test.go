@@ -16,7 +16,7 @@ import (
 
 // afterLiveLook has something happen as soon as the facts are read live, before anything is done.
 func (w *world) afterLiveLook(change func()) {
-	live := interceptor.NewClient(w.store, interceptor.Funcs{
+	live := interceptor.NewClient(w.API, interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 			err := c.List(ctx, list, opts...)
 			if _, last := list.(*corev1.NodeList); last && change != nil {
@@ -37,17 +37,17 @@ func TestBusyInstanceManagerIsNotRestarted(t *testing.T) {
 	reports := func(w *world) {
 		m := w.manager("im-node-1")
 		m.Status.InstanceEngines = map[string]longhorn.InstanceProcess{"pvc-1-e-0": {Status: longhorn.InstanceProcessStatus{State: longhorn.InstanceRunning}}}
-		w.must(w.store.Update(context.Background(), m))
+		w.Must(w.API.Update(context.Background(), m))
 	}
 	for name, test := range map[string]struct {
 		placed   func(*world)
 		restarts bool
 	}{
-		"an engine is placed on it":           {placed: func(w *world) { w.must(w.store.Create(context.Background(), engineOn("node-1"))) }},
-		"a replica is":                        {placed: func(w *world) { w.must(w.store.Create(context.Background(), replica.DeepCopy())) }},
+		"an engine is placed on it":           {placed: func(w *world) { w.Must(w.API.Create(context.Background(), engineOn("node-1"))) }},
+		"a replica is":                        {placed: func(w *world) { w.Must(w.API.Create(context.Background(), replica.DeepCopy())) }},
 		"it reports one":                      {placed: reports},
-		"an engine is placed on another node": {placed: func(w *world) { w.must(w.store.Create(context.Background(), engineOn("node-2"))) }, restarts: true},
-		"the instance manager is gone":        {placed: func(w *world) { w.must(w.store.Delete(context.Background(), w.manager("im-node-1"))) }, restarts: true},
+		"an engine is placed on another node": {placed: func(w *world) { w.Must(w.API.Create(context.Background(), engineOn("node-2"))) }, restarts: true},
+		"the instance manager is gone":        {placed: func(w *world) { w.Must(w.API.Delete(context.Background(), w.manager("im-node-1"))) }, restarts: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, setting(class, ""))
@@ -85,7 +85,7 @@ func TestComponentChangedBeforeDeletionIsLeft(t *testing.T) {
 			change: func(w *world) {
 				m := w.manager("im-node-1")
 				m.Status.InstanceEngines = map[string]longhorn.InstanceProcess{"pvc-1-e-0": {Status: longhorn.InstanceProcessStatus{State: longhorn.InstanceRunning}}}
-				w.must(w.store.Update(context.Background(), m))
+				w.Must(w.API.Update(context.Background(), m))
 			},
 			left: func(w *world) bool { return w.manager("im-node-1") != nil },
 		},
@@ -94,7 +94,7 @@ func TestComponentChangedBeforeDeletionIsLeft(t *testing.T) {
 			change: func(w *world) {
 				pod := w.pod("im-node-1")
 				pod.Status.Phase = corev1.PodRunning
-				w.must(w.store.Status().Update(context.Background(), pod))
+				w.Must(w.API.Status().Update(context.Background(), pod))
 			},
 			left: func(w *world) bool { return w.pod("im-node-1") != nil },
 		},
@@ -104,7 +104,7 @@ func TestComponentChangedBeforeDeletionIsLeft(t *testing.T) {
 			w.comeToRest()
 			if pod := w.pod("im-node-1"); test.stopped {
 				pod.Status = corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}}}
-				w.must(w.store.Status().Update(t.Context(), pod))
+				w.Must(w.API.Status().Update(t.Context(), pod))
 			}
 			w.setSystem(test.set, test.value)
 			deleted := false

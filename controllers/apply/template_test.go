@@ -46,8 +46,8 @@ func TestTolerationsAreMerged(t *testing.T) {
 				}
 			}
 			w := newWorld(t, setting(catalog.TaintToleration, test.value))
-			w.must(w.store.Delete(t.Context(), w.deployment()))
-			w.must(w.store.Create(t.Context(), d))
+			w.Must(w.API.Delete(t.Context(), w.deployment()))
+			w.Must(w.API.Create(t.Context(), d))
 			if test.value == "" { // in force once another was
 				w.comeToRest()
 			}
@@ -73,10 +73,10 @@ func TestTemplatesAreWrittenAsLonghornWould(t *testing.T) {
 	d.Spec.Template.Spec.Containers = append(d.Spec.Template.Spec.Containers, corev1.Container{Name: "theirs", Resources: corev1.ResourceRequirements{
 		Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")},
 	}})
-	w.must(w.store.Update(t.Context(), d))
+	w.Must(w.API.Update(t.Context(), d))
 	plugin := w.daemonSet(profile.ClientDaemonSet)
 	plugin.Spec.Template.Spec.Containers = []corev1.Container{{Name: "node-driver-registrar", Resources: d.Spec.Template.Spec.Containers[1].Resources}, {Name: "longhorn-csi-plugin"}}
-	w.must(w.store.Update(t.Context(), plugin))
+	w.Must(w.API.Update(t.Context(), plugin))
 	for range 12 {
 		w.step()
 		w.others()
@@ -96,7 +96,7 @@ func TestTemplatesAreWrittenAsLonghornWould(t *testing.T) {
 		t.Errorf("the CSI plugin's resources: %s", got)
 	}
 	// One write for all settings.
-	if got := w.told("Updated *v1.Deployment/csi-attacher"); len(got) != 1 {
+	if got := w.Events.About("Updated Deployment/csi-attacher"); len(got) != 1 {
 		t.Errorf("events %q", got)
 	}
 	if w.daemonSet("engine-image-ei-1").Spec.UpdateStrategy.Type != appsv1.RollingUpdateDaemonSetStrategyType {
@@ -143,12 +143,12 @@ func TestDisabledDataEngineIsRemoved(t *testing.T) {
 		w.step()
 		for _, name := range []string{"im-node-1", "im-node-2"} { // the garbage collector
 			if pod := w.pod(name); pod != nil && w.manager(name) == nil {
-				w.must(w.store.Delete(t.Context(), pod, client.Preconditions{UID: &pod.UID}))
+				w.Must(w.API.Delete(t.Context(), pod, client.Preconditions{UID: &pod.UID}))
 			}
 		}
 	}
-	if w.pod("im-node-1") != nil || w.pod("im-node-2") != nil || len(w.told("Removed *longhorn.InstanceManager/")) != 2 {
-		t.Errorf("events %q", w.events)
+	if w.pod("im-node-1") != nil || w.pod("im-node-2") != nil || len(w.Events.About("Removed InstanceManager/")) != 2 {
+		t.Errorf("events %q", w.Events.About())
 	}
 	if got := w.status("v1-data-engine"); !got.Applied {
 		t.Errorf("got %+v", got)

@@ -14,7 +14,7 @@ func TestUnknownSettingsAreReportedOnce(t *testing.T) {
 		for range 3 {
 			w.step()
 		}
-		got := w.told("UnknownSettings *v1alpha1.NetworkRollout/longhorn: ")
+		got := w.Events.About("UnknownSettings NetworkRollout/longhorn: ")
 		if len(got) != events || events > 0 && !strings.Contains(got[events-1], names) {
 			t.Errorf("want %d with %q, got %q", events, names, got)
 		}
@@ -24,14 +24,14 @@ func TestUnknownSettingsAreReportedOnce(t *testing.T) {
 	}
 	steps(0, 0, "")
 	for i, name := range []catalog.Name{"a", "b", "c", "d"} {
-		w.must(w.store.Create(t.Context(), setting(name, "x")))
+		w.Must(w.API.Create(t.Context(), setting(name, "x")))
 		steps(float64(i+1), i+1, "longhorn has settings that this Fairlead does not know, perhaps of the danger zone: a")
 	}
-	w.must(w.store.Delete(t.Context(), setting("d", "")))
-	w.must(w.store.Create(t.Context(), setting("e", "x"))) // counted in the message, not named
+	w.Must(w.API.Delete(t.Context(), setting("d", "")))
+	w.Must(w.API.Create(t.Context(), setting("e", "x"))) // counted in the message, not named
 	steps(4, 5, "a, b, c, and 1 more. Upgrade Fairlead")
 	for _, name := range []catalog.Name{"a", "b", "c", "e"} {
-		w.must(w.store.Delete(t.Context(), setting(name, "")))
+		w.Must(w.API.Delete(t.Context(), setting(name, "")))
 	}
 	steps(0, 5, "")
 }

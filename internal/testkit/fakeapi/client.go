@@ -43,6 +43,8 @@ type Client struct {
 	Reading func(o runtime.Object) error
 	// Cache answers reads; nil is the server.
 	Cache *Cache
+	// Reader answers reads in place of the server and Cache, if it is set.
+	Reader client.Reader
 	// Now is when the client creates objects, if it is set.
 	Now func() time.Time
 	// Writes are those that were asked for and not refused by Before.
@@ -78,7 +80,10 @@ func (a *API) Client() *Client {
 				return nil, err
 			}
 		}
-		if c.Cache != nil {
+		switch {
+		case c.Reader != nil:
+			return c.Reader, nil
+		case c.Cache != nil:
 			return c.Cache, nil
 		}
 		return s, nil
