@@ -38,7 +38,7 @@ func DefaultNFSVolume(p volume.View, defaults NFSDefaults) Result {
 		want = defaults.MountOptions
 	}
 	if len(defaults.Versions) == 1 {
-		// What the attribute decides, the merge must not add.
+		// The merge must not add an option that the attribute decides.
 		version := options.Merge([]string{fmt.Sprintf("vers=%d", defaults.Versions[0])}, append(slices.Clone(want), elements(inAttribute)...))
 		want = slices.Concat(want, version[len(want)+len(elements(inAttribute)):])
 	}

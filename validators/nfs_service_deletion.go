@@ -24,7 +24,7 @@ type NFSServiceUse struct {
 // message names the nodes. PersistentVolumes that are attached nowhere are a warning.
 //
 // Objects: NFSServices that are deleted, other than by Kubernetes cleaning up.
-// Source: nfs(5), hard: a mount whose server's address is gone waits for ever.
+// Source: nfs(5), hard: a mount whose server's address is gone never ends.
 func ValidateNFSServiceDeletion(s NFSService, use NFSServiceUse) Verdict {
 	v := Verdict{Reason: ReasonValid}
 	name := s.Metadata.Namespace + "/" + s.Metadata.Name

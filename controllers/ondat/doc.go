@@ -15,6 +15,6 @@
 //     then. The Service, its ClusterIP and the label stay for the life of the PVC.
 //   - Once the PVC of a detached volume is gone, its label is cleared: the ClusterIP
 //     is free again and may be given to another Service.
-//   - The ClusterIP of a deleted Service is asked for again. If it cannot be had, this
-//     is said, and no other is published unless the PVC's annotation allows it.
+//   - The ClusterIP of a deleted Service is asked for again. If the address is taken,
+//     an event reports it. Another is published only if the PVC's annotation allows it.
 package ondat

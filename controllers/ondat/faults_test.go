@@ -35,7 +35,7 @@ func TestIPv6AddressIsPublishedInBrackets(t *testing.T) {
 		t.Errorf("mounted at %q", got)
 	}
 	w.leads("data", "[fd00::1]:32001")
-	// What it has published without brackets is put right.
+	// An endpoint that was published without brackets is corrected.
 	w.Change("v-1", func(v *bed.Volume) { v.Labels["storageos.com/nfs/mount-endpoint"] = "fd00:96::1:2049" })
 	w.poll()
 	if got := w.mounted(); got != "[fd00:96::1]:2049" {
@@ -57,7 +57,7 @@ func TestDeletedServiceComesBackWithItsAddress(t *testing.T) {
 	}
 	w.leads("data", "10.0.0.1:32001")
 	if w.said() == nil {
-		t.Error("nothing is said")
+		t.Error("there is no event")
 	}
 }
 
@@ -184,7 +184,7 @@ func TestNamespaceThatFailsKeepsWhatItHas(t *testing.T) {
 	w.leads("data", "10.0.0.1:32001")
 }
 
-// wait.Poll sleeps a second for each object, and nothing else goes on meanwhile.
+// The released manager sleeps a second for each object (wait.Poll), one object after the other.
 func TestNewVolumesWaitForNothing(t *testing.T) {
 	w := newWorld(t)
 	for i := range 50 {
@@ -272,7 +272,7 @@ func TestRecreatedClaimGetsItsOwnService(t *testing.T) {
 	}
 }
 
-// A stale version is only logged there; and each publication lists the namespaces again.
+// The released manager only logs a stale version and lists the namespaces for each publication.
 func TestPublishingIsOneRequestAndRetriedAtOnce(t *testing.T) {
 	w := newWorld(t)
 	w.share("10.0.0.1:32001")
@@ -297,7 +297,7 @@ func TestPublishingIsOneRequestAndRetriedAtOnce(t *testing.T) {
 	}
 }
 
-// Volumes are ignored in silence; and the text of errors is the label of a metric.
+// The released manager ignores volumes without an event and labels a metric with error texts.
 func TestIgnoredVolumesAreReportedOnce(t *testing.T) {
 	w := newWorld(t)
 	w.share("10.0.0.1:32001")
@@ -387,7 +387,7 @@ func TestLabelIsClearedOnceDetachedAndClaimDeleted(t *testing.T) {
 	w.LoseServer("v-1")
 	w.poll()
 	if w.mounted() == "" {
-		t.Error("the volume is attached yet")
+		t.Error("the volume is still attached")
 	}
 	w.Detach("v-1")
 	w.poll()
@@ -422,8 +422,8 @@ func TestRefusedLabelRemovalIsNotRepeated(t *testing.T) {
 	}
 }
 
-// Until the API answers there are neither metrics nor health there; and the goroutine
-// that refreshes the token ends the process.
+// The released manager has no metrics or health until the API answers, and its process
+// ends when the token is not refreshed.
 func TestProcessSurvivesAnUnreachableControlPlane(t *testing.T) {
 	w := newWorld(t)
 	w.Server.Fail(bed.Fault{Status: http.StatusServiceUnavailable})
@@ -450,7 +450,7 @@ func TestProcessSurvivesAnUnreachableControlPlane(t *testing.T) {
 	}
 }
 
-// A Service that is deleted by hand is noticed there after up to 65 s.
+// The released manager notices a Service deleted by hand after up to 65 s.
 func TestEventsOfAllObjectsReachTheVolume(t *testing.T) {
 	w := publishedWorld(t)
 	for _, o := range []client.Object{w.service("data"), get[discoveryv1.EndpointSlice](w, "data-fairlead-ipv4"), get[corev1.Endpoints](w, "data")} {

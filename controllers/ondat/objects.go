@@ -19,8 +19,7 @@ func keyOf(namespace, name string) types.NamespacedName {
 }
 
 // check compares a volume with its PVC, and finds the Service that the PVC has for it.
-// What speaks against the volume is confirmed by a read from the API server: the
-// cache may be behind.
+// A finding against the volume is confirmed by a live read: the cache may be stale.
 func (r *Reconciler) check(ctx context.Context, f ondat.Finding) (claim *corev1.PersistentVolumeClaim, own *corev1.Service, reason ondat.Reason, message string, err error) {
 	for _, reader := range []client.Reader{r.Client, r.Live} {
 		if claim, err = readClaim(ctx, reader, f); err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/nfs/ondat"
 )
 
-// What happens while things change under the controller.
+// Changes while the controller works.
 
 // wrongService is this volume's Service with another address than the published one.
 func (w *world) wrongService(finalizers ...string) (published string, s *corev1.Service) {

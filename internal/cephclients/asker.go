@@ -59,7 +59,7 @@ func (a Asker) Report(ctx context.Context, f fence.Facts) (report fence.Report, 
 	if answer.Servers.Problem != "" {
 		problem("Ceph's servers: %s", answer.Servers.Problem)
 	}
-	// What is at an address of the node itself is lost with it.
+	// A server at an address of the node itself is lost with the node.
 	servers := slices.DeleteFunc(answer.Servers.Addresses, func(ip netip.Addr) bool { return slices.Contains(f.Node.Addresses, ip) })
 	report.Servers = []fence.Server{{Name: "a metadata server or manager of Ceph", Addresses: servers}}
 	return report, errors.Join(problems...)

@@ -22,7 +22,7 @@ type Publisher interface {
 	// has AddressKey. A repeated call returns the same.
 	Publish(ctx context.Context, driver, volumeHandle, nodeID string, readOnly bool) (map[string]string, error)
 	// Unpublish detaches the volume from the node; an empty nodeID means from all
-	// nodes. What is not attached, or is gone, is no error.
+	// nodes. A volume that is not attached or deleted is no error.
 	Unpublish(ctx context.Context, driver, volumeHandle, nodeID string) error
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
-// What the domain may import: no client, clock, logger or I/O.
+// The domain imports no client, clock, logger or I/O.
 func TestDomainIsPure(t *testing.T) {
 	allowed := []string{
 		"cmp", "encoding/binary", "errors", "fmt", "iter", "maps", "math", "math/bits", "net/netip", "path", "slices", "strconv", "strings", "time", "unicode", "unicode/utf8",
@@ -21,7 +21,7 @@ func TestDomainIsPure(t *testing.T) {
 		"k8s.io/apimachinery/pkg/types", "k8s.io/apimachinery/pkg/util/validation",
 		"github.com/fairlead-io/fairlead/internal/nfs",
 	}
-	// What single packages may import besides.
+	// Further imports of single packages.
 	besides := map[string][]string{
 		"spec": {
 			"github.com/fairlead-io/fairlead/api/v1alpha1", "github.com/fairlead-io/fairlead/internal/nfs/assign",

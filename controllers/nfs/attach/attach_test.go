@@ -119,7 +119,7 @@ func TestPublishAfterUnpublishIsCounted(t *testing.T) {
 	first := l.attach("pv", "n0")
 	l.annotate("n0")
 	l.client.Cache = w.NewCache()
-	w.Must(l.client.Cache.Hold(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n0"}})) // goes on showing the annotation
+	w.Must(l.client.Cache.Hold(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n0"}})) // still shows the annotation
 	l.detach("pv", "n0")
 	if again := l.attach("pv", "n0"); again != first || !slices.Equal(l.loads(), []int{0, 1}) {
 		t.Errorf("got %s after %s, loads %v", again, first, l.loads())

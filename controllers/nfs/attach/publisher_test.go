@@ -107,7 +107,7 @@ func TestUnpublishWithoutNodeMeansAllNodes(t *testing.T) {
 		t.Errorf("%d nodes are left, want the one of volume b", got)
 	}
 	w.Must(l.publisher.Unpublish(t.Context(), driver, "b", "n0"))
-	w.Must(l.publisher.Unpublish(t.Context(), driver, "b", "unknown")) // is no error
+	w.Must(l.publisher.Unpublish(t.Context(), driver, "b", "unknown")) // no error
 	w.Must(l.publisher.Unpublish(t.Context(), driver, "unknown", "n0"))
 	if got := l.pools.Summary(pool, false).Nodes; got != 0 {
 		t.Errorf("%d nodes are left", got)

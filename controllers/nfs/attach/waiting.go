@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// What an attachment may wait for.
+// Kinds of objects that an attachment may wait for.
 const (
 	waitService = "service"
 	waitVolume  = "volume"

@@ -95,7 +95,7 @@ func TestChangesAreReported(t *testing.T) {
 	}
 }
 
-// Whatever happened, a rebuild from the attachments moves nothing and counts the same.
+// A rebuild from the attachments moves no node and keeps all counts.
 func TestRebuildKeepsAssignments(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p, s := New(), service("PerNode", 4)

@@ -143,7 +143,7 @@ func TestTakenAddressIsReported(t *testing.T) {
 	}
 }
 
-// Who mounted it would reach the Service that has the address now.
+// A node that mounted the address would reach the Service that has it now.
 func TestTakenAddressIsNotGivenToNodes(t *testing.T) {
 	for exposure, name := range map[string]string{"Stable": "pool", "PerNodeStable": "pool-slot-1"} {
 		spec := specOf(exposure, "10.0.0.1", "10.0.0.2")
@@ -225,7 +225,7 @@ func TestInvalidSpecKeepsTheLastGoodState(t *testing.T) {
 			if s := f.get().Status; f.published("pool")[0] != first || len(s.Backends) != 2 || s.ObservedGeneration != 2 {
 				t.Errorf("published %v, status %+v", f.published("pool"), s)
 			}
-			f.kill(first) // failover goes on
+			f.kill(first) // failover still works
 			if got := f.published("pool"); len(got) != 1 || got[0] == first {
 				t.Errorf("published %v after %s died", got, first)
 			}
@@ -308,7 +308,7 @@ func TestDeletedServiceStaysWhileAttached(t *testing.T) {
 		t.Errorf("Ready %+v, published %v", c, f.published("pool"))
 	}
 	first := f.published("pool")[0]
-	f.kill(first) // failover goes on
+	f.kill(first) // failover still works
 	if got := f.published("pool"); len(got) != 1 || got[0] == first {
 		t.Errorf("published %v after %s died", got, first)
 	}

@@ -41,7 +41,7 @@ func FuzzStatus(f *testing.F) {
 }
 
 func FuzzClientLs(f *testing.F) {
-	// What was captured is too long a seed: all time goes into making it shorter.
+	// Captured answers are too long as seeds: the fuzzer would only shorten them.
 	f.Add([]byte(session("client.7 10.0.0.1:0/9", `{"root":"/"}`)))
 	f.Add([]byte(session("client.7 v1:[2001:db8::1]:0/9", `{"Root":"/a","root":"b/../c"}`)))
 	f.Fuzz(func(t *testing.T, output []byte) {

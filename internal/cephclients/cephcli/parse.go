@@ -13,7 +13,7 @@ import (
 
 var errIncomplete = errors.New("the answer lacks what was asked for")
 
-// ParseStatus returns from where an image is open. From nowhere is no error.
+// ParseStatus returns the addresses at which an image is open. None is no error.
 func ParseStatus(output []byte) ([]netip.Addr, error) {
 	var status struct {
 		Watchers *[]struct {

@@ -101,7 +101,7 @@ func session(inst, metadata string) string {
 	return `[{"id":7,"state":"open","inst":"` + inst + `","client_metadata":` + metadata + `}]`
 }
 
-// What a client says of itself may be anything.
+// A client may report any text about itself.
 func TestClientLsReadsTheMountedPath(t *testing.T) {
 	for metadata, want := range map[string]string{
 		`{}`: "", `null`: "", `{"root":7}`: "", `{"root":{"a":1}}`: "", `{"root":""}`: "", `{"ROOT":"/b"}`: "",

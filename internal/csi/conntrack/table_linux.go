@@ -26,8 +26,8 @@ func (Kernel) Delete(choose func(Entry) bool) (int, error) {
 		}
 	}
 	for _, c := range f.chosen {
-		// What is not closed, as in a pod's network or by a kernel without INET_DIAG_DESTROY,
-		// ends by the answer to its next packet.
+		// A socket in a pod's network, or without INET_DIAG_DESTROY in the kernel, stays open. The answer to its
+		// next packet ends the connection.
 		_ = netlink.SocketDestroy(c.client, c.destination)
 	}
 	return deleted, errors.Join(errs...)

@@ -1,7 +1,7 @@
 // Package mounts mounts and unmounts NFS shares, and reads what is mounted.
 //
-// What is mounted is read from mountinfo, which asks no server. Everything that may
-// ask a server is a command with a deadline, and is killed with all it has started:
+// Mounts are read from mountinfo, which asks no server. Every operation that may ask
+// a server is a command with a deadline, and is killed with all it has started:
 // mount, umount, stat, chmod. If the kernel keeps a command blocked, later calls for
 // the same path wait for that command, and no other path is blocked.
 //

@@ -7,7 +7,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/csi/mounts"
 )
 
-// What Linux 6.1 shows of a mount with vers=4.1,nconnect=4 and of one with vers=3,soft,nolock.
+// Linux 6.1 shows these options of a mount with vers=4.1,nconnect=4 and of one with vers=3,soft,nolock.
 const (
 	shown4 = "rw,relatime rw,vers=4.1,rsize=262144,wsize=262144,namlen=255,hard,proto=tcp,nconnect=4,timeo=600,retrans=2,sec=sys,clientaddr=10.0.0.5,local_lock=none,addr=10.0.0.1"
 	shown3 = "ro,nosuid,noexec,relatime ro,vers=3,rsize=1048576,wsize=1048576,namlen=255,acregmin=1,soft,nolock,proto=tcp6,timeo=100,retrans=3,sec=krb5,mountaddr=fd00::1,mountvers=3,mountport=2049,mountproto=tcp6,local_lock=all,addr=fd00::1"

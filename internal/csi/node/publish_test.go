@@ -119,7 +119,7 @@ func TestRepublishSetsMissingReadAhead(t *testing.T) {
 	b.did("mount 10.0.0.1:/exports [vers=3 hard]", "read-ahead 512")
 }
 
-// The GKE driver answers Internal for ever (nodeserver.go: IsLikelyNotMountPoint).
+// The GKE driver answers Internal to every retry (nodeserver.go: IsLikelyNotMountPoint).
 func TestDeadMountIsReplaced(t *testing.T) {
 	b := newBed(t)
 	b.must(b.publish(address("10.0.0.9")))

@@ -61,7 +61,7 @@ func TestBusyMountOfLivingServerIsNotForced(t *testing.T) {
 		b.must(b.publish())
 		b.system.OnUnmount = func(context.Context, string, bool) error { return syscall.EBUSY }
 		b.fails(b.unpublish(), codes.Internal, "fuser -vm")
-		// What was written goes to the server first, and may take longer.
+		// The kernel first writes dirty pages to the server, which may take longer.
 		b.system.OnUnmount = func(ctx context.Context, _ string, _ bool) error { return fakemounts.Hang(ctx) }
 		b.fails(b.unpublish(), codes.DeadlineExceeded, "fuser -vm")
 		b.did(mounting, "umount force=false", "umount force=false", "umount force=false")

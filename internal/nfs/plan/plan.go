@@ -45,7 +45,7 @@ type Move struct {
 	// From is not valid where the node's address leads nowhere; To where no backend takes it.
 	From, To netip.AddrPort
 	// Remount: the node keeps its mount of From until its volumes are detached.
-	// Without, its address is pointed to To, and the mount goes on.
+	// Otherwise its address is pointed to To, and the mount keeps working.
 	Remount bool
 	// Pending: the node has to leave From with or without the change.
 	Pending bool

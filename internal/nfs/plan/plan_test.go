@@ -123,7 +123,7 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// What waits already must not make a change look as if it had to wait.
+// Moves that wait already do not make a change wait.
 func TestMovesThatArePendingDoNotCount(t *testing.T) {
 	s := service(nfs.PerNode, 3, 0)
 	s.Status.Backends[0].Drain = true
@@ -205,7 +205,7 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// Whatever is drained: only its nodes move, none is lost, none stays while another takes it.
+// A drain moves only the backend's nodes. No node is lost, and none stays while another backend is open.
 func TestDrainMovesOnlyNodesOfTheBackend(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		exposure := rapid.SampledFrom([]nfs.Exposure{nfs.PerNode, nfs.PerNodeStable, nfs.Stable}).Draw(t, "exposure")

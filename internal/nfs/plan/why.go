@@ -64,7 +64,7 @@ func ReasonText(r assign.Reason) string {
 	case assign.Excess:
 		return "above the average"
 	case assign.Unused:
-		return "used by nobody"
+		return "unused"
 	case assign.New:
 		return "new"
 	}

@@ -78,7 +78,7 @@ var faults = map[string]func(*v1alpha1.NFSService){
 	"spec.mountOptions[1]":        func(s *v1alpha1.NFSService) { s.Spec.MountOptions[1] = "nconnect=17" },
 }
 
-// Whatever users get wrong at once is reported at once, and nothing else is.
+// All mistakes in a spec are reported together, and nothing else.
 func TestEveryMistakeIsReportedAtOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		chosen := rapid.SliceOfNDistinct(rapid.SampledFrom(sorted(faults)), 0, len(faults), rapid.ID[string]).Draw(t, "faults")

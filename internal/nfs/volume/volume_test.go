@@ -73,7 +73,7 @@ func TestServiceOfVolumes(t *testing.T) {
 	}
 }
 
-// Whatever is read without problems can be mounted: its parts are as the parsers of options return them.
+// A volume that is read without problems can be mounted.
 func FuzzRead(f *testing.F) {
 	f.Add("/a", "b/${pv.metadata.name}", "0775", "hard", "vers=3,read_ahead_kb=1")
 	f.Add("/", "", "", "", "")
