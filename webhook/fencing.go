@@ -5,7 +5,7 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 
-	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
 	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/mutators"
 )
@@ -14,7 +14,7 @@ import (
 type Fencing struct {
 	config.Fencing
 	// Live reads from the API server.
-	Live *cluster.HolderReader
+	Live *fencing.HolderReader
 	// MayOverride asks the API server whether a user may override the gates of a node.
 	MayOverride func(ctx context.Context, user authenticationv1.UserInfo, node string) (bool, error)
 	// Draining tells whether the server is about to go: nothing waits then.

@@ -69,8 +69,8 @@ func nodeFence(node string, phase v1alpha1.NodeFencePhase, volumes ...string) *v
 	return n
 }
 
-// fencing is a NodeFence whose fence is asked for; confirmed has it stand.
-func fencing(node string, confirmed bool, volumes ...string) *v1alpha1.NodeFence {
+// fencingRecord is a NodeFence whose fence is asked for; confirmed has it stand.
+func fencingRecord(node string, confirmed bool, volumes ...string) *v1alpha1.NodeFence {
 	n := nodeFence(node, v1alpha1.NodeFencing, volumes...)
 	n.Status.Reason, n.Status.Fences = fence.ReasonFencing, []v1alpha1.Fence{{Name: "f", Incident: n.Status.Incident, Driver: rbdDriver, ClusterID: "rook-ceph", State: v1alpha1.FenceRequested}}
 	if confirmed {
@@ -123,7 +123,7 @@ func TestAttachments(t *testing.T) {
 		"another volume on a lost node":           {objects: []client.Object{clusterNode("node-1", false, "pv-ab", "pv-b"), nodeFence("node-1", v1alpha1.NodeLost, "pv-ab"), attachedOn("pv-ab", "node-1")}},
 		"of two, the second is lost":              {objects: []client.Object{clusterNode("node-1", true), attachedOn("pv-a", "node-1"), clusterNode("node-11", false, "pv-a")}, held: "node-11"},
 		"node-11 is lost, node-1 has it":          {objects: []client.Object{clusterNode("node-1", true), attachedOn("pv-a", "node-1"), clusterNode("node-11", false), nodeFence("node-11", v1alpha1.NodeLost, "pv-b")}},
-		"fenced":                                  {objects: []client.Object{clusterNode("node-1", false, "pv-a"), fencing("node-1", true, "pv-a"), attachedOn("pv-a", "node-1")}},
+		"fenced":                                  {objects: []client.Object{clusterNode("node-1", false, "pv-a"), fencingRecord("node-1", true, "pv-a"), attachedOn("pv-a", "node-1")}},
 		"the gate is overridden":                  {objects: []client.Object{clusterNode("node-1", false, "pv-a"), overridden}},
 		"the lost node itself has it":             {objects: []client.Object{clusterNode("node-2", false, "pv-a"), nodeFence("node-2", v1alpha1.NodeLost, "pv-a")}},
 		"Rook's leftover switch changes nothing":  {objects: []client.Object{clusterNode("node-1", false, "pv-a"), operatorConfig("false")}, held: "node-1"},
@@ -273,7 +273,7 @@ func waiting(t *testing.T, c client.Client, f *Fencing, timeout, fields string, 
 
 func TestAnAttachmentWaitsForAFenceThatIsOnItsWay(t *testing.T) {
 	objects := func() []client.Object {
-		return []client.Object{cephVolume("pv-a", rbdDriver), clusterNode("node-1", false, "pv-a"), clusterNode("node-2", true), fencing("node-1", false, "pv-a")}
+		return []client.Object{cephVolume("pv-a", rbdDriver), clusterNode("node-1", false, "pv-a"), clusterNode("node-2", true), fencingRecord("node-1", false, "pv-a")}
 	}
 	confirm := func(t *testing.T, c client.Client, after time.Duration, change func(*v1alpha1.NodeFence)) func() {
 		return func() {
@@ -289,7 +289,7 @@ func TestAnAttachmentWaitsForAFenceThatIsOnItsWay(t *testing.T) {
 			}
 		}
 	}
-	stands := func(n *v1alpha1.NodeFence) { n.Status = fencing("node-1", true, "pv-a").Status }
+	stands := func(n *v1alpha1.NodeFence) { n.Status = fencingRecord("node-1", true, "pv-a").Status }
 	nothing := func(*v1alpha1.NodeFence) {}
 	for name, test := range map[string]struct {
 		timeout, fields string
@@ -333,7 +333,7 @@ func TestAnAttachmentWaitsForAFenceThatIsOnItsWay(t *testing.T) {
 
 func TestOnlySoManyAttachmentsWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := fakeClient(t, cephVolume("pv-a", rbdDriver), clusterNode("node-1", false, "pv-a"), fencing("node-1", false, "pv-a"))
+		c := fakeClient(t, cephVolume("pv-a", rbdDriver), clusterNode("node-1", false, "pv-a"), fencingRecord("node-1", false, "pv-a"))
 		f := newFencing(t, c)
 		router := routes{Router: newMux(), door: newDoor(), metrics: newTestMetrics(), log: discard()}
 		f.routes(router)
@@ -364,7 +364,7 @@ func TestTheTaintOfANode(t *testing.T) {
 		return reviewOf(nodeKind, fmt.Sprintf(`"resource":{"group":"","version":"v1","resource":"nodes"},"name":"node-1","operation":"UPDATE","object":{"metadata":{"name":"node-1"},"spec":{"taints":[%s]}},"oldObject":{"metadata":{"name":"node-1"},"spec":{"taints":[%s]}}`, is, was))
 	}
 	x, y := fmt.Sprintf(taint, "x"), fmt.Sprintf(taint, "y")
-	fenced := fencing("node-1", true, "pv-a")
+	fenced := fencingRecord("node-1", true, "pv-a")
 	rebooted := clusterNode("node-1", true)
 	rebooted.Status.NodeInfo.BootID = "another"
 	overridden := nodeFence("node-1", v1alpha1.NodeHealthy)

@@ -26,6 +26,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
 	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
 	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
@@ -103,7 +104,7 @@ func fakeClient(t testing.TB, objects ...client.Object) client.WithWatch {
 	scheme.AddKnownTypeWithName(cluster.NetworkKind, &unstructured.Unstructured{})
 	scheme.AddKnownTypeWithName(cluster.NetworkKind.GroupVersion().WithKind(cluster.NetworkKind.Kind+"List"), &unstructured.UnstructuredList{})
 	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...)
-	for _, index := range cluster.HolderIndexes() {
+	for _, index := range fencing.HolderIndexes() {
 		builder = builder.WithIndex(index.Object, index.Field, index.Keys)
 	}
 	return builder.Build()
@@ -142,7 +143,7 @@ func newFencing(t testing.TB, live client.Reader) *Fencing {
 		t.Fatal(err)
 	}
 	return &Fencing{
-		Fencing: c.Fencing, Live: cluster.NewHolderReader(live, live), Draining: func() bool { return false },
+		Fencing: c.Fencing, Live: fencing.NewHolderReader(live, live), Draining: func() bool { return false },
 		MayOverride: func(_ context.Context, user authenticationv1.UserInfo, _ string) (bool, error) {
 			return user.Username == "alice", nil
 		},

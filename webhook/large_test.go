@@ -12,11 +12,12 @@ import (
 
 	"github.com/fairlead-io/fairlead/bench/apiserver"
 	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/cluster/lists"
 	"github.com/fairlead-io/fairlead/internal/config"
 )
 
 // liveOver reads as the webhook does; api is the client that it pages with.
-func liveOver(t testing.TB, server *apiserver.Server, url string) (live *cluster.Live, api client.Client) {
+func liveOver(t testing.TB, server *apiserver.Server, url string) (live *lists.Live, api client.Client) {
 	t.Helper()
 	scheme, err := cluster.NewScheme()
 	if err != nil {
@@ -31,7 +32,7 @@ func liveOver(t testing.TB, server *apiserver.Server, url string) (live *cluster
 	if api, err = client.New(c, client.Options{Scheme: scheme, HTTPClient: connection, Mapper: mapper}); err != nil {
 		t.Fatal(err)
 	}
-	live, err = cluster.NewLive(api).Streaming(c, connection, mapper, scheme)
+	live, err = lists.NewLive(api).Streaming(c, connection, mapper, scheme)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +115,7 @@ func TestReviewsReadLongListsInPages(t *testing.T) {
 
 // Several come at once: whoever applies a Helm chart changes many settings.
 func TestReviewsThatReadMuchTakeTurns(t *testing.T) {
-	live := cluster.NewLive(fakeClient(t, withVolumes(true, nil)...))
+	live := lists.NewLive(fakeClient(t, withVolumes(true, nil)...))
 	var turns []func()
 	for range 2 {
 		end, err := live.Turn(t.Context())

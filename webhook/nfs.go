@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/cluster/nfs"
 	"github.com/fairlead-io/fairlead/internal/nfs/volume"
 	"github.com/fairlead-io/fairlead/mutators"
 	"github.com/fairlead-io/fairlead/validators"
@@ -20,7 +20,7 @@ import (
 // NFS is what the rules of NFS services are served with.
 type NFS struct {
 	// Live reads from the API server, and knows the drivers that Fairlead serves.
-	Live *cluster.NFSReader
+	Live *nfs.NFSReader
 }
 
 // routes of NFS services. Without any driver they let everything pass.

@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/cluster/nfs"
 	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/csi"
 	"github.com/fairlead-io/fairlead/internal/nfs/volume"
@@ -33,7 +33,7 @@ const (
 
 // newNFS serves both drivers; volumes of the GKE driver are of storage/files.
 func newNFS(live client.Reader) *NFS {
-	return &NFS{Live: cluster.NewNFSReader(live, map[string]types.NamespacedName{
+	return &NFS{Live: nfs.NewNFSReader(live, map[string]types.NamespacedName{
 		csi.DefaultDriver: {}, volume.GKEDriver: {Namespace: "storage", Name: "files"},
 	})}
 }
@@ -112,7 +112,7 @@ func TestNFSRulesAreOffWithoutDrivers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, nfs := range []*NFS{nil, {Live: cluster.NewNFSReader(nil, nil)}} {
+	for _, nfs := range []*NFS{nil, {Live: nfs.NewNFSReader(nil, nil)}} {
 		h := rig{NewRouter(c, nil, nil, nfs, NewMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler)), &atomic.Int32{}}
 		for path, review := range reviewsOfEveryPath() {
 			if !slices.Contains(nfsPaths, path) {

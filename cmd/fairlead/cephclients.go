@@ -12,7 +12,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/internal/cephclients"
 	"github.com/fairlead-io/fairlead/internal/cephclients/server"
-	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
 	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/settingsapi"
 )
@@ -50,7 +50,7 @@ func cephClientsCommand() *cobra.Command {
 }
 
 // askCeph asks Ceph where the configuration says so; else it is nil.
-func askCeph(c config.CephClients, objects client.Reader) cluster.AskStorage {
+func askCeph(c config.CephClients, objects client.Reader) fencing.AskStorage {
 	if c.Mode == config.Off {
 		return nil
 	}

@@ -22,6 +22,9 @@ import (
 	"github.com/fairlead-io/fairlead/controllers/volumes"
 	"github.com/fairlead-io/fairlead/controllers/workloads"
 	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/cluster/caches"
+	fencingreads "github.com/fairlead-io/fairlead/internal/cluster/fencing"
+	"github.com/fairlead-io/fairlead/internal/cluster/lists"
 	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/storage"
 	"github.com/fairlead-io/fairlead/webhook"
@@ -77,15 +80,15 @@ func (o *controllerOptions) run(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	caches, err := cluster.ControllerCache(storageProfiles(configuration), configuration.Fencing)
+	cached, err := caches.ControllerCache(storageProfiles(configuration), configuration.Fencing)
 	if err != nil {
 		return fmt.Errorf("choosing what to cache: %w", err)
 	}
 	ca := &cabundle.Reconciler{Secret: secret, Configuration: webhook.ConfigurationName, Log: log}
 	if secret.Name != "" {
-		ca.Caches(&caches)
+		ca.Caches(&cached)
 	}
-	mgr, err := o.manager(restConfig, scheme, caches, cluster.NewCache, "fairlead-controller")
+	mgr, err := o.manager(restConfig, scheme, cached, caches.NewCache, "fairlead-controller")
 	if err != nil {
 		return err
 	}
@@ -124,7 +127,7 @@ func (o *controllerOptions) run(ctx context.Context, log *slog.Logger) error {
 func setupProfile(mgr manager.Manager, c *config.Configuration, p config.Profile, log *slog.Logger) error {
 	profile, duties := p.Storage(), p.Duties
 	var objects client.Reader = mgr.GetClient()
-	lists, err := cluster.NewLive(mgr.GetAPIReader()).
+	lists, err := lists.NewLive(mgr.GetAPIReader()).
 		Streaming(mgr.GetConfig(), mgr.GetHTTPClient(), mgr.GetRESTMapper(), mgr.GetScheme())
 	if err != nil {
 		return err
@@ -178,8 +181,8 @@ func setupProfile(mgr manager.Manager, c *config.Configuration, p config.Profile
 // setupFencing registers the controllers of nodes that are lost with volumes. claims tells whether volumes are indexed by claim.
 func setupFencing(ctx context.Context, mgr manager.Manager, c config.Fencing, claims bool, log *slog.Logger) error {
 	objects, api := mgr.GetClient(), mgr.GetAPIReader()
-	indexed := cluster.NewBuckets(objects, mgr.GetFieldIndexer())
-	if err := cluster.IndexHandles(ctx, indexed); err != nil {
+	indexed := fencingreads.NewBuckets(objects, mgr.GetFieldIndexer())
+	if err := fencingreads.IndexHandles(ctx, indexed); err != nil {
 		return err
 	}
 	if !claims {
@@ -187,19 +190,19 @@ func setupFencing(ctx context.Context, mgr manager.Manager, c config.Fencing, cl
 			return err
 		}
 	}
-	for _, index := range cluster.FenceIndexes() {
+	for _, index := range fencingreads.FenceIndexes() {
 		if err := indexed.IndexField(ctx, index.Object, index.Field, index.Keys); err != nil {
 			return fmt.Errorf("indexing who holds volumes: %w", err)
 		}
 	}
-	cached := cluster.NewFenceReader(c, indexed, indexed, api).WithIndexes().SharingPods()
-	live := cached.Live(cluster.VersionOfNodes(mgr.GetCache()))
+	cached := fencingreads.NewFenceReader(c, indexed, indexed, api).WithIndexes().SharingPods()
+	live := cached.Live(fencingreads.VersionOfNodes(mgr.GetCache()))
 	ask := askCeph(c.CephClients, objects)
 	recorder := mgr.GetEventRecorder("fairlead")
 	for _, controller := range []interface{ SetupWithManager(ctrl.Manager) error }{
 		&fencing.Reconciler{Client: objects, Cached: cached, Live: live, API: api, Ask: ask, Events: recorder, Clock: clock.RealClock{}, Log: log},
 		&fencing.Leftovers{Profiles: c.Profiles, API: api, Events: recorder, Log: log},
-		&gates.Reconciler{Client: objects, Policy: live.Policy(), Holders: cluster.NewHolderReader(api, indexed), Live: api, Events: recorder, Log: log},
+		&gates.Reconciler{Client: objects, Policy: live.Policy(), Holders: fencingreads.NewHolderReader(api, indexed), Live: api, Events: recorder, Log: log},
 		&tainting.Reconciler{
 			Tainting: c.Tainting.Rules(), Policy: live.Policy(), Facts: live.FenceFacts(clock.RealClock{}, ask),
 			Client: objects, Live: api, Events: recorder, Clock: clock.RealClock{}, Log: log,

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/cluster/lists"
 )
 
 func fencesCommand() *cobra.Command {
@@ -49,7 +49,7 @@ var (
 
 func showFences(ctx context.Context, out io.Writer, live client.Reader, output string, nodes []string, now time.Time) error {
 	var list v1alpha1.NodeFenceList
-	if err := cluster.NewLive(live).List(ctx, &list); cluster.NotInstalled(err) {
+	if err := lists.NewLive(live).List(ctx, &list); lists.NotInstalled(err) {
 		return errNoNodeFences
 	} else if err != nil {
 		return fmt.Errorf("listing NodeFences: %w", err)

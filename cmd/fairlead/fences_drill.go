@@ -13,6 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
+	"github.com/fairlead-io/fairlead/internal/cluster/lists"
 	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/fence"
 )
@@ -63,7 +65,7 @@ func showDrill(ctx context.Context, out io.Writer, live client.Reader, c config.
 		return errNoFencing
 	}
 	facts, err := drillFacts(ctx, live, c, node, now)
-	if errors.Is(err, cluster.ErrNodeGone) {
+	if errors.Is(err, fencing.ErrNodeGone) {
 		return fmt.Errorf("%q: %w", node, errNoNode)
 	} else if err != nil {
 		return err
@@ -88,13 +90,13 @@ func showDrill(ctx context.Context, out io.Writer, live client.Reader, c config.
 
 // drillFacts are what the controller would go by, read live.
 func drillFacts(ctx context.Context, live client.Reader, c config.Fencing, node string, now clock.PassiveClock) (fence.Facts, error) {
-	paged := cluster.NewLive(live)
-	volumes := cluster.NewScanned(paged)
-	if err := errors.Join(cluster.IndexClaims(ctx, volumes), cluster.IndexHandles(ctx, volumes)); err != nil {
+	paged := lists.NewLive(live)
+	volumes := fencing.NewScanned(paged)
+	if err := errors.Join(cluster.IndexClaims(ctx, volumes), fencing.IndexHandles(ctx, volumes)); err != nil {
 		return fence.Facts{}, err
 	}
-	facts, err := cluster.NewFenceReader(c, paged, volumes, live).FenceFacts(now, nil)(ctx, node)
-	if cluster.NotInstalled(err) {
+	facts, err := fencing.NewFenceReader(c, paged, volumes, live).FenceFacts(now, nil)(ctx, node)
+	if lists.NotInstalled(err) {
 		return facts, errNoNodeFences
 	}
 	return facts, err

@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
 	"github.com/fairlead-io/fairlead/internal/fence/advice"
 )
 
@@ -76,7 +76,7 @@ type fenceOfView struct {
 }
 
 func viewOfFence(record *v1alpha1.NodeFence) fenceView {
-	s, node := record.Status, cluster.NodeOfFence(record)
+	s, node := record.Status, fencing.NodeOfFence(record)
 	a := advice.Of(record.Name, node, s)
 	v := fenceView{
 		Node: node, Record: record.Name, Phase: string(s.Phase), Reason: s.Reason, Message: s.Message, WaitsFor: a.WaitsFor, Next: a.Next, OnlyIf: a.OnlyIf,

@@ -14,7 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/cluster/lists"
+	"github.com/fairlead-io/fairlead/internal/cluster/nfs"
 	"github.com/fairlead-io/fairlead/internal/nfs/assign"
 	"github.com/fairlead-io/fairlead/internal/nfs/plan"
 	"github.com/fairlead-io/fairlead/internal/nfs/volume"
@@ -54,13 +55,13 @@ var (
 
 // nfsReader reads page by page, with the rights of who runs the command.
 type nfsReader struct {
-	*cluster.NFSReader
-	live *cluster.Live
+	*nfs.NFSReader
+	live *lists.Live
 }
 
 func newNFSReader(live client.Reader, drivers map[string]types.NamespacedName) nfsReader {
-	paged := cluster.NewLive(live)
-	return nfsReader{cluster.NewNFSReader(paged, drivers), paged}
+	paged := lists.NewLive(live)
+	return nfsReader{nfs.NewNFSReader(paged, drivers), paged}
 }
 
 func (o *clientOptions) openNFS(cmd *cobra.Command) (nfsReader, error) {
@@ -102,7 +103,7 @@ func showNFS(ctx context.Context, out io.Writer, reader nfsReader, output string
 func (r nfsReader) pick(ctx context.Context, args []string) ([]v1alpha1.NFSService, error) {
 	if len(args) == 0 {
 		services, err := r.Services(ctx)
-		if cluster.NotInstalled(err) {
+		if lists.NotInstalled(err) {
 			return nil, errNoNFSServices
 		}
 		return services, err
@@ -113,7 +114,7 @@ func (r nfsReader) pick(ctx context.Context, args []string) ([]v1alpha1.NFSServi
 	}
 	service, err := r.Service(ctx, key)
 	switch {
-	case cluster.NotInstalled(err):
+	case lists.NotInstalled(err):
 		return nil, errNoNFSServices
 	case err != nil:
 		return nil, err
@@ -126,7 +127,7 @@ func (r nfsReader) pick(ctx context.Context, args []string) ([]v1alpha1.NFSServi
 // nfsState is a service with its nodes.
 type nfsState struct {
 	*plan.State
-	use cluster.NFSUse
+	use nfs.NFSUse
 }
 
 // states of services: from their status, and what VolumeAttachments carry.

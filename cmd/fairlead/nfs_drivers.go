@@ -3,7 +3,8 @@ package main
 import (
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/cluster/lists"
+	"github.com/fairlead-io/fairlead/internal/cluster/nfs"
 	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/webhook"
 )
@@ -19,6 +20,6 @@ func nfsDrivers(c *config.Configuration) map[string]types.NamespacedName {
 }
 
 // webhookNFS is what the rules of NFS services need.
-func webhookNFS(c *config.Configuration, lists *cluster.Live) *webhook.NFS {
-	return &webhook.NFS{Live: cluster.NewNFSReader(lists, nfsDrivers(c))}
+func webhookNFS(c *config.Configuration, lists *lists.Live) *webhook.NFS {
+	return &webhook.NFS{Live: nfs.NewNFSReader(lists, nfsDrivers(c))}
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/settings/plan"
-
 	"github.com/fairlead-io/fairlead/validators"
 )
 

@@ -7,7 +7,6 @@ import (
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/settings/plan"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
-
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 

@@ -14,7 +14,6 @@ import (
 
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
-
 	"github.com/fairlead-io/fairlead/internal/settingsapi"
 )
 

@@ -20,9 +20,11 @@ import (
 
 	"github.com/fairlead-io/fairlead/certs"
 	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/cluster/caches"
+	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
+	"github.com/fairlead-io/fairlead/internal/cluster/lists"
 	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
-
 	"github.com/fairlead-io/fairlead/webhook"
 )
 
@@ -108,7 +110,7 @@ func (o *webhookOptions) run(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	cacheOptions := cluster.WebhookCache(storageProfiles(configuration))
+	cacheOptions := caches.WebhookCache(storageProfiles(configuration))
 	cacheOptions.Scheme = scheme
 	objects, err := cache.New(restConfig, cacheOptions)
 	if err != nil {
@@ -122,7 +124,7 @@ func (o *webhookOptions) run(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return fmt.Errorf("building the client: %w", err)
 	}
-	lists, err := cluster.NewLive(live).Streaming(restConfig, connection, live.RESTMapper(), scheme)
+	lists, err := lists.NewLive(live).Streaming(restConfig, connection, live.RESTMapper(), scheme)
 	if err != nil {
 		return err
 	}
@@ -189,7 +191,7 @@ func (o *webhookOptions) run(ctx context.Context, log *slog.Logger) error {
 	return group.Wait()
 }
 
-func webhookProfiles(c *config.Configuration, records *cluster.Records, lists *cluster.Live) []webhook.Profile {
+func webhookProfiles(c *config.Configuration, records *cluster.Records, lists *lists.Live) []webhook.Profile {
 	var profiles []webhook.Profile
 	for _, p := range c.Profiles {
 		profile := p.Storage()
@@ -203,7 +205,7 @@ func webhookProfiles(c *config.Configuration, records *cluster.Records, lists *c
 }
 
 // webhookFencing is what the gates of fencing need; nil where nothing is fenced.
-func webhookFencing(c *config.Configuration, live client.WithWatch, lists *cluster.Live, server *webhook.Server) *webhook.Fencing {
+func webhookFencing(c *config.Configuration, live client.WithWatch, lists *lists.Live, server *webhook.Server) *webhook.Fencing {
 	if !c.Fencing.On() {
 		return nil
 	}
@@ -213,7 +215,7 @@ func webhookFencing(c *config.Configuration, live client.WithWatch, lists *clust
 		return yes
 	}
 	return &webhook.Fencing{
-		Fencing: c.Fencing, Live: cluster.WatchHolders(live, lists, protected),
+		Fencing: c.Fencing, Live: fencing.WatchHolders(live, lists, protected),
 		MayOverride: webhook.MayOverrideFence(live), Draining: server.Draining,
 	}
 }

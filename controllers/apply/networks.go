@@ -6,7 +6,6 @@ import (
 
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/settings/plan"
-
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 

@@ -14,7 +14,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/fairlead-io/fairlead/controllers/addresses"
-	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
@@ -110,7 +109,7 @@ func classic(service *corev1.Service, published []storage.Published) *corev1.End
 			// Mirrored slices would publish the addresses twice.
 			discoveryv1.LabelSkipMirror: "true",
 			corev1.IsHeadlessService:    "",
-			cluster.EndpointsManagedBy:  cluster.SliceManager,
+			storage.EndpointsManagedBy:  storage.SliceManager,
 		},
 	}}
 	subset := corev1.EndpointSubset{}

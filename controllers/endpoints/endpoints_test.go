@@ -563,7 +563,7 @@ func TestDoesNotStandDownWithoutAnotherWriter(t *testing.T) {
 		"for others who write the same": func(f *fixture) {
 			for range 3 * maxOverwritten {
 				e := f.classic()
-				delete(e.Labels, cluster.EndpointsManagedBy)
+				delete(e.Labels, storage.EndpointsManagedBy)
 				f.must(f.Update(context.Background(), e))
 				f.mustReconcile()
 			}

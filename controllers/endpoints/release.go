@@ -22,7 +22,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/controllers/addresses"
-	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
@@ -85,7 +84,7 @@ func (r *Releaser) published(ctx context.Context) ([]string, error) {
 		return nil, fmt.Errorf("listing Endpoints: %w", err)
 	}
 	var own discoveryv1.EndpointSliceList
-	if err := r.Live.List(ctx, &own, client.InNamespace(r.Profile.Namespace), client.MatchingLabels{discoveryv1.LabelManagedBy: cluster.SliceManager}); err != nil {
+	if err := r.Live.List(ctx, &own, client.InNamespace(r.Profile.Namespace), client.MatchingLabels{discoveryv1.LabelManagedBy: storage.SliceManager}); err != nil {
 		return nil, fmt.Errorf("listing EndpointSlices: %w", err)
 	}
 	names := map[string]bool{}
@@ -138,7 +137,7 @@ func (r *Releaser) releaseSlices(ctx context.Context, name string, whenMirrored 
 	mirrored := false
 	for i := range list.Items {
 		switch list.Items[i].Labels[discoveryv1.LabelManagedBy] {
-		case cluster.SliceManager:
+		case storage.SliceManager:
 			own = append(own, &list.Items[i])
 		case mirrorManager:
 			mirrored = mirrored || len(list.Items[i].Endpoints) > 0
@@ -190,7 +189,7 @@ func (r *Releaser) handOver(ctx context.Context, have *corev1.Endpoints, owner *
 	updated := have.DeepCopy()
 	updated.OwnerReferences = []metav1.OwnerReference{*owner}
 	if managed(have) {
-		delete(updated.Labels, cluster.EndpointsManagedBy)
+		delete(updated.Labels, storage.EndpointsManagedBy)
 		delete(updated.Labels, corev1.IsHeadlessService)
 	}
 	delete(updated.Labels, discoveryv1.LabelSkipMirror)
@@ -209,7 +208,7 @@ func (r *Releaser) handOver(ctx context.Context, have *corev1.Endpoints, owner *
 
 // managed reports whether the Endpoints object is Fairlead's.
 func managed(e *corev1.Endpoints) bool {
-	return e.Labels[cluster.EndpointsManagedBy] == cluster.SliceManager
+	return e.Labels[storage.EndpointsManagedBy] == storage.SliceManager
 }
 
 // touched reports whether the object is Fairlead's, or Longhorn's with Fairlead's label.

@@ -11,7 +11,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/fairlead-io/fairlead/controllers/addresses"
-	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
@@ -51,7 +50,7 @@ func slice(service *corev1.Service, family discoveryv1.AddressType, published []
 			OwnerReferences: addresses.Owner(service),
 			Labels: map[string]string{
 				discoveryv1.LabelServiceName: service.Name,
-				discoveryv1.LabelManagedBy:   cluster.SliceManager,
+				discoveryv1.LabelManagedBy:   storage.SliceManager,
 				corev1.IsHeadlessService:     "",
 			},
 		},

@@ -12,7 +12,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/controllers/kit"
-	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
 	"github.com/fairlead-io/fairlead/internal/fence"
 )
 
@@ -25,7 +25,7 @@ func (w *world) countLiveLists() *int {
 		}
 		return nil
 	}
-	w.r.Live = cluster.NewFenceReader(w.config, live, w.Client, w.Client)
+	w.r.Live = fencing.NewFenceReader(w.config, live, w.Client, w.Client)
 	return lists
 }
 

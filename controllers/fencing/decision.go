@@ -9,17 +9,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
 	"github.com/fairlead-io/fairlead/internal/fence"
 )
 
 // decision follows from one look at a node.
 type decision struct {
-	*cluster.FenceView
+	*fencing.FenceView
 	fence.Step
 }
 
-func decide(view *cluster.FenceView) decision {
+func decide(view *fencing.FenceView) decision {
 	d := decision{view, fence.Next(view.Facts)}
 	message, _, _ := strings.Cut(d.Status.Message, notDone) // a message read from the record may have the addition
 	d.Status.Message = fence.Linked(message, d.Status.Reason)

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
 	"github.com/fairlead-io/fairlead/internal/fence"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
 )
@@ -112,7 +112,7 @@ func (w *world) counted() *counting {
 		return nil
 	}
 	w.r.API = api
-	w.r.Cached = cluster.NewFenceReader(w.config, w.API, w.API, api).WithIndexes()
+	w.r.Cached = fencing.NewFenceReader(w.config, w.API, w.API, api).WithIndexes()
 	w.r.Live = w.r.Cached.Live(func(context.Context) string { return listVersion })
 	return api
 }
@@ -133,7 +133,7 @@ func machines(count int) []client.Object {
 		n := node(name, address)
 		record := &v1alpha1.NodeFence{}
 		record.Name, record.Labels = name, map[string]string{fence.PhaseLabel: string(v1alpha1.NodeHealthy)}
-		record.Status = v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeHealthy, Reason: fence.ReasonReady, Node: cluster.FenceNode(n).Machine}
+		record.Status = v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeHealthy, Reason: fence.ReasonReady, Node: fencing.FenceNode(n).Machine}
 		volume, at := volume("pvc-"+name, rbd, "rook-ceph"), attachment("pvc-"+name, name)
 		all = append(all, n, record, volume, at, clientPod("csi-rbdplugin-"+name, name))
 	}

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/cluster/csiaddons"
+	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
 	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/fence"
 )
@@ -109,7 +109,7 @@ func TestNoNodeIsFencedBeforeTheStorageIsAsked(t *testing.T) {
 		}
 		return nil
 	}
-	w.r.Live = cluster.NewFenceReader(w.config, live, w.Client, w.Client)
+	w.r.Live = fencing.NewFenceReader(w.config, live, w.Client, w.Client)
 	w.r.Ask = openFrom("192.168.1.9").ask
 	if result := w.look(); result.RequeueAfter != behind || len(w.record("node-1").Status.Fences) != 0 || looks != 2 {
 		t.Fatalf("got %+v, %v after %d looks", result, w.record("node-1").Status.Fences, looks)

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/controllers/kit"
-	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
 	"github.com/fairlead-io/fairlead/internal/fence"
 )
 
@@ -25,11 +25,11 @@ import (
 type Reconciler struct {
 	Client client.Client
 	// Cached and Live read the same, from the cache and from the API server.
-	Cached, Live *cluster.FenceReader
+	Cached, Live *fencing.FenceReader
 	// API reads the objects that are written, from the API server.
 	API client.Reader
 	// Ask asks the storage before a node is fenced; nil asks nothing.
-	Ask    cluster.AskStorage
+	Ask    fencing.AskStorage
 	Events events.EventRecorder
 	Clock  clock.PassiveClock
 	Log    *slog.Logger
@@ -122,7 +122,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 }
 
 // look decides on all machines that have or had a node's name.
-func (r *Reconciler) look(ctx context.Context, from *cluster.FenceReader, node string) ([]decision, error) {
+func (r *Reconciler) look(ctx context.Context, from *fencing.FenceReader, node string) ([]decision, error) {
 	views, err := r.views(ctx, from, node)
 	var all []decision
 	for _, v := range views {
@@ -145,7 +145,7 @@ func (r *Reconciler) idleRequeue(d decision) time.Duration {
 // reports returns what the storage reports of machines about to be fenced, by record. The storage is asked before
 // other nodes have to wait for this node. Without an answer, fencing relies on the ledger. asked is false if
 // nothing is about to be fenced.
-func (r *Reconciler) reports(ctx context.Context, live *cluster.FenceReader, node string) (reports map[string]fence.Report, asked bool, err error) {
+func (r *Reconciler) reports(ctx context.Context, live *fencing.FenceReader, node string) (reports map[string]fence.Report, asked bool, err error) {
 	if r.Ask == nil {
 		return nil, true, nil
 	}
@@ -211,7 +211,7 @@ func (r *Reconciler) incident(ctx context.Context, node string) (ctrl.Result, er
 
 // decideOne decides on one machine, and records the decision or carries it out. alone: no other machine has or had the
 // name. The results are when to look again, and whether to look again at all machines of the name at once.
-func (r *Reconciler) decideOne(ctx context.Context, view *cluster.FenceView, asked, alone bool) (after time.Duration, again bool, err error) {
+func (r *Reconciler) decideOne(ctx context.Context, view *fencing.FenceView, asked, alone bool) (after time.Duration, again bool, err error) {
 	d := decide(view)
 	r.reportUndone(&d)
 	r.observe(d)

@@ -19,8 +19,8 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/controllers/kit"
-	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/cluster/csiaddons"
+	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
 	"github.com/fairlead-io/fairlead/internal/fence"
 )
 
@@ -42,7 +42,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	everyNode := handler.EnqueueRequestsFromMapFunc(r.everyNode)
 	err = ctrl.NewControllerManagedBy(mgr).Named("fencing").
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
-		Watches(&corev1.Node{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(kit.Updated(cluster.FenceNodeChanged))).
+		Watches(&corev1.Node{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(kit.Updated(fencing.FenceNodeChanged))).
 		Watches(&v1alpha1.NodeFence{}, handler.EnqueueRequestsFromMapFunc(r.recordAndWaiting), builder.WithPredicates(kit.FenceRecordChanged())).
 		Watches(&storagev1.VolumeAttachment{}, handler.EnqueueRequestsFromMapFunc(ofAttachment), builder.WithPredicates(ours)).
 		Watches(&corev1.PersistentVolume{}, handler.EnqueueRequestsFromMapFunc(r.ofVolume), builder.WithPredicates(r.volumes())).
@@ -85,7 +85,7 @@ func (r *Reconciler) recordAndWaiting(ctx context.Context, o client.Object) []re
 	if !ok {
 		return nil
 	}
-	all := kit.Request(cluster.NodeOfFence(record))
+	all := kit.Request(fencing.NodeOfFence(record))
 	if fence.Keep(record.Status) {
 		all = append(all, kit.Request(r.records(ctx, func(s v1alpha1.NodeFenceStatus) bool {
 			return s.Phase == v1alpha1.NodeFencing || s.Phase == v1alpha1.NodeReturned || s.Phase == v1alpha1.NodeUnfencing
@@ -154,7 +154,7 @@ func (r *Reconciler) records(ctx context.Context, match func(v1alpha1.NodeFenceS
 	var names []string
 	for i := range list.Items {
 		if match(list.Items[i].Status) {
-			names = append(names, cluster.NodeOfFence(&list.Items[i]))
+			names = append(names, fencing.NodeOfFence(&list.Items[i]))
 		}
 	}
 	return names

@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/cluster/csiaddons"
+	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
 	"github.com/fairlead-io/fairlead/internal/fence"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
 )
@@ -23,7 +23,7 @@ func (w *world) stale(objects ...client.Object) *fakeapi.Cache {
 		cache.Show(o)
 	}
 	api := w.Client
-	w.r.Cached = cluster.NewFenceReader(w.config, cache, api, api)
+	w.r.Cached = fencing.NewFenceReader(w.config, cache, api, api)
 	return cache
 }
 
@@ -166,14 +166,14 @@ func TestChangedNetworkFenceIsNotDeleted(t *testing.T) {
 	w := newWorld(t)
 	n := &csiaddons.NetworkFence{ObjectMeta: metav1.ObjectMeta{Name: "f"}, Spec: csiaddons.NetworkFenceSpec{FenceState: csiaddons.Unfenced}}
 	w.Must(w.Create(t.Context(), n))
-	read := cluster.FenceObject(n)
+	read := fencing.FenceObject(n)
 	n.Spec.FenceState = csiaddons.Fenced
 	w.Must(w.Update(t.Context(), n))
-	d := decision{FenceView: &cluster.FenceView{}}
+	d := decision{FenceView: &fencing.FenceView{}}
 	if err := w.r.remove(t.Context(), d, read); !isOvertaken(err) || len(w.fences()) != 1 {
 		t.Fatalf("deleted: %v", err)
 	}
-	w.Must(w.r.remove(t.Context(), d, cluster.FenceObject(n)))
+	w.Must(w.r.remove(t.Context(), d, fencing.FenceObject(n)))
 	w.mustHaveFences()
 }
 

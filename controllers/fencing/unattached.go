@@ -16,7 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/cluster/caches"
+	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
 	"github.com/fairlead-io/fairlead/internal/fence"
 )
 
@@ -29,7 +30,7 @@ const leaving = time.Minute
 
 // unattachedPods watches the pods that may use such volumes, by the label that the webhook has set.
 func unattachedPods(mgr ctrl.Manager) (source.Source, error) {
-	options := cluster.UnattachedPodsCache()
+	options := caches.UnattachedPodsCache()
 	options.Scheme, options.Mapper, options.HTTPClient = mgr.GetScheme(), mgr.GetRESTMapper(), mgr.GetHTTPClient()
 	pods, err := cache.New(mgr.GetConfig(), options)
 	if err != nil {
@@ -68,7 +69,7 @@ func (d decision) isDraining() bool {
 }
 
 // observeCordon keeps since when a node is cordoned.
-func (r *Reconciler) observeCordon(v *cluster.FenceView) {
+func (r *Reconciler) observeCordon(v *fencing.FenceView) {
 	if v.Node == nil || !v.Node.Spec.Unschedulable {
 		r.cordoned.Delete(v.Facts.Node.Name)
 		return
@@ -78,7 +79,7 @@ func (r *Reconciler) observeCordon(v *cluster.FenceView) {
 }
 
 // views reads all machines of one node name.
-func (r *Reconciler) views(ctx context.Context, from *cluster.FenceReader, node string) ([]*cluster.FenceView, error) {
+func (r *Reconciler) views(ctx context.Context, from *fencing.FenceReader, node string) ([]*fencing.FenceView, error) {
 	views, err := from.Views(ctx, node, r.Clock.Now())
 	for _, v := range views {
 		r.addLeaving(v)
@@ -90,7 +91,7 @@ func (r *Reconciler) views(ctx context.Context, from *cluster.FenceReader, node 
 }
 
 // addLeaving adds volumes that a healthy node used until a moment ago.
-func (r *Reconciler) addLeaving(v *cluster.FenceView) {
+func (r *Reconciler) addLeaving(v *fencing.FenceView) {
 	f := &v.Facts
 	last, _ := r.left.Load(f.Record)
 	before, _ := last.(map[string]time.Time)

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
 	"github.com/fairlead-io/fairlead/internal/fence"
 	"github.com/fairlead-io/fairlead/internal/testkit/objects"
 )
@@ -79,7 +79,7 @@ func TestCordonedNodeIsCheckedOftenUntilItIsDrained(t *testing.T) {
 	w, pod := usesFiles(t)
 	before := w.node("node-1")
 	w.change("node-1", func(n *corev1.Node) { n.Spec.Unschedulable = true })
-	if !cluster.FenceNodeChanged(before, w.node("node-1")) {
+	if !fencing.FenceNodeChanged(before, w.node("node-1")) {
 		t.Error("the cordon is no event")
 	}
 	if after := w.look().RequeueAfter; after != lookForPods {

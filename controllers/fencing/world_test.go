@@ -19,6 +19,7 @@ import (
 	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/cluster/csiaddons"
+	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
 	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/fence"
 	"github.com/fairlead-io/fairlead/internal/testkit"
@@ -58,9 +59,9 @@ func newWorld(t *testing.T, more ...client.Object) *world {
 	t.Helper()
 	scheme := testkit.Value[*runtime.Scheme](t)(cluster.NewScheme())
 	indexes := fakeapi.Indexes{fakeapi.PodsByNode()}
-	testkit.Must(t, errors.Join(cluster.IndexClaims(t.Context(), &indexes), cluster.IndexHandles(t.Context(), &indexes),
-		(&cluster.FenceReader{}).WithIndexes().IndexAddons(t.Context(), &indexes)))
-	for _, i := range cluster.FenceIndexes() {
+	testkit.Must(t, errors.Join(cluster.IndexClaims(t.Context(), &indexes), fencing.IndexHandles(t.Context(), &indexes),
+		(&fencing.FenceReader{}).WithIndexes().IndexAddons(t.Context(), &indexes)))
+	for _, i := range fencing.FenceIndexes() {
 		indexes = append(indexes, fakeapi.Index(i))
 	}
 	w := &world{config: fencingOf(config.Fence)}
@@ -78,7 +79,7 @@ func (w *world) restart() {
 	w.NewLeader()
 	api := w.Client
 	w.r = &Reconciler{
-		Client: api, Cached: cluster.NewFenceReader(w.config, api, api, api).WithIndexes(), Live: cluster.NewFenceReader(w.config, api, api, api), API: api,
+		Client: api, Cached: fencing.NewFenceReader(w.config, api, api, api).WithIndexes(), Live: fencing.NewFenceReader(w.config, api, api, api), API: api,
 		Events: w.Events, Clock: w.Clock, Log: w.Log, metrics: testkit.Value[*metrics](w)(newMetrics(w.Registry)),
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
 	"github.com/fairlead-io/fairlead/internal/fence"
 	"github.com/fairlead-io/fairlead/internal/testkit"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
@@ -31,7 +32,7 @@ type fixture struct {
 func newFixture(t *testing.T, more ...client.Object) *fixture {
 	t.Helper()
 	indexes := fakeapi.Indexes{{Object: &corev1.Pod{}, Field: fence.GatedLabel, Keys: func(o client.Object) []string { return []string{o.GetLabels()[fence.GatedLabel]} }}}
-	for _, i := range cluster.HolderIndexes() {
+	for _, i := range fencing.HolderIndexes() {
 		indexes = append(indexes, fakeapi.Index(i))
 	}
 	f := &fixture{Bench: testkit.NewBench(t, fakeapi.New(testkit.Value[*runtime.Scheme](t)(cluster.NewScheme()), indexes), more...)}
@@ -44,7 +45,7 @@ func newFixture(t *testing.T, more ...client.Object) *fixture {
 	policy := fence.Policy{Storages: func(name string) (fence.StoragePolicy, bool) {
 		return fence.StoragePolicy{Mode: fence.ModeFence}, name == driver
 	}}
-	f.r = &Reconciler{Client: f.Client, Policy: policy, Holders: cluster.NewHolderReader(f.Client, f.Client), Live: f.Client, Events: f.Events, Log: f.Log}
+	f.r = &Reconciler{Client: f.Client, Policy: policy, Holders: fencing.NewHolderReader(f.Client, f.Client), Live: f.Client, Events: f.Events, Log: f.Log}
 	return f
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
 	"github.com/fairlead-io/fairlead/internal/fence"
 )
 
@@ -25,7 +26,7 @@ type Reconciler struct {
 	Client client.Client
 	// Policy of fencing, as configured.
 	Policy  fence.Policy
-	Holders *cluster.HolderReader
+	Holders *fencing.HolderReader
 	// Live reads from the API server.
 	Live   client.Reader
 	Events events.EventRecorder

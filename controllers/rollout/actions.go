@@ -14,7 +14,6 @@ import (
 	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
-
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 

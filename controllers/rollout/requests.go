@@ -13,8 +13,8 @@ import (
 
 	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/cluster/lists"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
-
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
@@ -29,7 +29,7 @@ func (r *Reconciler) gatherRequests(ctx context.Context, reader *cluster.Reader,
 		return nil
 	}
 	networks, err := reader.Networks(ctx)
-	if err != nil && !cluster.NotInstalled(err) {
+	if err != nil && !lists.NotInstalled(err) {
 		return err
 	}
 	facts.Networks = rollout.NetworksThere(networks) // none without Multus

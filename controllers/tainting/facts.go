@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
 	"github.com/fairlead-io/fairlead/internal/fence"
 	"github.com/fairlead-io/fairlead/internal/fence/taint"
 )
@@ -39,8 +39,8 @@ func (r *Reconciler) gather(ctx context.Context, reader client.Reader) (*view, e
 	byNode := map[string][]fence.Record{}
 	objects := map[string]*v1alpha1.NodeFence{}
 	for i := range records.Items {
-		name := cluster.NodeOfFence(&records.Items[i])
-		byNode[name] = append(byNode[name], cluster.FenceRecord(&records.Items[i]))
+		name := fencing.NodeOfFence(&records.Items[i])
+		byNode[name] = append(byNode[name], fencing.FenceRecord(&records.Items[i]))
 		objects[records.Items[i].Name], v.records[name] = &records.Items[i], &records.Items[i]
 	}
 	for i := range nodes.Items {
@@ -99,7 +99,7 @@ func (r *Reconciler) paused(ctx context.Context) (bool, error) {
 
 func nodeOf(node *corev1.Node) taint.Candidate {
 	n := taint.Candidate{
-		Node:     cluster.FenceNode(node),
+		Node:     fencing.FenceNode(node),
 		Labels:   node.Labels,
 		Created:  node.CreationTimestamp.Time,
 		Cordoned: node.Spec.Unschedulable, Deleting: node.DeletionTimestamp != nil,

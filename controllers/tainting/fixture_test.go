@@ -21,6 +21,8 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/cluster/caches"
+	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
 	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/fence"
 	"github.com/fairlead-io/fairlead/internal/fence/taint"
@@ -54,7 +56,7 @@ type fixture struct {
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	indexes := fakeapi.Indexes{fakeapi.PodsByNode()}
-	testkit.Must(t, errors.Join(cluster.IndexClaims(t.Context(), &indexes), cluster.IndexHandles(t.Context(), &indexes)))
+	testkit.Must(t, errors.Join(cluster.IndexClaims(t.Context(), &indexes), fencing.IndexHandles(t.Context(), &indexes)))
 	api := fakeapi.New(testkit.Value[*runtime.Scheme](t)(cluster.NewScheme()), indexes, &v1alpha1.NodeFence{}, &corev1.Node{})
 	f := &fixture{Bench: testkit.NewBench(t, api), transform: nodeTransform(t)}
 	f.Client.Cache = f.NewCache()
@@ -82,7 +84,7 @@ var cephFencing = config.Fencing{
 
 // nodeTransform is what the real cache keeps of a node.
 func nodeTransform(t *testing.T) toolscache.TransformFunc {
-	options, err := cluster.ControllerCache(nil, cephFencing)
+	options, err := caches.ControllerCache(nil, cephFencing)
 	if err != nil {
 		t.Fatal(err)
 	}

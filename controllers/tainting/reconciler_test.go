@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/cluster/csiaddons"
+	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
 	"github.com/fairlead-io/fairlead/internal/fence"
 	"github.com/fairlead-io/fairlead/internal/fence/taint"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
@@ -300,7 +300,7 @@ func TestTaintingUsesTheFactsOfFencing(t *testing.T) {
 			f := newFixture(t)
 			f.lose("node-1", 10*time.Minute)
 			c.change(f)
-			f.r.Facts = cluster.NewFenceReader(cephFencing, f.r.Live, f.Client, f.r.Live).FenceFacts(f.Clock, nil)
+			f.r.Facts = fencing.NewFenceReader(cephFencing, f.r.Live, f.Client, f.r.Live).FenceFacts(f.Clock, nil)
 			f.reconcile()
 			if c.want == "" {
 				f.mustTaint("node-1")

@@ -15,7 +15,6 @@ import (
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
-
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 

@@ -16,7 +16,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/cephclients/cephcli"
-	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
 	"github.com/fairlead-io/fairlead/internal/fence"
 )
 
@@ -93,7 +93,7 @@ func (a Asker) volumes(ctx context.Context, f fence.Facts) ([]fence.Volume, erro
 		if client.IgnoreNotFound(err) != nil {
 			return nil, fmt.Errorf("reading PersistentVolume %s: %w", name, err)
 		}
-		if v := cluster.FenceVolume(&pv); err == nil && !v.ReadOnly() && (v.Shared() || !elsewhere[name]) {
+		if v := fencing.FenceVolume(&pv); err == nil && !v.ReadOnly() && (v.Shared() || !elsewhere[name]) {
 			volumes = append(volumes, v)
 		}
 	}

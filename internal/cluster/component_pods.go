@@ -8,9 +8,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/fairlead-io/fairlead/internal/cluster/caches"
 	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
-
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
@@ -163,7 +163,7 @@ func (r *Reader) builtOnNetwork(built map[catalog.Trait]string, pod *corev1.Pod)
 func builtAsInstanceManager(c catalog.Component, pod *corev1.Pod, manager *longhorn.InstanceManager) {
 	c.Built[catalog.DataEngine] = "true" // it is there
 	for _, v := range pod.Spec.Volumes {
-		if v.Name == logVolume && v.HostPath != nil {
+		if v.Name == caches.LogVolume && v.HostPath != nil {
 			c.Built[catalog.LogPathTrait] = catalog.LogDirectoryTrait(v.HostPath.Path)
 		}
 	}
@@ -190,7 +190,7 @@ func builtWithSPDK(built map[catalog.Trait]string, container *corev1.Container, 
 	}
 	memory, told := argument(args, "--spdk-memory-size")
 	if !told { // before Longhorn 1.10 it takes what huge pages there are
-		if limit, ok := container.Resources.Limits[hugepages]; ok {
+		if limit, ok := container.Resources.Limits[caches.Hugepages]; ok {
 			built[catalog.MemorySize] = catalog.MemoryTrait(limit)
 		}
 		return

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead-io/fairlead/internal/cluster/lists"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
@@ -57,7 +58,7 @@ func (r *Reader) listHere(ctx context.Context, list client.ObjectList, what stri
 
 // eachHere visits objects of the storage system's own, as listHere lists them.
 func eachHere[T client.Object](ctx context.Context, r *Reader, list client.ObjectList, what string, take func(T)) error {
-	if err := forEach(ctx, r.objects, list, take, client.InNamespace(r.profile.Namespace)); err != nil && !meta.IsNoMatchError(err) {
+	if err := lists.ForEach(ctx, r.objects, list, take, client.InNamespace(r.profile.Namespace)); err != nil && !meta.IsNoMatchError(err) {
 		return fmt.Errorf("listing %s: %w", what, err)
 	}
 	return nil

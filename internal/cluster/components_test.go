@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead-io/fairlead/internal/cluster/caches"
 	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/storage"
@@ -171,7 +172,7 @@ func TestWhatAPodIsBuiltWith(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := managerPod(test.engine, test.pod)
-			slim, err := slimPods(storage.Profiles())(pod.DeepCopy())
+			slim, err := caches.SlimPods(storage.Profiles())(pod.DeepCopy())
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead-io/fairlead/internal/cluster/caches"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
@@ -98,9 +99,9 @@ func TestAnAddressThatTwoServicesHaveIsOnlyInTheOlder(t *testing.T) {
 }
 
 func TestCachedClaimsKeepTheirAge(t *testing.T) {
-	metadata := claimMetadata()
+	metadata := caches.ClaimMetadata()
 	metadata.ObjectMeta = fixing("old", 3).ObjectMeta
-	kept, err := slimMetadata(metadata)
+	kept, err := caches.SlimMetadata(metadata)
 	if err != nil || !kept.(client.Object).GetCreationTimestamp().Time.Equal(yesterday.Add(3*time.Hour)) {
 		t.Fatalf("got %+v, %v", kept, err)
 	}

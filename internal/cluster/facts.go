@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/internal/cluster/lists"
 	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/settings/plan"
@@ -76,7 +77,7 @@ func (r *Reader) Facts(ctx context.Context, o FactsOptions) (plan.Facts, error) 
 // installed. controllers/rollout watches networks, for wake-ups only, once the kind exists.
 func (r *Reader) AddNetworks(ctx context.Context, f *plan.Facts) error {
 	networks, err := r.Networks(ctx)
-	if err != nil && !NotInstalled(err) {
+	if err != nil && !lists.NotInstalled(err) {
 		return err
 	}
 	f.Existing.Networks = rollout.NetworksThere(networks) // without Multus there is none

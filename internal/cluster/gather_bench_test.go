@@ -8,6 +8,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/bench/apiserver"
 	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/cluster/caches"
 	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
@@ -30,7 +31,7 @@ func cachedReader(tb testing.TB, size apiserver.Size) *cluster.Reader {
 		tb.Fatal(err)
 	}
 	profile := storage.Longhorn()
-	options, err := cluster.ControllerCache([]storage.Profile{profile}, config.Fencing{})
+	options, err := caches.ControllerCache([]storage.Profile{profile}, config.Fencing{})
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/fairlead-io/fairlead/internal/cluster/caches"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
@@ -116,7 +117,7 @@ func TestSlimPodsKeepWhatIsReadOfClients(t *testing.T) {
 		Sandbox:  storage.Sandbox{Identity: identity(pod, reportedBy(pod)), PodStarted: at(3).Time, Made: at(5).Time, ContainersStarted: at(7).Time},
 		Recorded: storage.NetworkNamespace{Identity: "0123", Since: at(5).Time},
 	}}
-	slim, err := slimPods(storage.Profiles())(pod.DeepCopy())
+	slim, err := caches.SlimPods(storage.Profiles())(pod.DeepCopy())
 	if err != nil {
 		t.Fatal(err)
 	}

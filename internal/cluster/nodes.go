@@ -7,6 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/fairlead-io/fairlead/internal/cluster/caches"
+	"github.com/fairlead-io/fairlead/internal/cluster/lists"
 	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 )
@@ -22,7 +24,7 @@ func (r *Reader) Nodes(ctx context.Context) (catalog.Nodes, error) {
 		byName[theirs.Items[i].Name] = &theirs.Items[i]
 	}
 	nodes := catalog.Nodes{}
-	err := forEach(ctx, r.objects, &corev1.NodeList{}, func(node *corev1.Node) {
+	err := lists.ForEach(ctx, r.objects, &corev1.NodeList{}, func(node *corev1.Node) {
 		nodes[node.Name] = r.nodeOf(node, byName[node.Name])
 	})
 	if err != nil {
@@ -33,7 +35,7 @@ func (r *Reader) Nodes(ctx context.Context) (catalog.Nodes, error) {
 
 // hugepagesOf are the node's huge pages of 2 MiB; none where it does not say.
 func hugepagesOf(node *corev1.Node) *resource.Quantity {
-	pages := node.Status.Allocatable[hugepages]
+	pages := node.Status.Allocatable[caches.Hugepages]
 	return &pages
 }
 

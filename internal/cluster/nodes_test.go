@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/fairlead-io/fairlead/internal/cluster/caches"
 	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/settings/plan"
@@ -43,7 +44,7 @@ func TestNodesAreThoseOfTheClusterAndOfTheStorageSystem(t *testing.T) {
 		},
 		"node-2": {},
 	}
-	slim, err := slimNode(one.DeepCopy())
+	slim, err := caches.SlimNode(one.DeepCopy())
 	if err != nil {
 		t.Fatal(err)
 	}

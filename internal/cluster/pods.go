@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead-io/fairlead/internal/cluster/lists"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
@@ -190,7 +191,7 @@ func (r *Reader) eachPod(ctx context.Context, labels map[string]string, take fun
 			take(pod)
 		}
 	}
-	if err := forEach(ctx, r.objects, &corev1.PodList{}, running, append(options, client.InNamespace(r.profile.Namespace), client.MatchingLabels(labels))...); err != nil {
+	if err := lists.ForEach(ctx, r.objects, &corev1.PodList{}, running, append(options, client.InNamespace(r.profile.Namespace), client.MatchingLabels(labels))...); err != nil {
 		return fmt.Errorf("listing pods: %w", err)
 	}
 	return nil

@@ -12,10 +12,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/internal/cluster/lists"
 	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
-
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
@@ -39,7 +39,7 @@ type Reader struct {
 // disrupt, over the API server.
 func NewReader(profile storage.Profile, objects, provisioned client.Reader) *Reader {
 	r := &Reader{profile: profile, objects: objects, provisioned: provisioned, clients: newReadings[storage.Client]()}
-	if _, live := objects.(*Live); !live {
+	if _, live := objects.(*lists.Live); !live {
 		r.servers = newReadings[storage.Server]()
 	}
 	return r
@@ -57,7 +57,7 @@ func (r *Reader) Announcing() *Reader {
 // Turn waits until few others read many objects, where memory is short. The
 // turn is over when the returned function is called.
 func (r *Reader) Turn(ctx context.Context) (end func(), _ error) {
-	if live, ok := r.objects.(*Live); ok {
+	if live, ok := r.objects.(*lists.Live); ok {
 		return live.Turn(ctx)
 	}
 	return func() {}, nil

@@ -9,6 +9,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead-io/fairlead/internal/cluster/caches"
+	"github.com/fairlead-io/fairlead/internal/cluster/lists"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
@@ -51,7 +53,7 @@ func (r *Reader) persistentVolumeOf(ctx context.Context, volume string) (*corev1
 		return pv, err
 	}
 	var found *corev1.PersistentVolume
-	err = forEach(ctx, r.provisioned, &corev1.PersistentVolumeList{}, func(pv *corev1.PersistentVolume) {
+	err = lists.ForEach(ctx, r.provisioned, &corev1.PersistentVolumeList{}, func(pv *corev1.PersistentVolume) {
 		if found == nil && ours(pv) {
 			found = pv.DeepCopy() // the rest of the page is not kept
 		}
@@ -78,7 +80,7 @@ func (r *Reader) PersistentVolume(ctx context.Context, name string) (*corev1.Per
 // Claim reads what a claim asks; the zero source where it is gone, or another by
 // that name is there. An empty uid takes any.
 func (r *Reader) Claim(ctx context.Context, namespace, name, uid string) (storage.RequestSource, error) {
-	object := claimMetadata()
+	object := caches.ClaimMetadata()
 	err := r.provisioned.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, object)
 	if err == nil && (uid == "" || uid == string(object.UID)) {
 		return claimOf(object).RequestSource, nil

@@ -9,6 +9,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/fairlead-io/fairlead/internal/cluster/lists"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
@@ -47,7 +48,7 @@ func (r *Reader) Requests(ctx context.Context) (Requests, error) {
 	if err != nil {
 		return all, err
 	}
-	err = forEach(ctx, r.provisioned, &corev1.PersistentVolumeList{}, func(pv *corev1.PersistentVolume) {
+	err = lists.ForEach(ctx, r.provisioned, &corev1.PersistentVolumeList{}, func(pv *corev1.PersistentVolume) {
 		claim := claims.of(pv)
 		delete(claims, claim.Namespace+"/"+claim.Name)
 		if pv.Spec.CSI == nil || pv.Spec.CSI.Driver != r.profile.Driver || !slimVolume(pv).shared {
@@ -91,7 +92,7 @@ func (r *Reader) AddRequests(ctx context.Context, facts *rollout.Rollout) error 
 // classes are the StorageClasses of the driver, by name.
 func (r *Reader) classes(ctx context.Context) (map[string]storage.RequestSource, error) {
 	byName := map[string]storage.RequestSource{}
-	err := forEach(ctx, r.provisioned, &storagev1.StorageClassList{}, func(class *storagev1.StorageClass) {
+	err := lists.ForEach(ctx, r.provisioned, &storagev1.StorageClassList{}, func(class *storagev1.StorageClass) {
 		if class.Provisioner == r.profile.Driver {
 			byName[class.Name] = classSource(class)
 		}
@@ -114,7 +115,7 @@ func (r *Reader) claims(ctx context.Context) (claimsByName, error) {
 	var list metav1.PartialObjectMetadataList
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(storage.ClaimKind + "List"))
 	byName := claimsByName{}
-	err := forEach(ctx, r.provisioned, &list, func(o *metav1.PartialObjectMetadata) {
+	err := lists.ForEach(ctx, r.provisioned, &list, func(o *metav1.PartialObjectMetadata) {
 		if storage.AsksForNetwork(o.Annotations) {
 			byName[o.Namespace+"/"+o.Name] = claimOf(o)
 		}

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/internal/cluster/caches"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
@@ -62,7 +63,7 @@ func requesting() []client.Object {
 		ebs,
 		// Not served over NFS, so they ask for nothing.
 		bound(persistentVolumeOf("rwo", "rwo", corev1.ReadWriteOnce, nil), "", "fast", asksFor(teamX)),
-		bound(persistentVolumeOf("migratable", "migratable", corev1.ReadWriteMany, map[string]string{migratableAttribute: "true"}), "", "fast", asksFor(teamX)),
+		bound(persistentVolumeOf("migratable", "migratable", corev1.ReadWriteMany, map[string]string{caches.MigratableAttribute: "true"}), "", "fast", asksFor(teamX)),
 	}
 }
 
@@ -109,15 +110,15 @@ func TestRequestOfOneVolume(t *testing.T) {
 func TestSlimCopiesKeepWhatIsAsked(t *testing.T) {
 	var slim []client.Object
 	for _, o := range requesting() {
-		transform := slimMetadata
+		transform := caches.SlimMetadata
 		var object any = o
 		switch o := o.(type) {
 		case *corev1.PersistentVolume:
-			transform = slimPersistentVolume
+			transform = caches.SlimPersistentVolume
 		case *storagev1.StorageClass:
-			transform = slimStorageClass
+			transform = caches.SlimStorageClass
 		case *corev1.PersistentVolumeClaim:
-			metadata := claimMetadata()
+			metadata := caches.ClaimMetadata()
 			metadata.ObjectMeta = *o.ObjectMeta.DeepCopy()
 			metadata.Labels = map[string]string{"app": "x"}
 			object = metadata

@@ -8,13 +8,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead-io/fairlead/internal/cluster/lists"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
 // Services gathers the Services of shared volumes.
 func (r *Reader) Services(ctx context.Context) ([]storage.Service, error) {
 	var services []storage.Service
-	err := forEach(ctx, r.objects, &corev1.ServiceList{}, func(s *corev1.Service) {
+	err := lists.ForEach(ctx, r.objects, &corev1.ServiceList{}, func(s *corev1.Service) {
 		services = append(services, r.ServiceOf(s))
 	}, client.InNamespace(r.profile.Namespace), client.HasLabels{r.profile.VolumeLabel})
 	if err != nil {

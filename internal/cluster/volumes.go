@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead-io/fairlead/internal/cluster/caches"
+	"github.com/fairlead-io/fairlead/internal/cluster/lists"
 	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
@@ -24,7 +26,7 @@ func (r *Reader) Volumes(ctx context.Context) ([]storage.Volume, error) {
 	var volumes []storage.Volume
 	// index of a volume by its name, and of those whose PersistentVolume the storage system names by that.
 	byName, byPV := map[string]int{}, map[string]int{}
-	err := forEach(ctx, r.objects, &longhorn.VolumeList{}, func(v *longhorn.Volume) {
+	err := lists.ForEach(ctx, r.objects, &longhorn.VolumeList{}, func(v *longhorn.Volume) {
 		byName[v.Name] = len(volumes)
 		if pv := v.Status.KubernetesStatus.PVName; pv != "" {
 			byPV[pv] = len(volumes)
@@ -109,7 +111,7 @@ func surelyDetached(v *longhorn.Volume) bool {
 // included: the mount may still be there.
 func (r *Reader) attachments(ctx context.Context) (map[string][]string, error) {
 	nodes := map[string][]string{}
-	err := forEach(ctx, r.objects, &storagev1.VolumeAttachmentList{}, func(va *storagev1.VolumeAttachment) {
+	err := lists.ForEach(ctx, r.objects, &storagev1.VolumeAttachmentList{}, func(va *storagev1.VolumeAttachment) {
 		if pv := va.Spec.Source.PersistentVolumeName; va.Spec.Attacher == r.profile.Driver && pv != nil {
 			nodes[*pv] = append(nodes[*pv], va.Spec.NodeName)
 		}
@@ -144,10 +146,10 @@ type persistentVolume struct {
 
 // slimVolume is what a PersistentVolume of a CSI driver says of its volume.
 func slimVolume(pv *corev1.PersistentVolume) persistentVolume {
-	migratable := pv.Spec.CSI.VolumeAttributes[migratableAttribute] == "true"
+	migratable := pv.Spec.CSI.VolumeAttributes[caches.MigratableAttribute] == "true"
 	return persistentVolume{
 		handle: pv.Spec.CSI.VolumeHandle, migratable: migratable,
-		engine: cmp.Or(pv.Spec.CSI.VolumeAttributes[engineAttribute], longhorn.EngineV1),
+		engine: cmp.Or(pv.Spec.CSI.VolumeAttributes[caches.EngineAttribute], longhorn.EngineV1),
 		shared: slices.Contains(pv.Spec.AccessModes, corev1.ReadWriteMany) && !migratable,
 	}
 }
@@ -180,7 +182,7 @@ func (r *Reader) persistentVolumes(ctx context.Context, names []string) (map[str
 	for _, name := range names {
 		wanted[name] = true
 	}
-	err := forEach(ctx, r.provisioned, &corev1.PersistentVolumeList{}, func(pv *corev1.PersistentVolume) {
+	err := lists.ForEach(ctx, r.provisioned, &corev1.PersistentVolumeList{}, func(pv *corev1.PersistentVolume) {
 		if wanted[pv.Name] {
 			take(pv)
 		}

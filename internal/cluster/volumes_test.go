@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead-io/fairlead/internal/cluster/caches"
 	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
@@ -191,11 +192,11 @@ func TestAttachmentsOfOtherDriversAreNotOurs(t *testing.T) {
 
 func TestSlimCopiesKeepWhatIsRead(t *testing.T) {
 	pv := persistentVolumeOf("static-pv", "v", corev1.ReadWriteMany, map[string]string{"migratable": "true", "dataEngine": "v2", "other": "x"})
-	slim, err := slimPersistentVolume(pv.DeepCopy())
+	slim, err := caches.SlimPersistentVolume(pv.DeepCopy())
 	if err != nil {
 		t.Fatal(err)
 	}
-	va, err := slimVolumeAttachment(attachedTo("static-pv", "node-2"))
+	va, err := caches.SlimVolumeAttachment(attachedTo("static-pv", "node-2"))
 	if err != nil {
 		t.Fatal(err)
 	}

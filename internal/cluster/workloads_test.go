@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/fairlead-io/fairlead/internal/cluster/caches"
 	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
@@ -368,7 +369,7 @@ func TestWhatAWorkloadMounts(t *testing.T) {
 }
 
 func TestSlimPersistentVolumesAreFoundByTheirClaim(t *testing.T) {
-	slim, err := slimPersistentVolume(boundVolume("pv-by-hand", "v", "data"))
+	slim, err := caches.SlimPersistentVolume(boundVolume("pv-by-hand", "v", "data"))
 	if err != nil {
 		t.Fatal(err)
 	}

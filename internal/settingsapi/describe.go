@@ -4,7 +4,6 @@ import (
 	v1 "github.com/fairlead-io/fairlead/api/rest/v1"
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
-
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 

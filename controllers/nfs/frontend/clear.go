@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/controllers/addresses"
-	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/nfs/publish"
+	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
 // clear deletes what this frontend has published: it would lead a foreign Service
@@ -23,7 +23,7 @@ func (w *Writer) clear(ctx context.Context, f Frontend) error {
 		if err != nil {
 			return err
 		}
-		if s == nil || !f.owns(s.Labels) || s.Labels[discoveryv1.LabelManagedBy] != cluster.SliceManager {
+		if s == nil || !f.owns(s.Labels) || s.Labels[discoveryv1.LabelManagedBy] != storage.SliceManager {
 			continue
 		}
 		if _, err := w.addresses().DeleteSlice(ctx, s); err != nil {

@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fairlead-io/fairlead/controllers/addresses"
-	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/nfs/publish"
+	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
 // Frontend is what to write: one Service, and where it leads.
@@ -51,7 +51,7 @@ func (f Frontend) slice(service *corev1.Service, s publish.Slice) *discoveryv1.E
 	return &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: f.Namespace, Name: addresses.SliceName(f.Name, s.Family), OwnerReferences: addresses.Owner(service),
-			Labels: f.labels(map[string]string{discoveryv1.LabelServiceName: f.Name, discoveryv1.LabelManagedBy: cluster.SliceManager}),
+			Labels: f.labels(map[string]string{discoveryv1.LabelServiceName: f.Name, discoveryv1.LabelManagedBy: storage.SliceManager}),
 		},
 		AddressType: s.Family, Endpoints: s.Endpoints(), Ports: s.Ports(),
 	}

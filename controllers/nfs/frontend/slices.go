@@ -12,8 +12,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/fairlead-io/fairlead/controllers/addresses"
-	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/nfs/publish"
+	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
 // syncSlices writes the slices, dead addresses first. It reports whether it wrote any.
@@ -97,7 +97,7 @@ func (w *Writer) syncClassic(ctx context.Context, f Frontend, service *corev1.Se
 func (f Frontend) classic(service *corev1.Service) *corev1.Endpoints {
 	e := &corev1.Endpoints{}
 	e.Namespace, e.Name, e.OwnerReferences = f.Namespace, f.Name, addresses.Owner(service)
-	e.Labels = f.labels(map[string]string{discoveryv1.LabelSkipMirror: "true", cluster.EndpointsManagedBy: cluster.SliceManager})
+	e.Labels = f.labels(map[string]string{discoveryv1.LabelSkipMirror: "true", storage.EndpointsManagedBy: storage.SliceManager})
 	for _, s := range f.Slices() {
 		if s.Backend.IsValid() {
 			e.Subsets = []corev1.EndpointSubset{{

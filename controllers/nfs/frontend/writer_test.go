@@ -15,8 +15,8 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/nfs/publish"
+	"github.com/fairlead-io/fairlead/internal/storage"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
 )
 
@@ -102,7 +102,7 @@ func TestForeignServiceIsNeverAdopted(t *testing.T) {
 	// A slice of the volume publisher has the same name, and is not this writer's.
 	shared := &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "storage", Name: "pool-fairlead-ipv4", Labels: map[string]string{
-			discoveryv1.LabelServiceName: "pool", discoveryv1.LabelManagedBy: cluster.SliceManager}},
+			discoveryv1.LabelServiceName: "pool", discoveryv1.LabelManagedBy: storage.SliceManager}},
 		AddressType: discoveryv1.AddressTypeIPv4, Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"192.168.0.9"}}},
 	}
 	f.Must(f.Create(t.Context(), shared))

@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/cert-manager/cert-manager/pkg/controller"
-	"golang.org/x/sync/errgroup"
-
 	approver "github.com/cert-manager/cert-manager/pkg/controller/certificaterequests/approver"
 	requestsca "github.com/cert-manager/cert-manager/pkg/controller/certificaterequests/ca"
 	requestsselfsigned "github.com/cert-manager/cert-manager/pkg/controller/certificaterequests/selfsigned"
@@ -19,10 +17,10 @@ import (
 	"github.com/cert-manager/cert-manager/pkg/controller/certificates/trigger"
 	"github.com/cert-manager/cert-manager/pkg/controller/clusterissuers"
 	"github.com/cert-manager/cert-manager/pkg/controller/issuers"
-
 	// The issuer types register themselves when they are imported.
 	_ "github.com/cert-manager/cert-manager/pkg/issuer/ca"
 	_ "github.com/cert-manager/cert-manager/pkg/issuer/selfsigned"
+	"golang.org/x/sync/errgroup"
 )
 
 // workersPerController is cert-manager's own default (--concurrent-workers).

@@ -1,0 +1,121 @@
+package fencing
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/internal/cluster/caches"
+	"github.com/fairlead-io/fairlead/internal/cluster/csiaddons"
+	"github.com/fairlead-io/fairlead/internal/cluster/lists"
+	"github.com/fairlead-io/fairlead/internal/fence"
+)
+
+// fenceClasses are the NetworkFenceClasses in the order of their names.
+type fenceClasses []csiaddons.NetworkFenceClass
+
+func (r *FenceReader) fenceClasses(ctx context.Context) (fenceClasses, error) {
+	var classes csiaddons.NetworkFenceClassList
+	if err := r.objects.List(ctx, &classes, client.UnsafeDisableDeepCopy); err != nil && !lists.NotInstalled(err) {
+		return nil, fmt.Errorf("listing NetworkFenceClasses: %w", err)
+	}
+	slices.SortFunc(classes.Items, func(x, y csiaddons.NetworkFenceClass) int { return strings.Compare(x.Name, y.Name) })
+	return classes.Items, nil
+}
+
+// class to fence an identity with: the first by name that is for it.
+func (c fenceClasses) class(id identityKey) string {
+	for i := range c {
+		if classIdentity(&c[i]) == id {
+			return c[i].Name
+		}
+	}
+	return ""
+}
+
+func (c fenceClasses) identityOf(class string) (identityKey, bool) {
+	i := slices.IndexFunc(c, func(c csiaddons.NetworkFenceClass) bool { return c.Name == class })
+	if i < 0 {
+		return identityKey{}, false
+	}
+	return classIdentity(&c[i]), true
+}
+
+func classIdentity(c *csiaddons.NetworkFenceClass) identityKey {
+	return identityKey{c.Spec.Provisioner, c.Spec.Parameters[caches.ClusterIDAttribute]}
+}
+
+// connected is the state of a CSIAddonsNode that csi-addons can ask now. While it
+// can't, the list of clients stays as it was, and so may be of before a restart.
+const connected = "Connected"
+
+// clients that csi-addons reports of a driver on the node that the driver calls nodeID. Only the
+// driver's own workloads are believed: CSIAddonsNodes in its namespace that a DaemonSet with a
+// pod on the node owns. Those of a driver's controller, which mounts nothing, have a Pod as
+// owner (v0.14.0: sidecar/internal/csiaddonsnode, getCSIAddonsNode).
+func (r *FenceReader) clients(ctx context.Context, s ledgerSources, id identityKey, namespace string) (clientID string, cidrs []string, err error) {
+	nodeID, owners := cmp.Or(s.nodeIDs[id.driver], s.view.Facts.Node.Name), owners(s.pods[namespace])
+	options := []client.ListOption{client.InNamespace(namespace), client.UnsafeDisableDeepCopy}
+	if r.indexed && r.addonsIndexed.Load() {
+		options = append(options, client.MatchingFields{driverNodeID: FenceHandle(id.driver, nodeID)})
+	}
+	var nodes csiaddons.CSIAddonsNodeList
+	if err := r.objects.List(ctx, &nodes, options...); err != nil && !lists.NotInstalled(err) {
+		return "", nil, fmt.Errorf("listing CSIAddonsNodes of namespace %s: %w", namespace, err)
+	}
+	slices.SortFunc(nodes.Items, func(x, y csiaddons.CSIAddonsNode) int { return strings.Compare(x.Name, y.Name) })
+	for i := range nodes.Items {
+		n := &nodes.Items[i]
+		if n.Spec.Driver.Name != id.driver || n.Spec.Driver.NodeID != nodeID || n.Status.State != connected ||
+			!slices.ContainsFunc(n.OwnerReferences, func(o metav1.OwnerReference) bool { return owners[o.UID] }) {
+			continue
+		}
+		for _, reported := range n.Status.NetworkFenceClientStatus {
+			if of, known := s.addons.identityOf(reported.NetworkFenceClassName); !known || of != id {
+				continue
+			}
+			for _, d := range reported.ClientDetails {
+				if clientID == "" {
+					clientID = d.ID
+				}
+				cidrs = append(cidrs, d.CIDRs...)
+			}
+		}
+	}
+	return clientID, cidrs, nil
+}
+
+// owners are the DaemonSets that pods are of.
+func owners(pods []corev1.Pod) map[types.UID]bool {
+	uids := map[types.UID]bool{}
+	for i := range pods {
+		if o := metav1.GetControllerOfNoCopy(&pods[i]); o != nil && o.Kind == "DaemonSet" {
+			uids[o.UID] = true
+		}
+	}
+	return uids
+}
+
+// networkFences are all of the cluster, Fairlead's and others', or some of them.
+// missing tells that there is no such kind, so that nobody can be asked to fence; one
+// without classes fences by driver and secret.
+func (r *FenceReader) networkFences(ctx context.Context, which ...client.ListOption) (all []fence.NetworkFence, missing bool, err error) {
+	var list csiaddons.NetworkFenceList
+	if err := r.records.List(ctx, &list, which...); lists.NotInstalled(err) {
+		return nil, true, nil
+	} else if err != nil {
+		return nil, false, fmt.Errorf("listing NetworkFences: %w", err)
+	}
+	fences := make([]fence.NetworkFence, 0, len(list.Items))
+	for i := range list.Items {
+		fences = append(fences, FenceObject(&list.Items[i]))
+	}
+	return fences, false, nil
+}

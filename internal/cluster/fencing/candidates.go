@@ -1,0 +1,74 @@
+package fencing
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/internal/fence"
+)
+
+// candidates tell by name who may hold a volume. They decide nothing: whoever they name is read live.
+type candidates interface {
+	// holders are the names of nodes that may have or had a volume.
+	holders(context.Context, fence.Volume) ([]string, error)
+	// recordsOf are the names of the records of the machines that have or had a node's name.
+	recordsOf(ctx context.Context, node string) ([]string, error)
+	// nodes counts all nodes.
+	nodes(context.Context) (int, error)
+}
+
+// cachedCandidates are found in a cache with the indexes of HolderIndexes.
+type cachedCandidates struct{ client.Reader }
+
+func (c cachedCandidates) holders(ctx context.Context, v fence.Volume) (names []string, _ error) {
+	if v.Name != "" {
+		var fences v1alpha1.NodeFenceList
+		if err := c.List(ctx, &fences, client.MatchingFields{heldVolume: v.Name}, client.UnsafeDisableDeepCopy); err != nil {
+			return nil, fmt.Errorf("who held volume %s: %w", v.Name, err)
+		}
+		for i := range fences.Items {
+			names = append(names, NodeOfFence(&fences.Items[i]))
+		}
+		var attachments storagev1.VolumeAttachmentList
+		if err := c.List(ctx, &attachments, client.MatchingFields{heldVolume: v.Name}, client.UnsafeDisableDeepCopy); err != nil {
+			return nil, fmt.Errorf("where volume %s is attached: %w", v.Name, err)
+		}
+		for i := range attachments.Items {
+			names = append(names, attachments.Items[i].Spec.NodeName)
+		}
+	}
+	if v.Handle != "" {
+		var nodes corev1.NodeList
+		if err := c.List(ctx, &nodes, client.MatchingFields{volumeInUse: fence.UniqueName(v.Driver, v.Handle)}, client.UnsafeDisableDeepCopy); err != nil {
+			return nil, fmt.Errorf("who uses volume %s: %w", v.Name, err)
+		}
+		for i := range nodes.Items {
+			names = append(names, nodes.Items[i].Name)
+		}
+	}
+	return names, nil
+}
+
+func (c cachedCandidates) recordsOf(ctx context.Context, node string) (names []string, _ error) {
+	var list v1alpha1.NodeFenceList
+	if err := c.List(ctx, &list, client.MatchingFields{recordedNode: node}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("looking for the NodeFences of node %s: %w", node, err)
+	}
+	for i := range list.Items {
+		names = append(names, list.Items[i].Name)
+	}
+	return names, nil
+}
+
+func (c cachedCandidates) nodes(ctx context.Context) (int, error) {
+	var known corev1.NodeList
+	if err := c.List(ctx, &known, client.UnsafeDisableDeepCopy); err != nil {
+		return 0, fmt.Errorf("counting nodes: %w", err)
+	}
+	return len(known.Items), nil
+}

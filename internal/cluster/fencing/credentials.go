@@ -1,0 +1,74 @@
+package fencing
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/internal/cluster/caches"
+	"github.com/fairlead-io/fairlead/internal/fence"
+)
+
+// storageClasses of protected drivers.
+func (r *FenceReader) storageClasses(ctx context.Context) ([]storagev1.StorageClass, error) {
+	var list storagev1.StorageClassList
+	if err := r.objects.List(ctx, &list); err != nil {
+		return nil, fmt.Errorf("listing StorageClasses: %w", err)
+	}
+	ours := slices.DeleteFunc(list.Items, func(c storagev1.StorageClass) bool { return !r.Protects(c.Provisioner) })
+	slices.SortFunc(ours, func(a, b storagev1.StorageClass) int { return strings.Compare(a.Name, b.Name) })
+	return ours, nil
+}
+
+func storageClassIdentity(c *storagev1.StorageClass) identityKey {
+	return identityKey{c.Provisioner, c.Parameters[caches.ClusterIDAttribute]}
+}
+
+// secret to fence an identity with: that of a volume of it, else that of a class.
+// A static volume has none, and shares its storage with others; all volumes are
+// looked through only where nothing else helps.
+func (r *FenceReader) secret(ctx context.Context, s ledgerSources, id identityKey, needed bool) (*v1alpha1.SecretReference, error) {
+	of := func(v fence.Volume) bool {
+		return v.Secret != nil && v.Driver == id.driver && v.ClusterID == id.clusterID
+	}
+	if i := slices.IndexFunc(s.view.volumes, of); i >= 0 {
+		return s.view.volumes[i].Secret, nil
+	}
+	for i := range s.classes {
+		if secret := classSecret(&s.classes[i]); secret != nil && storageClassIdentity(&s.classes[i]) == id {
+			return secret, nil
+		}
+	}
+	if !needed {
+		return nil, nil
+	}
+	var list corev1.PersistentVolumeList
+	if err := r.volumes.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing PersistentVolumes: %w", err)
+	}
+	var first *fence.Volume
+	for i := range list.Items {
+		if v := FenceVolume(&list.Items[i]); of(v) && (first == nil || v.Name < first.Name) {
+			first = &v
+		}
+	}
+	if first == nil {
+		return nil, nil
+	}
+	return first.Secret, nil
+}
+
+// classSecret is the secret of a class, if it is the same for all its volumes.
+func classSecret(c *storagev1.StorageClass) *v1alpha1.SecretReference {
+	name, namespace := c.Parameters[caches.ProvisionerSecretName], c.Parameters[caches.ProvisionerSecretNamespace]
+	if name == "" || namespace == "" || strings.Contains(name+namespace, "${") {
+		return nil
+	}
+	return &v1alpha1.SecretReference{Name: name, Namespace: namespace}
+}

@@ -1,0 +1,292 @@
+package fencing
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/cluster/lists"
+	"github.com/fairlead-io/fairlead/internal/fence"
+)
+
+// attachedVolume is what is read of a VolumeAttachment.
+type attachedVolume struct {
+	name, volume string
+	created      time.Time
+}
+
+// attachedTo are the attachments of protected drivers on a node, those being
+// deleted included.
+func (r *FenceReader) attachedTo(ctx context.Context, from client.Reader, node string, which ...client.ListOption) ([]attachedVolume, error) {
+	var list storagev1.VolumeAttachmentList
+	if err := from.List(ctx, &list, which...); err != nil {
+		return nil, fmt.Errorf("listing the VolumeAttachments of node %s: %w", node, err)
+	}
+	var attached []attachedVolume
+	for i := range list.Items {
+		va := &list.Items[i]
+		// An inline volume has no PersistentVolume, and none is of a driver of today.
+		if va.Spec.NodeName == node && va.Spec.Source.PersistentVolumeName != nil && r.Protects(va.Spec.Attacher) {
+			attached = append(attached, attachedVolume{va.Name, *va.Spec.Source.PersistentVolumeName, va.CreationTimestamp.Time})
+		}
+	}
+	slices.SortFunc(attached, func(a, b attachedVolume) int { return strings.Compare(a.volume+a.name, b.volume+b.name) })
+	return attached, nil
+}
+
+// attachedAndNode reads attachments before the node: who sees that an attachment is gone must not miss that its node was
+// lost before.
+func (r *FenceReader) attachedAndNode(ctx context.Context, name string, sakes *fence.Namesakes) ([]attachedVolume, *corev1.Node, error) {
+	attached, err := r.attachedTo(ctx, r.objects, name, r.by(attachedNode, name)...)
+	if err != nil {
+		return nil, nil, err
+	}
+	node := &corev1.Node{}
+	found, err := get(ctx, r.nodes, name, node)
+	if err == nil && !found && r.decides && !newestIsGone(sakes.Records) {
+		// No Node lists what it uses any more, so all is read live, once: nothing is attached to a node that is gone.
+		attached, err = r.attachedTo(ctx, lists.NewLive(r.live), name)
+	}
+	if err != nil || !found {
+		return attached, node, err
+	}
+	sakes.Node = FenceNode(node)
+	was, _ := sakes.Present()
+	if rebooted := was.Status.Node.BootID != "" && was.Status.Node.BootID != sakes.Node.Machine.BootID; !r.decides || !sakes.Node.Ready || rebooted || len(attached) == 0 {
+		return attached, node, nil
+	}
+	// A cache that is late may show what was detached by force, and may still be written to from here.
+	if attached, err = r.stillAttached(ctx, attached); err != nil {
+		return nil, nil, err
+	}
+	node, sakes.Node = &corev1.Node{}, fence.Node{Name: name}
+	if found, err := get(ctx, r.nodes, name, node); err != nil || !found {
+		return attached, node, err
+	}
+	sakes.Node = FenceNode(node)
+	return attached, node, nil
+}
+
+// newestIsGone tells whether it is on record that the last machine of a name has no Node any more.
+func newestIsGone(records []fence.Record) bool {
+	return len(records) > 0 && slices.MaxFunc(records, func(a, b fence.Record) int { return cmp.Compare(a.Status.Ordinal, b.Status.Ordinal) }).Status.Gone
+}
+
+// stillAttached are the attachments that are there now.
+func (r *FenceReader) stillAttached(ctx context.Context, cached []attachedVolume) ([]attachedVolume, error) {
+	var now []attachedVolume
+	for _, a := range cached {
+		var va storagev1.VolumeAttachment
+		if there, err := get(ctx, r.live, a.name, &va); err != nil {
+			return nil, err
+		} else if there {
+			now = append(now, attachedVolume{a.name, a.volume, va.CreationTimestamp.Time})
+		}
+	}
+	return now, nil
+}
+
+// seen is what is left on a node, whichever machine it is of.
+type seen struct {
+	// unresolved: the node uses a volume that was found nowhere.
+	unresolved bool
+	volumes    []fence.Volume
+	attached   []attachedVolume
+	// pods that use protected volumes.
+	pods       []corev1.Pod
+	unattached []string
+}
+
+// seenOn joins all that shows volumes under a node's name.
+func (r *FenceReader) seenOn(ctx context.Context, sakes *fence.Namesakes, node *corev1.Node, attached []attachedVolume) (seen, error) {
+	s := seen{attached: attached}
+	found := map[string]fence.Volume{}
+	var use fence.Use
+	for _, a := range attached {
+		use.Attached = append(use.Attached, a.volume)
+		if err := r.findVolume(ctx, a.volume, found); err != nil {
+			return s, err
+		}
+	}
+	use.InUse, use.AttachedNames = namesInUse(node), namesAttached(node)
+	var err error
+	if s.unresolved, err = r.findHandles(ctx, node, found); err != nil {
+		return s, err
+	}
+	var pods []corev1.Pod
+	if pods, s.unattached, err = r.podsOn(ctx, sakes); err != nil {
+		return s, err
+	}
+	for i := range pods {
+		names, err := r.findClaims(ctx, &pods[i], found)
+		if err != nil {
+			return s, err
+		}
+		if len(names) > 0 {
+			s.pods = append(s.pods, pods[i])
+		}
+		use.Claimed = append(use.Claimed, names...)
+	}
+	s.volumes = slices.SortedFunc(maps.Values(found), func(a, b fence.Volume) int { return strings.Compare(a.Name, b.Name) })
+	sakes.Shown = fence.Holding(use, s.volumes, r.Protects)
+	return s, nil
+}
+
+// left says what is left on the node of a machine. What is left under a name that another machine has is that machine's.
+func (s seen) left(f *fence.Facts) {
+	if f.Replaced {
+		return
+	}
+	asked := firstAsked(f)
+	older := func(created time.Time) bool { return f.Node.Ready && !asked.IsZero() && !created.After(asked) }
+	for _, a := range s.attached {
+		what := fmt.Sprintf("VolumeAttachment %s of %s", a.name, a.volume)
+		f.Left = append(f.Left, what)
+		if older(a.created) {
+			f.OldAttachments = append(f.OldAttachments, what)
+		}
+	}
+	for i := range s.pods {
+		pod := s.pods[i].Namespace + "/" + s.pods[i].Name
+		f.Left = append(f.Left, "pod "+pod)
+		if older(s.pods[i].CreationTimestamp.Time) {
+			f.OldPods = append(f.OldPods, pod)
+		}
+	}
+}
+
+// firstAsked is when the first of the fences was asked for: an attachment that is
+// newer is none of those that the node was fenced for. One of the same second may be.
+// Attachments are dated by the API server's clock, so the NetworkFence's own date counts, if that is there.
+func firstAsked(f *fence.Facts) time.Time {
+	var first time.Time
+	for _, r := range f.Status.Fences {
+		asked := r.Since.Time
+		if i := slices.IndexFunc(f.Fences, func(n fence.NetworkFence) bool { return n.Name == r.Name && !n.Created.IsZero() }); i >= 0 {
+			asked = f.Fences[i].Created
+		}
+		if first.IsZero() || asked.Before(first) {
+			first = asked
+		}
+	}
+	return first
+}
+
+// findVolume looks for a PersistentVolume by name. One that the cache has not seen
+// yet may already be attached.
+func (r *FenceReader) findVolume(ctx context.Context, name string, found map[string]fence.Volume) error {
+	if _, known := found[name]; known {
+		return nil
+	}
+	for _, from := range []client.Reader{r.volumes, r.live} {
+		var pv corev1.PersistentVolume
+		there, err := get(ctx, from, name, &pv)
+		if err != nil {
+			return err
+		}
+		if there {
+			found[name] = FenceVolume(&pv)
+			return nil
+		}
+	}
+	return nil // deleted, though it is attached: nobody can mount it again
+}
+
+// findHandles looks for the volumes that the node itself says it uses. A volume that the cache has not seen yet
+// is named by its attachment, if there is one: Kubernetes names an attachment by volume and node. Else it stays unresolved.
+func (r *FenceReader) findHandles(ctx context.Context, node *corev1.Node, found map[string]fence.Volume) (unresolved bool, err error) {
+	names := volumesInUse(node)
+	slices.Sort(names)
+	for _, unique := range slices.Compact(names) {
+		driver, handle, ok := fence.ParseUniqueName(unique)
+		if !ok || !r.Protects(driver) {
+			continue
+		}
+		var list corev1.PersistentVolumeList
+		if err := r.volumes.List(ctx, &list, client.MatchingFields{HandleIndex: FenceHandle(driver, handle)}); err != nil {
+			return unresolved, fmt.Errorf("looking for the volume %s: %w", unique, err)
+		}
+		for i := range list.Items {
+			found[list.Items[i].Name] = FenceVolume(&list.Items[i])
+		}
+		if len(list.Items) > 0 {
+			continue
+		}
+		var va storagev1.VolumeAttachment
+		there, err := get(ctx, r.live, attachmentName(driver, handle, node.Name), &va)
+		if err != nil {
+			return unresolved, err
+		}
+		if name := va.Spec.Source.PersistentVolumeName; !there || name == nil {
+			unresolved = true
+		} else if err := r.findVolume(ctx, *name, found); err != nil {
+			return unresolved, err
+		}
+	}
+	return unresolved, nil
+}
+
+// attachmentName is how Kubernetes names a VolumeAttachment (v1.36: pkg/volume/csi, getAttachmentName).
+func attachmentName(driver, handle, node string) string {
+	return fmt.Sprintf("csi-%x", sha256.Sum256([]byte(handle+driver+node)))
+}
+
+// findClaims looks for the protected volumes that a pod uses, and returns their names.
+func (r *FenceReader) findClaims(ctx context.Context, pod *corev1.Pod, found map[string]fence.Volume) ([]string, error) {
+	var names []string
+	for _, claim := range cluster.Claims(pod) {
+		var list corev1.PersistentVolumeList
+		if err := r.volumes.List(ctx, &list, client.MatchingFields{cluster.ClaimIndex: pod.Namespace + "/" + claim}); err != nil {
+			return nil, fmt.Errorf("looking for the volume of claim %s/%s: %w", pod.Namespace, claim, err)
+		}
+		for i := range list.Items {
+			pv := &list.Items[i]
+			// A volume that is Released still names the claim of that name that was there before.
+			if pv.Spec.CSI == nil || pv.Status.Phase != corev1.VolumeBound || !r.Protects(pv.Spec.CSI.Driver) {
+				continue
+			}
+			found[pv.Name] = FenceVolume(pv)
+			names = append(names, pv.Name)
+		}
+	}
+	return names, nil
+}
+
+// podsOn lists the node's pods where they can tell more than attachments do: of
+// a node in an incident, and where a driver does without attachments.
+func (r *FenceReader) podsOn(ctx context.Context, sakes *fence.Namesakes) (pods []corev1.Pod, unattached []string, err error) {
+	record, _ := sakes.Present()
+	if sakes.Node.Ready && !sakes.Node.OutOfService && (record.Status.Phase == "" || record.Status.Phase == v1alpha1.NodeHealthy) {
+		if unattached, err = r.withoutAttachment(ctx); err != nil || len(unattached) == 0 {
+			return nil, nil, err
+		}
+	}
+	pods, err = cluster.PodsOn(ctx, r.live, sakes.Node.Name)
+	return pods, unattached, err
+}
+
+// withoutAttachment are the protected drivers that do without attachments.
+func (r *FenceReader) withoutAttachment(ctx context.Context) ([]string, error) {
+	var list storagev1.CSIDriverList
+	if err := r.objects.List(ctx, &list); err != nil {
+		return nil, fmt.Errorf("listing CSIDrivers: %w", err)
+	}
+	var drivers []string
+	for i := range list.Items {
+		if d := &list.Items[i]; d.Spec.AttachRequired != nil && !*d.Spec.AttachRequired && r.Protects(d.Name) {
+			drivers = append(drivers, d.Name)
+		}
+	}
+	return drivers, nil
+}

@@ -1,0 +1,194 @@
+package fencing
+
+import (
+	"context"
+	"hash/maphash"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"unique"
+
+	"k8s.io/utils/ptr"
+
+	"github.com/fairlead-io/fairlead/internal/fence"
+)
+
+// holdings keep who may hold which volume, as NodeFences, VolumeAttachments and Nodes show it: names alone, since there
+// may be 100,000 volumes. Volumes are kept as hashes: two volumes with one hash would only name a node too many.
+type holdings struct {
+	seed maphash.Seed
+	// version that the watch of Nodes has reached.
+	version atomic.Pointer[string]
+
+	mu      sync.RWMutex
+	volumes map[uint64][]trace
+	// shown is what Nodes and NodeFences showed last, by name. An attachment shows the same as long as it is there.
+	shown map[kind]map[string]*shown
+	// records are the names of NodeFences, by node.
+	records map[string][]string
+}
+
+func newHoldings() *holdings {
+	return &holdings{
+		seed: maphash.MakeSeed(), volumes: map[uint64][]trace{},
+		shown: map[kind]map[string]*shown{ofNodes: {}, ofRecords: {}}, records: map[string][]string{},
+	}
+}
+
+type kind uint8
+
+const (
+	ofNodes kind = iota
+	ofRecords
+	ofAttachments
+)
+
+// shown is what one object shows.
+type shown struct {
+	name, node string
+	volumes    []uint64
+	// machine is the system UUID of a node, and of the machine that a record is of.
+	machine string
+	// incident: the node has the out-of-service taint, or the record is not Healthy.
+	incident bool
+}
+
+// trace that a volume has left on a node, in an object.
+type trace struct {
+	node   unique.Handle[string]
+	object uint64 // hash of its name
+	kind   kind
+}
+
+// nodesVersion is a NodesVersion.
+func (h *holdings) nodesVersion(context.Context) string { return ptr.Deref(h.version.Load(), "") }
+
+func (h *holdings) hash(name string) uint64 { return maphash.String(h.seed, name) }
+
+func (h *holdings) trace(k kind, s *shown) trace {
+	return trace{unique.Make(s.node), h.hash(s.name), k}
+}
+
+// put what an object shows now in the place of what it showed.
+func (h *holdings) put(k kind, is *shown) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if was := h.shown[k][is.name]; was == nil || was.node != is.node || !slices.Equal(was.volumes, is.volumes) {
+		h.drop(k, is.name, was)
+		h.add(k, is)
+		return
+	}
+	h.shown[k][is.name] = is
+}
+
+func (h *holdings) add(k kind, is *shown) {
+	t := h.trace(k, is)
+	for _, v := range is.volumes {
+		if !slices.Contains(h.volumes[v], t) {
+			h.volumes[v] = append(h.volumes[v], t)
+		}
+	}
+	if k == ofAttachments {
+		return
+	}
+	h.shown[k][is.name] = is
+	if k == ofRecords {
+		h.records[is.node] = append(h.records[is.node], is.name)
+	}
+}
+
+// drop an object, which showed this.
+func (h *holdings) drop(k kind, name string, was *shown) {
+	if was == nil {
+		return
+	}
+	t := h.trace(k, was)
+	for _, v := range was.volumes {
+		if h.volumes[v] = slices.DeleteFunc(h.volumes[v], func(o trace) bool { return o == t }); len(h.volumes[v]) == 0 {
+			delete(h.volumes, v)
+		}
+	}
+	delete(h.shown[k], name)
+	if k == ofRecords {
+		if h.records[was.node] = slices.DeleteFunc(h.records[was.node], func(o string) bool { return o == name }); len(h.records[was.node]) == 0 {
+			delete(h.records, was.node)
+		}
+	}
+}
+
+// remove an object that is deleted. The last that an attachment showed is what it always did.
+func (h *holdings) remove(k kind, last *shown) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if k != ofAttachments {
+		last = h.shown[k][last.name]
+	}
+	if last != nil {
+		h.drop(k, last.name, last)
+	}
+}
+
+// replace all objects of a kind.
+func (h *holdings) replace(k kind, all []*shown) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for v, traces := range h.volumes {
+		if h.volumes[v] = slices.DeleteFunc(traces, func(t trace) bool { return t.kind == k }); len(h.volumes[v]) == 0 {
+			delete(h.volumes, v)
+		}
+	}
+	switch k {
+	case ofRecords:
+		h.records = map[string][]string{}
+		fallthrough
+	case ofNodes:
+		h.shown[k] = map[string]*shown{}
+	}
+	for _, is := range all {
+		h.add(k, is)
+	}
+}
+
+// holders implements candidates.
+func (h *holdings) holders(_ context.Context, v fence.Volume) (names []string, _ error) {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	if v.Name != "" {
+		for _, t := range h.volumes[h.hash(v.Name)] {
+			names = append(names, t.node.Value())
+		}
+	}
+	if v.Handle != "" {
+		for _, t := range h.volumes[h.hash(fence.UniqueName(v.Driver, v.Handle))] {
+			names = append(names, t.node.Value())
+		}
+	}
+	return names, nil
+}
+
+// recordsOf implements candidates.
+func (h *holdings) recordsOf(_ context.Context, node string) ([]string, error) {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	return slices.Clone(h.records[node]), nil
+}
+
+// nodes implements candidates.
+func (h *holdings) nodes(context.Context) (int, error) {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	return len(h.shown[ofNodes]), nil
+}
+
+// isQuiet tells whether a node is there, without the out-of-service taint, and is the one machine that is on
+// record under its name, as Healthy.
+func (h *holdings) isQuiet(name string) bool {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	node, records := h.shown[ofNodes][name], h.records[name]
+	if node == nil || node.incident || len(records) != 1 {
+		return false
+	}
+	record := h.shown[ofRecords][records[0]]
+	return !record.incident && node.machine != "" && record.machine == node.machine
+}

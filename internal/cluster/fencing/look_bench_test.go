@@ -1,0 +1,74 @@
+package fencing_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+
+	"github.com/fairlead-io/fairlead/bench/apiserver"
+	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/cluster/caches"
+	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
+	"github.com/fairlead-io/fairlead/internal/config"
+)
+
+// BenchmarkFenceLook measures one look at a healthy node with 20 volumes, in clusters of several sizes: it
+// should cost what is on the node.
+func BenchmarkFenceLook(b *testing.B) {
+	for _, nodes := range []int{50, 500, 5000} {
+		reader := fenceReader(b, nodes)
+		look := func() {
+			views, err := reader.Views(b.Context(), "node-007", time.Unix(0, 0))
+			if err != nil {
+				b.Fatal(err)
+			}
+			if len(views) != 1 || len(views[0].Facts.Holding) != 20 || len(views[0].Facts.Ledger) != 1 || len(views[0].Facts.Ledger[0].Addresses) != 1 {
+				b.Fatalf("the node is not as it should be: %+v", views[0].Facts)
+			}
+		}
+		look() // informers start
+		b.Run(fmt.Sprintf("%d nodes", nodes), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				look()
+			}
+		})
+	}
+}
+
+// fenceReader reads from a cache as the fencing controller's.
+func fenceReader(tb testing.TB, nodes int) *fencing.FenceReader {
+	tb.Helper()
+	scheme, err := cluster.NewScheme()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	server, err := apiserver.NewFencing(scheme, apiserver.FencingSize{Nodes: nodes, VolumesEach: 20})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	configured := fencingOfBench()
+	options, err := caches.ControllerCache(nil, configured)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	options.Scheme = scheme
+	var reader *fencing.FenceReader
+	apiserver.StartCache(tb, server, options, func(objects cache.Cache) error {
+		indexed := fencing.NewBuckets(objects, objects)
+		reader = fencing.NewFenceReader(configured, indexed, indexed, objects).WithIndexes().SharingPods()
+		problems := []error{cluster.IndexClaims(tb.Context(), indexed), fencing.IndexHandles(tb.Context(), indexed), reader.IndexAddons(tb.Context(), objects)}
+		for _, index := range fencing.FenceIndexes() {
+			problems = append(problems, indexed.IndexField(tb.Context(), index.Object, index.Field, index.Keys))
+		}
+		return errors.Join(problems...)
+	})
+	return reader
+}
+
+func fencingOfBench() config.Fencing {
+	return config.Fencing{CephClients: config.CephClients{Mode: config.Off}, Profiles: []config.FencingProfile{{Name: "rook-ceph", Namespace: "rook-ceph", Mode: config.Fence}}}
+}

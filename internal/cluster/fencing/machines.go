@@ -1,0 +1,161 @@
+package fencing
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/apimachinery/pkg/util/wait"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/internal/cluster/lists"
+	"github.com/fairlead-io/fairlead/internal/fence"
+)
+
+// NodesVersion is the resource version that a cache of Nodes has reached; "" is not known.
+type NodesVersion func(context.Context) string
+
+const (
+	// catchUp is how long a cache of Nodes is waited for. In a large cluster some kubelet writes its
+	// Node at any moment (each does every 5 minutes at least), so the cache is there in much less.
+	catchUp = time.Second
+	// lookAtCache is how often the cache is looked at meanwhile.
+	lookAtCache = time.Millisecond
+)
+
+// caughtUp tells whether a cache of Nodes is as good as a live read: it has reached the version that Nodes had when the API
+// server was asked for that. The API server sends a watch all changes in the order of their versions
+// (https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-versions).
+func (cached NodesVersion) caughtUp(ctx context.Context, live client.Reader) (bool, error) {
+	var now metav1.PartialObjectMetadataList
+	now.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
+	if err := live.List(ctx, &now, client.Limit(1)); err != nil {
+		return false, fmt.Errorf("asking for the version of Nodes: %w", err)
+	}
+	failed := wait.PollUntilContextTimeout(ctx, lookAtCache, catchUp, true, func(ctx context.Context) (bool, error) {
+		order, err := resourceversion.CompareResourceVersion(cached(ctx), now.ResourceVersion)
+		return order >= 0, err
+	})
+	return failed == nil, nil
+}
+
+// otherNodes are all nodes.
+func (r *FenceReader) otherNodes(ctx context.Context) ([]fence.Node, error) {
+	var list corev1.NodeList
+	if err := r.objects.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing nodes: %w", err)
+	}
+	if r.decides {
+		if err := r.nodesNow(ctx, &list); err != nil {
+			return nil, fmt.Errorf("listing nodes: %w", err)
+		}
+	}
+	nodes := make([]fence.Node, 0, len(list.Items))
+	for i := range list.Items {
+		nodes = append(nodes, FenceNode(&list.Items[i]))
+	}
+	return nodes, nil
+}
+
+// nodesNow are all nodes as new as the API server has them now: those of a small cluster are listed, and of a large one the
+// cache has them once it has caught up. A cache that does not is not waited for.
+func (r *FenceReader) nodesNow(ctx context.Context, cached *corev1.NodeList) error {
+	if len(cached.Items) <= lists.LargePage {
+		var all corev1.NodeList
+		if err := r.live.List(ctx, &all, client.Limit(lists.LargePage)); err != nil || all.Continue == "" {
+			*cached = all
+			return err
+		}
+	}
+	if there, err := r.nodesVersion.caughtUp(ctx, r.live); err != nil {
+		return err
+	} else if there {
+		return r.objects.List(ctx, cached, client.UnsafeDisableDeepCopy)
+	}
+	*cached = corev1.NodeList{}
+	return lists.NewLive(r.live).List(ctx, cached)
+}
+
+// unsettled are the records of all machines in an incident, as they are now: by them an address stays blocked. A record is
+// labelled before the incident of its machine is recorded, and until the incident is over.
+func (r *FenceReader) unsettled(ctx context.Context) ([]v1alpha1.NodeFence, error) {
+	if !r.decides {
+		return nil, nil
+	}
+	not, err := labels.NewRequirement(fence.PhaseLabel, selection.NotIn, []string{string(v1alpha1.NodeHealthy)})
+	if err != nil {
+		return nil, err
+	}
+	var list v1alpha1.NodeFenceList
+	if err := lists.NewLive(r.live).List(ctx, &list, client.MatchingLabelsSelector{Selector: labels.NewSelector().Add(*not)}); err != nil {
+		return nil, fmt.Errorf("listing the NodeFences of machines in an incident: %w", err)
+	}
+	return list.Items, nil
+}
+
+// otherRecords are all records. Those of healthy machines may be late: their addresses are what csi-addons reported minutes
+// ago, and the Nodes are read too.
+func (r *FenceReader) otherRecords(ctx context.Context, unsettled []v1alpha1.NodeFence) ([]v1alpha1.NodeFence, error) {
+	var list v1alpha1.NodeFenceList
+	err := r.objects.List(ctx, &list, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil, fmt.Errorf("listing NodeFences: %w", err)
+	}
+	if r.decides {
+		if list.Items, err = r.asTheyAre(ctx, unsettled, list.Items, settled); err != nil {
+			return nil, err
+		}
+	}
+	return list.Items, nil
+}
+
+func settled(n *v1alpha1.NodeFence) bool {
+	return !fence.Keep(n.Status) && n.Labels[fence.PhaseLabel] == string(v1alpha1.NodeHealthy)
+}
+
+// asTheyAre are the unsettled records, and the cached ones: as they are now, but for some that may be late.
+func (r *FenceReader) asTheyAre(ctx context.Context, unsettled, cached []v1alpha1.NodeFence, late func(*v1alpha1.NodeFence) bool) ([]v1alpha1.NodeFence, error) {
+	all, known := slices.Clone(unsettled), map[string]bool{}
+	for i := range unsettled {
+		known[unsettled[i].Name] = true
+	}
+	for i := range cached {
+		n := &cached[i]
+		switch {
+		case known[n.Name]:
+		case late(n):
+			all = append(all, *n)
+		default:
+			var now v1alpha1.NodeFence
+			if there, err := get(ctx, r.live, n.Name, &now); err != nil {
+				return nil, err
+			} else if there {
+				all = append(all, now)
+			}
+		}
+	}
+	return all, nil
+}
+
+// VersionOfNodes is what the cache's store of Nodes has reached.
+func VersionOfNodes(objects cache.Informers) NodesVersion {
+	return func(ctx context.Context) string {
+		informer, err := objects.GetInformer(ctx, &corev1.Node{})
+		if err != nil {
+			return ""
+		}
+		if shared, ok := informer.(toolscache.SharedInformer); ok {
+			return shared.GetStore().LastStoreSyncResourceVersion()
+		}
+		return ""
+	}
+}

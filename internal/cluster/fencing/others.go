@@ -1,0 +1,246 @@
+package fencing
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/cluster/caches"
+	"github.com/fairlead-io/fairlead/internal/cluster/lists"
+	"github.com/fairlead-io/fairlead/internal/config"
+	"github.com/fairlead-io/fairlead/internal/fence"
+	"github.com/fairlead-io/fairlead/internal/storage"
+)
+
+// surroundings are what a fence could hurt: the other nodes, and the storage's pods.
+type surroundings struct {
+	read  time.Time
+	nodes []fence.Node
+	pods  *podsAround
+}
+
+// podsAround are the storage's pods.
+type podsAround struct {
+	read        time.Time
+	servers     []fence.Server
+	selfFencing map[string]string
+	// clients are the addresses of all pods, by node.
+	clients map[string][]netip.Addr
+}
+
+func (r *FenceReader) surroundings(ctx context.Context) (s surroundings, err error) {
+	if s.nodes, err = r.otherNodes(ctx); err != nil {
+		return s, err
+	}
+	s.pods, err = r.podsAround(ctx)
+	s.read = time.Now() // what comes after counts: whoever reads again would take as long
+	return s, err
+}
+
+// sharedFor is how long looks share what one of them has read of pods: when a rack is lost, many looks come at once.
+const sharedFor = time.Second
+
+// SharingPods is the same reader, but looks that come together read the storage's pods once. What it misses for a moment, a
+// busy cache would not have seen yet either.
+func (r *FenceReader) SharingPods() *FenceReader {
+	sharing := *r
+	sharing.shared = &atomic.Pointer[podsAround]{}
+	return &sharing
+}
+
+func (r *FenceReader) podsAround(ctx context.Context) (*podsAround, error) {
+	live := r.decides && slices.ContainsFunc(r.profiles(), ownAddresses)
+	if r.shared == nil || live {
+		return r.readPods(ctx)
+	}
+	if last := r.shared.Load(); last != nil && time.Since(last.read) < sharedFor {
+		return last, nil
+	}
+	now, err := r.readPods(ctx)
+	if err == nil {
+		r.shared.Store(now)
+	}
+	return now, err
+}
+
+// ownAddresses: the addresses that are fenced are pods' own; that of a pod which has ended may be another pod's already.
+func ownAddresses(p config.FencingProfile) bool { return p.Network != "" }
+
+func (r *FenceReader) readPods(ctx context.Context) (*podsAround, error) {
+	s := &podsAround{read: time.Now(), selfFencing: map[string]string{}, clients: map[string][]netip.Addr{}}
+	for _, p := range r.profiles() {
+		from, servers := r.objects, p.Storage().ServerLabels
+		if r.decides && ownAddresses(p) {
+			from = lists.NewLive(r.live)
+		}
+		pods, err := r.storagePods(ctx, from, p.Namespace)
+		if err != nil {
+			return nil, err
+		}
+		s.selfFencing[p.Name] = firstOf(pods)
+		for i := range pods {
+			pod := &pods[i]
+			addresses := podAddresses(pod)
+			// Every pod of the storage system, not only its clients: none may lose its address.
+			if node := pod.Spec.NodeName; node != "" {
+				s.clients[node] = append(s.clients[node], addresses...)
+			}
+			if slices.ContainsFunc(servers, func(set map[string]string) bool { return matches(set, pod.Labels) }) {
+				s.servers = append(s.servers, fence.Server{Name: "pod " + pod.Namespace + "/" + pod.Name, Node: pod.Spec.NodeName, Addresses: append(addresses, hostAddresses(pod)...)})
+			}
+		}
+	}
+	slices.SortFunc(s.servers, func(a, b fence.Server) int { return strings.Compare(a.Name, b.Name) })
+	return s, nil
+}
+
+// addOthers gathers what a fence could hurt: the other machines, and the storage's servers.
+func (r *FenceReader) addOthers(ctx context.Context, v *FenceView) error {
+	f, once := &v.Facts, r.once
+	if once == nil {
+		now, err := r.surroundings(ctx)
+		if err != nil {
+			return err
+		}
+		once = &now
+	}
+	records, err := r.otherRecords(ctx, v.unsettled)
+	if err != nil {
+		return err
+	}
+	f.Servers, f.SelfFencing = once.pods.servers, once.pods.selfFencing
+	nodes, near := r.near(f, once, records)
+	var theirs []fence.Record
+	for i := range near {
+		theirs = append(theirs, FenceRecord(&near[i]))
+	}
+	f.Others = f.OthersOf(fence.Machines(nodes, theirs))
+	for i := range f.Others {
+		if n := f.Others[i].Node; n.Exists {
+			f.Others[i].ClientAddresses = once.pods.clients[n.Name]
+		}
+	}
+	return nil
+}
+
+// storagePods of a storage system that run or will.
+func (r *FenceReader) storagePods(ctx context.Context, from client.Reader, namespace string, which ...client.ListOption) ([]corev1.Pod, error) {
+	var list corev1.PodList
+	if err := from.List(ctx, &list, append(which, client.InNamespace(namespace), client.UnsafeDisableDeepCopy)...); err != nil {
+		return nil, fmt.Errorf("listing the pods of namespace %s: %w", namespace, err)
+	}
+	return slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return cluster.Ended(&pod) }), nil
+}
+
+// storagePodsOn one node, by namespace; and by profile a pod that fences by itself, on any node.
+func (r *FenceReader) storagePodsOn(ctx context.Context, node string) (byNamespace map[string][]corev1.Pod, selfFencing map[string]string, err error) {
+	byNamespace, selfFencing = map[string][]corev1.Pod{}, map[string]string{}
+	for _, p := range r.profiles() {
+		pods, err := r.storagePods(ctx, r.objects, p.Namespace, r.by(podNode, node)...)
+		if err != nil {
+			return nil, nil, err
+		}
+		fencers := pods
+		if r.indexed {
+			if fencers, err = r.storagePods(ctx, r.objects, p.Namespace, r.by(selfFencer, "true")...); err != nil {
+				return nil, nil, err
+			}
+		}
+		selfFencing[p.Name] = firstOf(fencers)
+		byNamespace[p.Namespace] = slices.DeleteFunc(pods, func(pod corev1.Pod) bool { return pod.Spec.NodeName != node })
+	}
+	return byNamespace, selfFencing, nil
+}
+
+// nodeIDs are the names that drivers have for a node.
+func (r *FenceReader) nodeIDs(ctx context.Context, node string) (map[string]string, error) {
+	var csi storagev1.CSINode
+	if _, err := get(ctx, r.objects, node, &csi); err != nil {
+		return nil, err
+	}
+	ids := map[string]string{}
+	for _, d := range csi.Spec.Drivers {
+		ids[d.Name] = d.NodeID
+	}
+	return ids, nil
+}
+
+func matches(set, labels map[string]string) bool {
+	for key, value := range set {
+		if labels[key] != value {
+			return false
+		}
+	}
+	return len(set) > 0
+}
+
+// podAddresses are all that a pod has, on every network.
+func podAddresses(pod *corev1.Pod) []netip.Addr {
+	var texts []string
+	for _, ip := range pod.Status.PodIPs {
+		texts = append(texts, ip.IP)
+	}
+	reported, err := storage.ReportedInterfaces(pod.Annotations)
+	if err != nil {
+		reported = nil // as if nothing had been reported yet
+	}
+	for _, i := range reported {
+		texts = append(texts, i.IPs...)
+	}
+	return parsed(texts)
+}
+
+func hostAddresses(pod *corev1.Pod) []netip.Addr {
+	var texts []string
+	for _, ip := range pod.Status.HostIPs {
+		texts = append(texts, ip.IP)
+	}
+	return parsed(texts)
+}
+
+// addressesOn one network, on whatever interface Multus reports for it.
+func addressesOn(pod *corev1.Pod, network string) []string {
+	reported, err := storage.ReportedInterfaces(pod.Annotations)
+	if err != nil {
+		return nil
+	}
+	var cidrs []string
+	for _, i := range reported {
+		if i.Network != network {
+			continue
+		}
+		for _, a := range parsed(i.IPs) {
+			cidrs = append(cidrs, fence.HostPrefix(a).String())
+		}
+	}
+	return cidrs
+}
+
+func parsed(texts []string) []netip.Addr {
+	var addresses []netip.Addr
+	for _, text := range texts {
+		if a, err := netip.ParseAddr(text); err == nil {
+			addresses = append(addresses, a.Unmap())
+		}
+	}
+	return addresses
+}
+
+// firstOf the pods that fence by themselves, by name; "" is none.
+func firstOf(pods []corev1.Pod) (first string) {
+	for i := range pods {
+		if name := pods[i].Name; caches.FencesItself(&pods[i]) && (first == "" || name < first) {
+			first = name
+		}
+	}
+	return first
+}

@@ -1,0 +1,82 @@
+package fencing
+
+import (
+	"slices"
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/internal/config"
+	"github.com/fairlead-io/fairlead/internal/fence"
+)
+
+// Two machines have had one name: by the index of a cache and by the label, the same is found.
+func TestTheRecordsOfANodeNameAreFound(t *testing.T) {
+	first, second, of11 := remembering("node-1", "Drained", "pv-a"), remembering("node-1-2", "Healthy", "pv-b"), remembering("node-11", "Healthy")
+	second.Labels[fence.NodeLabel], second.Status.NodeName, second.Status.Ordinal = "node-1", "node-1", 1
+	taken := remembering("node-2", "Healthy")
+	taken.Status.NodeName = "node-1x"
+	c := withHolders(t, first, second, of11, taken)
+	for name, test := range map[string]struct {
+		*FenceReader
+		node  string
+		want  []string
+		taken bool
+	}{
+		"by label":        {NewFenceReader(config.Fencing{}, c, c, c), "node-1", []string{"node-1", "node-1-2"}, false},
+		"by index":        {NewFenceReader(config.Fencing{}, c, c, c).WithIndexes(), "node-1", []string{"node-1", "node-1-2"}, false},
+		"live":            {NewFenceReader(config.Fencing{}, c, c, c).WithIndexes().Live(nil), "node-1", []string{"node-1", "node-1-2"}, false},
+		"of one machine":  {NewFenceReader(config.Fencing{}, c, c, c), "node-11", []string{"node-11"}, false},
+		"of none":         {NewFenceReader(config.Fencing{}, c, c, c), "node-3", nil, false},
+		"of another node": {NewFenceReader(config.Fencing{}, c, c, c), "node-2", nil, true},
+	} {
+		sakes := fence.Namesakes{}
+		unsettled, err := test.unsettled(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		records, err := test.recordsOf(t.Context(), test.node, &sakes, unsettled)
+		var got []string
+		for i := range records {
+			got = append(got, records[i].Name)
+		}
+		if err != nil || !slices.Equal(got, test.want) || sakes.Taken != test.taken || len(sakes.Records) != len(got) {
+			t.Errorf("%s: got %v, taken %t, %v", name, got, sakes.Taken, err)
+		}
+	}
+}
+
+// The gate sees both machines of a name, also where caches have not heard of the one in an incident.
+func TestTheHoldersOfANodeNameAreItsMachines(t *testing.T) {
+	node := using("n")
+	node.Status.NodeInfo.SystemUUID = "second"
+	first, second := remembering("n", "Lost", "pv-a"), remembering("n-2", "Healthy")
+	first.Status.Node.SystemUUID, second.Status.NodeName, second.Status.Node.SystemUUID = "first", "n", "second"
+	live := withHolders(t, node, first, second)
+	check := func(t *testing.T, name string, holders []fence.Holder, err error) {
+		t.Helper()
+		if err != nil || len(holders) != 2 {
+			t.Fatalf("%s: got %+v, %v", name, holders, err)
+		}
+		present, gone := holders[0], holders[1]
+		if gone.Node.Exists {
+			present, gone = gone, present
+		}
+		if !present.Node.Exists || present.Replaced || gone.Node.Exists || !gone.Replaced || gone.Record != "n" || gone.Status.Phase != v1alpha1.NodeLost {
+			t.Errorf("%s: got %+v", name, holders)
+		}
+	}
+	for name, cached := range map[string]client.Client{"known": live, "unknown": withHolders(t)} {
+		for way, reader := range waysToFindHolders(t) {
+			r, v := reader(live, cached), fence.Volume{Name: "pv-a", Driver: rbd, Handle: "h"}
+			holders, err := r.Holders(t.Context(), v)
+			check(t, name+", "+way, holders, err)
+			holders, err = r.listed(t.Context(), v, map[string]map[string]bool{"n": nil})
+			check(t, name+", "+way+", all listed", holders, err)
+		}
+	}
+	if n, record, err := NewHolderReader(live, live).Present(t.Context(), "n"); err != nil || n.Name != "n" || record.Name != "n-2" {
+		t.Errorf("got %+v, %+v, %v", n, record, err)
+	}
+}

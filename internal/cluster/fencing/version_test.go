@@ -1,0 +1,90 @@
+package fencing_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/cluster/caches"
+	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
+)
+
+// A list, an event of another node and a bookmark each move the version on.
+func TestCacheTellsTheVersionOfItsNodes(t *testing.T) {
+	const node = `{"kind":"Node","apiVersion":"v1","metadata":{"name":"node-1","resourceVersion":"%s"}}`
+	events := make(chan string)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		switch query := r.URL.Query(); {
+		case query.Get("sendInitialEvents") != "":
+			w.WriteHeader(http.StatusBadRequest) // then it lists
+			fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"BadRequest","code":400}`)
+		case query.Get("watch") == "":
+			fmt.Fprintf(w, `{"kind":"NodeList","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":[`+node+`]}`, "3")
+		default:
+			w.(http.Flusher).Flush()
+			for {
+				select {
+				case event := <-events:
+					fmt.Fprintln(w, event)
+					w.(http.Flusher).Flush()
+				case <-r.Context().Done():
+					return
+				}
+			}
+		}
+	}))
+	defer server.Close()
+	defer server.CloseClientConnections()
+	scheme, err := cluster.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	options, err := caches.ControllerCache(nil, fencingOfBench())
+	if err != nil {
+		t.Fatal(err)
+	}
+	maps.DeleteFunc(options.ByObject, func(o client.Object, _ cache.ByObject) bool {
+		_, node := o.(*corev1.Node)
+		return !node
+	})
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("Node"), meta.RESTScopeRoot)
+	options.Scheme, options.Mapper = scheme, mapper
+	objects, err := cache.New(&rest.Config{Host: server.URL}, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel() // before the server ends: else it is asked again
+	go func() { _ = objects.Start(ctx) }()
+	version := fencing.VersionOfNodes(objects)
+	for _, step := range []struct{ event, want string }{
+		{"", "7"},
+		{`{"type":"MODIFIED","object":` + fmt.Sprintf(node, "9") + `}`, "9"},
+		{`{"type":"BOOKMARK","object":` + fmt.Sprintf(node, "12") + `}`, "12"},
+	} {
+		if step.event != "" {
+			events <- step.event
+		}
+		deadline := time.After(30 * time.Second)
+		for version(t.Context()) != step.want {
+			select {
+			case <-deadline:
+				t.Fatalf("is at %q, want %s", version(t.Context()), step.want)
+			case <-time.After(time.Millisecond):
+			}
+		}
+	}
+}

@@ -1,0 +1,54 @@
+package fencing
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/internal/fence"
+)
+
+// Volume reads a PersistentVolume; nil is none.
+func (r *HolderReader) Volume(ctx context.Context, name string) (*fence.Volume, error) {
+	var pv corev1.PersistentVolume
+	err := r.live.Get(ctx, client.ObjectKey{Name: name}, &pv)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading PersistentVolume %s: %w", name, err)
+	}
+	v := FenceVolume(&pv)
+	return &v, nil
+}
+
+// BoundVolume reads the volume of a claim; nil where it is not bound.
+func (r *HolderReader) BoundVolume(ctx context.Context, namespace, claim string) (*fence.Volume, error) {
+	var pvc corev1.PersistentVolumeClaim
+	err := r.live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: claim}, &pvc)
+	if apierrors.IsNotFound(err) || err == nil && pvc.Spec.VolumeName == "" {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading PersistentVolumeClaim %s/%s: %w", namespace, claim, err)
+	}
+	return r.Volume(ctx, pvc.Spec.VolumeName)
+}
+
+// Attached tells whether Kubernetes attaches a driver's volumes: then there is an
+// attachment to hold. It does where nobody says otherwise.
+func (r *HolderReader) Attached(ctx context.Context, driver string) (bool, error) {
+	var d storagev1.CSIDriver
+	err := r.live.Get(ctx, client.ObjectKey{Name: driver}, &d)
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading CSIDriver %s: %w", driver, err)
+	}
+	return d.Spec.AttachRequired == nil || *d.Spec.AttachRequired, nil
+}

@@ -1,0 +1,181 @@
+package fencing
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/internal/cluster/lists"
+	"github.com/fairlead-io/fairlead/internal/fence"
+)
+
+// watched feeds holdings with the objects of one kind. It is the store of a cache.Reflector that keeps no objects.
+type watched struct {
+	*holdings
+	kind kind
+	api  client.WithWatch
+	// object is an empty one, and empty a list.
+	object client.Object
+	empty  func() client.ObjectList
+	// show is what an object shows; nil is nothing.
+	show func(runtime.Object) *shown
+
+	// listed waits for Replace. It is filled page by page, so that no list is ever in memory as a whole.
+	listed []*shown
+	synced atomic.Bool
+}
+
+func (h *holdings) watches(api client.WithWatch, protected func(driver string) bool) []*watched {
+	return []*watched{{
+		holdings: h, kind: ofNodes, api: api, object: &corev1.Node{}, empty: func() client.ObjectList { return &corev1.NodeList{} },
+		show: func(o runtime.Object) *shown { return h.showNode(o.(*corev1.Node), protected) },
+	}, {
+		holdings: h, kind: ofRecords, api: api, object: &v1alpha1.NodeFence{}, empty: func() client.ObjectList { return &v1alpha1.NodeFenceList{} },
+		show: func(o runtime.Object) *shown { return h.showRecord(o.(*v1alpha1.NodeFence)) },
+	}, {
+		holdings: h, kind: ofAttachments, api: api, object: &storagev1.VolumeAttachment{}, empty: func() client.ObjectList { return &storagev1.VolumeAttachmentList{} },
+		show: func(o runtime.Object) *shown { return h.showAttachment(o.(*storagev1.VolumeAttachment), protected) },
+	}}
+}
+
+func (h *holdings) showNode(node *corev1.Node, protected func(driver string) bool) *shown {
+	is := &shown{name: node.Name, node: node.Name, machine: node.Status.NodeInfo.SystemUUID, incident: FenceNode(node).OutOfService}
+	for _, name := range volumesInUse(node) {
+		if driver, _, ok := fence.ParseUniqueName(name); ok && protected(driver) {
+			is.volumes = append(is.volumes, h.hash(name))
+		}
+	}
+	slices.Sort(is.volumes)
+	is.volumes = slices.Clip(slices.Compact(is.volumes))
+	return is
+}
+
+func (h *holdings) showRecord(n *v1alpha1.NodeFence) *shown {
+	healthy := n.Status.Phase == v1alpha1.NodeHealthy && n.Labels[fence.PhaseLabel] == string(v1alpha1.NodeHealthy)
+	is := &shown{name: n.Name, node: NodeOfFence(n), machine: n.Status.Node.SystemUUID, incident: !healthy}
+	for _, v := range n.Status.Volumes {
+		is.volumes = append(is.volumes, h.hash(v.PersistentVolume))
+	}
+	slices.Sort(is.volumes)
+	is.volumes = slices.Clip(slices.Compact(is.volumes))
+	return is
+}
+
+func (h *holdings) showAttachment(va *storagev1.VolumeAttachment, protected func(driver string) bool) *shown {
+	volume := va.Spec.Source.PersistentVolumeName
+	if volume == nil || !protected(va.Spec.Attacher) {
+		return nil
+	}
+	return &shown{name: va.Name, node: va.Spec.NodeName, volumes: []uint64{h.hash(*volume)}}
+}
+
+// run lists and watches until the context ends.
+func (w *watched) run(ctx context.Context) {
+	cache.NewReflectorWithOptions(pagedLists{&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) { return w.list(ctx) },
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			return w.api.Watch(ctx, w.empty(), &client.ListOptions{Raw: &options})
+		},
+	}}, w.object, w, cache.ReflectorOptions{}).RunWithContext(ctx)
+}
+
+// pagedLists keep a Reflector from streaming what is there into a store of its own, where all objects would be held.
+type pagedLists struct{ *cache.ListWatch }
+
+// IsWatchListSemanticsUnSupported is asked by cache.Reflector.
+func (pagedLists) IsWatchListSemanticsUnSupported() bool { return true }
+
+// list reads all pages for Replace, and returns an empty list of their version.
+func (w *watched) list(ctx context.Context) (runtime.Object, error) {
+	list, version := w.empty(), ""
+	w.listed = nil
+	err := lists.EachPage(ctx, w.api, list, func() error {
+		if version == "" { // what changed while the pages were read is watched once more
+			version = list.GetResourceVersion()
+		}
+		return meta.EachListItem(list, func(o runtime.Object) error {
+			if is := w.show(o); is != nil {
+				w.listed = append(w.listed, is)
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing who holds volumes: %w", err)
+	}
+	none := w.empty()
+	none.SetResourceVersion(version)
+	return none, nil
+}
+
+// Replace implements cache.ReflectorStore.
+func (w *watched) Replace(_ []any, version string) error {
+	w.replace(w.kind, w.listed)
+	w.listed = nil
+	w.synced.Store(true)
+	w.UpdateResourceVersion(version)
+	return nil
+}
+
+// Add implements cache.ReflectorStore.
+func (w *watched) Add(object any) error { return w.Update(object) }
+
+// Update implements cache.ReflectorStore.
+func (w *watched) Update(object any) error {
+	if is := w.show(object.(runtime.Object)); is != nil {
+		w.put(w.kind, is)
+	}
+	return nil
+}
+
+// Delete implements cache.ReflectorStore.
+func (w *watched) Delete(object any) error {
+	if last := w.show(object.(runtime.Object)); last != nil {
+		w.remove(w.kind, last)
+	}
+	return nil
+}
+
+// Resync implements cache.ReflectorStore.
+func (w *watched) Resync() error { return nil }
+
+// UpdateResourceVersion implements cache.ResourceVersionUpdater: all changes up to this version have come.
+func (w *watched) UpdateResourceVersion(version string) {
+	if w.kind == ofNodes {
+		w.version.Store(&version)
+	}
+}
+
+// WatchHolders returns a reader with watches of its own, which Start runs.
+func WatchHolders(api client.WithWatch, live client.Reader, protected func(driver string) bool) *HolderReader {
+	h := newHoldings()
+	r := newHolderReader(live, h)
+	r.holdings, r.watches = h, h.watches(api, protected)
+	return r
+}
+
+// Start watches until the context ends.
+func (r *HolderReader) Start(ctx context.Context) error {
+	var all errgroup.Group
+	for _, w := range r.watches {
+		all.Go(func() error { w.run(ctx); return nil })
+	}
+	return all.Wait()
+}
+
+// Synced tells whether all kinds have been listed once.
+func (r *HolderReader) Synced() bool {
+	return !slices.ContainsFunc(r.watches, func(w *watched) bool { return !w.synced.Load() })
+}

@@ -1,0 +1,104 @@
+package fencing_test
+
+import (
+	"context"
+	"net/http/httptest"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/bench/apiserver"
+	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
+	"github.com/fairlead-io/fairlead/internal/fence"
+)
+
+// slow is a client whose watch of Nodes is behind.
+type slow struct{ client.WithWatch }
+
+func (c slow) Watch(ctx context.Context, list client.ObjectList, opts ...client.ListOption) (watch.Interface, error) {
+	w, err := c.WithWatch.Watch(ctx, list, opts...)
+	if _, nodes := list.(*corev1.NodeList); !nodes || err != nil {
+		return w, err
+	}
+	return watch.Filter(w, func(event watch.Event) (watch.Event, bool) {
+		time.Sleep(50 * time.Millisecond)
+		return event, true
+	}), nil
+}
+
+// A taint counts from the moment it is written, also for a volume whose 1,000 holders are not read one by one.
+func TestTaintCountsAtOnceForManyHolders(t *testing.T) {
+	const nodes = 1000
+	scheme, err := cluster.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	still, err := apiserver.NewFencing(scheme, apiserver.FencingSize{Nodes: nodes, VolumesEach: 1, Holders: nodes})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := apiserver.NewChanging(still)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listening := httptest.NewServer(server)
+	api, err := client.NewWithWatch(&rest.Config{Host: listening.URL, QPS: -1}, client.Options{Scheme: scheme, Mapper: still.Mapper()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	reader := fencing.WatchHolders(slow{api}, api, func(driver string) bool { return driver == apiserver.CephDriver })
+	if reader.Synced() {
+		t.Error("synced before anything was listed")
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- reader.Start(ctx) }()
+	defer func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		listening.CloseClientConnections()
+		listening.Close()
+	}()
+	for !reader.Synced() {
+		time.Sleep(10 * time.Millisecond)
+	}
+	shared := fence.Volume{Name: apiserver.SharedVolume, Driver: apiserver.CephDriver, Handle: apiserver.SharedVolume, AccessModes: []string{"ReadWriteMany"}}
+	var want []string
+	for i := range 15 {
+		name := apiserver.NodeName(i)
+		server.Change("nodes", name, func(o runtime.Object) runtime.Object {
+			node := o.(*corev1.Node).DeepCopy()
+			node.Spec.Taints = []corev1.Taint{{Key: fence.OutOfServiceTaint}}
+			return node
+		})
+		want = append(want, name)
+		holders, err := reader.Holders(t.Context(), shared)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, h := range holders {
+			if !h.Node.OutOfService {
+				t.Errorf("%s was read, and is not tainted", h.Node.Name)
+			}
+			got = append(got, h.Node.Name)
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("got %v, want %v", got, want)
+		}
+	}
+	// A volume of one writer is held by whoever is not Ready too.
+	shared.AccessModes = []string{"ReadWriteOnce"}
+	if holders, err := reader.Holders(t.Context(), shared); err != nil || len(holders) != nodes {
+		t.Errorf("got %d holders, %v", len(holders), err)
+	}
+}

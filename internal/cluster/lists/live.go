@@ -1,0 +1,155 @@
+package lists
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"reflect"
+
+	"golang.org/x/sync/semaphore"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
+	"github.com/fairlead-io/fairlead/internal/storage"
+)
+
+// Live reads from the API server with little memory: long lists come in pages,
+// and the longest are cut down to the fields that are read.
+type Live struct {
+	client.Reader
+	// streams read the kinds with the longest lists; what none reads comes through Reader.
+	streams []streamed
+	Turns   *semaphore.Weighted
+}
+
+// streamed decodes lists of some kinds while they arrive.
+type streamed interface {
+	reads(client.ObjectList) bool
+	each(context.Context, client.ObjectList, func(runtime.Object) error, ...client.ListOption) error
+}
+
+// NewLive pages through what a client of the API server reads.
+func NewLive(api client.Reader) *Live {
+	return &Live{Reader: api, Turns: semaphore.NewWeighted(HeavyAtOnce)}
+}
+
+// Streaming decodes Longhorn's objects, and the Kubernetes kinds with many objects, while they arrive.
+func (l *Live) Streaming(config *rest.Config, connection *http.Client, mapper meta.RESTMapper, scheme *runtime.Scheme) (*Live, error) {
+	codecs, parameters := serializer.NewCodecFactory(scheme), runtime.NewParameterCodec(scheme)
+	core, err := apiutil.RESTClientForGVK(corev1.SchemeGroupVersion.WithKind(storage.VolumeKind), false, false, config, codecs, connection)
+	if err != nil {
+		return nil, fmt.Errorf("building the client of Kubernetes' own kinds: %w", err)
+	}
+	attachments, err := apiutil.RESTClientForGVK(storagev1.SchemeGroupVersion.WithKind("VolumeAttachment"), false, false, config, codecs, connection)
+	if err != nil {
+		return nil, fmt.Errorf("building the client of storage.k8s.io: %w", err)
+	}
+	custom, err := apiutil.RESTClientForGVK(longhorn.GroupVersion.WithKind("Volume"), true, false, config, codecs, connection)
+	if err != nil {
+		return nil, fmt.Errorf("building the client of Longhorn's kinds: %w", err)
+	}
+	streaming := *l
+	streaming.streams = []streamed{&protoLists{core, attachments, parameters}, &jsonLists{custom, mapper, scheme, parameters}}
+	return &streaming, nil
+}
+
+const (
+	// page of big objects, and largePage of small ones, that is in memory while all are read.
+	Page, LargePage = 100, 500
+	// heavyAtOnce is how many may read all of something at a time: the webhook
+	// has little memory, and many reviews come at once.
+	HeavyAtOnce = 2
+)
+
+// Turn waits for one of the few places of those that gather much. It is over
+// when the returned function is called.
+func (l *Live) Turn(ctx context.Context) (end func(), _ error) {
+	if err := l.Turns.Acquire(ctx, 1); err != nil {
+		return nil, fmt.Errorf("waiting for a turn to read many objects: %w", err)
+	}
+	return func() { l.Turns.Release(1) }, nil
+}
+
+// List reads all pages into one list, without managed fields.
+func (l *Live) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	var all []runtime.Object
+	err := l.each(ctx, list, func(o runtime.Object) error {
+		if o, ok := o.(metav1.Object); ok {
+			o.SetManagedFields(nil)
+		}
+		kept := reflect.New(reflect.TypeOf(o).Elem()) // neither the page nor the visited object is
+		kept.Elem().Set(reflect.ValueOf(o).Elem())
+		all = append(all, kept.Interface().(runtime.Object))
+		return nil
+	}, options...)
+	if err != nil {
+		return err
+	}
+	list.SetContinue("")
+	return meta.SetList(list, all)
+}
+
+// each visits all objects of a list, page by page.
+func (l *Live) each(ctx context.Context, list client.ObjectList, visit func(runtime.Object) error, options ...client.ListOption) error {
+	for _, s := range l.streams {
+		if s.reads(list) {
+			return s.each(ctx, list, visit, options...)
+		}
+	}
+	return EachPage(ctx, l.Reader, list, func() error { return meta.EachListItem(list, visit) }, options...)
+}
+
+// EachPage reads all objects of a kind, each page into the same list.
+func EachPage(ctx context.Context, from client.Reader, list client.ObjectList, take func() error, options ...client.ListOption) error {
+	empty := reflect.ValueOf(list).Elem()
+	kind := list.GetObjectKind().GroupVersionKind()
+	for next := ""; ; {
+		empty.SetZero() // what was taken of the last page may be kept
+		list.GetObjectKind().SetGroupVersionKind(kind)
+		if err := from.List(ctx, list, append(options[:len(options):len(options)], client.Limit(pageOf(list)), client.Continue(next))...); err != nil {
+			return err
+		}
+		if err := take(); err != nil {
+			return err
+		}
+		if next = list.GetContinue(); next == "" {
+			return nil
+		}
+	}
+}
+
+func pageOf(list client.ObjectList) int64 {
+	switch list.(type) {
+	case *corev1.PersistentVolumeList, *storagev1.VolumeAttachmentList, *metav1.PartialObjectMetadataList:
+		return LargePage
+	}
+	return Page
+}
+
+// ForEach visits all objects of a list, for reading only: page by page where they
+// come from the API server. An object is valid until take returns.
+func ForEach[T client.Object](ctx context.Context, from client.Reader, list client.ObjectList, take func(T), options ...client.ListOption) error {
+	visit := func(o runtime.Object) error {
+		take(o.(T))
+		return nil
+	}
+	if live, ok := from.(*Live); ok {
+		return live.each(ctx, list, visit, options...)
+	}
+	if err := from.List(ctx, list, append(options[:len(options):len(options)], client.UnsafeDisableDeepCopy)...); err != nil {
+		return err
+	}
+	return meta.EachListItem(list, visit)
+}
+
+// NotInstalled reports whether a read failed because the kind does not exist.
+func NotInstalled(err error) bool { return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) }

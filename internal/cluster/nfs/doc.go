@@ -1,0 +1,2 @@
+// Package nfs reads NFSServices and their volumes.
+package nfs
