@@ -53,7 +53,7 @@ func TestReviewsOfOneSourceAreBounded(t *testing.T) {
 	d := newDoor()
 	entered, release := make(chan struct{}), make(chan struct{})
 	handler := handle(heldRule(entered, release), d, newTestMetrics(), discard())
-	sized, err := sample.ClientPodReview(20<<10, nil)
+	sized, err := sample.ClientPodReview(12<<10, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
