@@ -32,16 +32,17 @@ import (
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/testkit"
 )
 
 // choose has the settings choose a network.
 func (f *fixture) choose(network storage.Attachment) {
 	f.Helper()
 	var setting v1alpha1.Setting
-	f.must(f.store.Get(f.Context(), client.ObjectKey{Namespace: profile.Namespace, Name: string(catalog.EndpointNetworkForRWX)}, &setting))
+	f.Must(f.API.Get(f.Context(), client.ObjectKey{Namespace: profile.Namespace, Name: string(catalog.EndpointNetworkForRWX)}, &setting))
 	*setting.Value = network.Network.String()
-	f.must(f.store.Update(f.Context(), &setting))
-	f.must(client.IgnoreAlreadyExists(f.store.Create(f.Context(), networkObject(network))))
+	f.Must(f.API.Update(f.Context(), &setting))
+	f.Must(client.IgnoreAlreadyExists(f.API.Create(f.Context(), networkObject(network))))
 }
 
 // networkObject is the NetworkAttachmentDefinition.
@@ -58,9 +59,9 @@ func TestReplacedClientIsNotRestarted(t *testing.T) {
 	f := newFixture(t, storage.Attachment{})
 	f.choose(netOne)
 	var ds appsv1.DaemonSet
-	f.must(f.store.Get(t.Context(), cluster.DaemonSetKey(profile), &ds))
+	f.Must(f.API.Get(t.Context(), cluster.DaemonSetKey(profile), &ds))
 	ds.Annotations[appsv1.DeprecatedTemplateGeneration] = "2" // the client is of an older template
-	f.must(f.store.Update(t.Context(), &ds))
+	f.Must(f.API.Update(t.Context(), &ds))
 	replaced := false
 	f.fail = func(verb string, o client.Object) error {
 		pod, ok := o.(*corev1.Pod)
@@ -69,23 +70,24 @@ func TestReplacedClientIsNotRestarted(t *testing.T) {
 		}
 		replaced = true
 		var there corev1.Pod
-		f.must(f.store.Get(f.Context(), client.ObjectKeyFromObject(pod), &there))
-		f.must(f.store.Delete(f.Context(), there.DeepCopy()))
+		f.Must(f.API.Get(f.Context(), client.ObjectKeyFromObject(pod), &there))
+		f.Must(f.API.Delete(f.Context(), there.DeepCopy()))
 		there.ResourceVersion, there.UID = "", ""
-		f.must(f.store.Create(f.Context(), &there))
+		f.Must(f.API.Create(f.Context(), &there))
 		return nil
 	}
 	for range 20 {
 		if replaced {
 			break
 		}
-		f.must(f.reconcile())
+		f.Must(f.reconcile())
+		testkit.Change(f.Bench, profile.Namespace, profile.ClientDaemonSet, func(ds *appsv1.DaemonSet) { ds.Status.ObservedGeneration = ds.Generation })
 	}
 	var pod corev1.Pod
 	if !replaced {
 		t.Fatalf("no client was restarted: %s", f.rollout().Status.Message)
 	}
-	if err := f.store.Get(t.Context(), client.ObjectKey{Namespace: profile.Namespace, Name: "csi"}, &pod); err != nil {
+	if err := f.API.Get(t.Context(), client.ObjectKey{Namespace: profile.Namespace, Name: "csi"}, &pod); err != nil {
 		t.Fatalf("the replacement is gone: %v", err)
 	}
 }
@@ -98,13 +100,13 @@ func TestStaleCacheOpensNoGate(t *testing.T) {
 	f.choose(netOne)
 	f.hidden = func(list client.ObjectList) bool { _, ok := list.(*longhorn.VolumeList); return ok }
 	for range 5 {
-		f.must(f.reconcile())
+		f.Must(f.reconcile())
 	}
 	if got := f.rollout().Status.Clients.Network; got != "" {
 		t.Fatalf("clients move to %s while a volume is attached", got)
 	}
-	f.must(f.store.Delete(t.Context(), attached))
-	f.must(f.reconcile())
+	f.Must(f.API.Delete(t.Context(), attached))
+	f.Must(f.reconcile())
 	if got := f.rollout().Status.Clients.Network; got != netOne.String() {
 		t.Fatalf("the gate is open, and clients stay on %q: %s", got, f.rollout().Status.Message)
 	}
@@ -113,9 +115,9 @@ func TestStaleCacheOpensNoGate(t *testing.T) {
 // With servers on the cluster network at first, Longhorn's setting would be written as not applied.
 func TestRecordBeginsWithServersOnTheClientsNetwork(t *testing.T) {
 	f := newFixture(t, netOne)
-	f.must(f.store.Delete(t.Context(), f.rollout()))
+	f.Must(f.API.Delete(t.Context(), f.rollout()))
 	for range 3 { // the object, the record, the report
-		f.must(f.reconcile())
+		f.Must(f.reconcile())
 		if s := f.rollout().Status; s.Recorded && s.Servers.Network != netOne.String() {
 			t.Fatalf("servers begin on %q", s.Servers.Network)
 		}
@@ -136,21 +138,21 @@ func TestChangedRecordIsNotOverwritten(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, netOne)
 			err := f.r.recordStep(t.Context(), rollout.Rollout{Record: decidedOn}, rollout.Step{Action: rollout.RecordServers})
-			if !apierrors.IsConflict(err) || f.writes != 0 {
-				t.Fatalf("got %v, %d writes", err, f.writes)
+			if !apierrors.IsConflict(err) || f.writes() != 0 {
+				t.Fatalf("got %v, %d writes", err, f.writes())
 			}
 		})
 	}
 	f := newFixture(t, netOne)
-	if err := f.r.recordStep(t.Context(), rollout.Rollout{Record: rollout.Record{Clients: netOne, Servers: netOne}}, rollout.Step{Action: rollout.RecordServers}); err != nil || f.writes != 1 {
-		t.Fatalf("the record that was decided on: got %v, %d writes", err, f.writes)
+	if err := f.r.recordStep(t.Context(), rollout.Rollout{Record: rollout.Record{Clients: netOne, Servers: netOne}}, rollout.Step{Action: rollout.RecordServers}); err != nil || f.writes() != 1 {
+		t.Fatalf("the record that was decided on: got %v, %d writes", err, f.writes())
 	}
 }
 
 // An installer may write the DaemonSet between the look and the patch.
 func TestChangedDaemonSetIsNotPatched(t *testing.T) {
 	f := newFixture(t, storage.Attachment{})
-	f.must(f.r.patchDaemonSet(t.Context(), func(ds *appsv1.DaemonSet) error { ds.Labels = map[string]string{"a": "b"}; return nil }))
+	f.Must(f.r.patchDaemonSet(t.Context(), func(ds *appsv1.DaemonSet) error { ds.Labels = map[string]string{"a": "b"}; return nil }))
 	if got := f.patches["*v1.DaemonSet"]; !strings.Contains(got, `"resourceVersion"`) {
 		t.Fatalf("the patch has no precondition: %s", got)
 	}
@@ -186,11 +188,11 @@ func (i *networkInformer) AddEventHandlerWithOptions(handler toolscache.Resource
 // A volume that Kubernetes detaches opens a gate, before Longhorn's own volume says so.
 func TestAttachmentWakesTheRollout(t *testing.T) {
 	f := newFixture(t, storage.Attachment{})
-	watched, wait := f.runInManager()
+	watched, wait := f.runInManager(t)
 	watched.mu.Lock()
 	informer, err := watched.FakeInformerFor(t.Context(), &storagev1.VolumeAttachment{})
 	watched.mu.Unlock()
-	f.must(err)
+	f.Must(err)
 	informer.Add(&storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: storagev1.VolumeAttachmentSpec{Attacher: profile.Driver}})
 	wait("a volume is attached")
 }
@@ -198,7 +200,7 @@ func TestAttachmentWakesTheRollout(t *testing.T) {
 // Networks are watched once one is used: the kind may not be installed before.
 func TestDeletedNetworkWakesTheRollout(t *testing.T) {
 	f := newFixture(t, netOne)
-	watched, wait := f.runInManager()
+	watched, wait := f.runInManager(t)
 	select {
 	case <-watched.networks.watched:
 	case <-time.After(20 * time.Second):
@@ -210,7 +212,7 @@ func TestDeletedNetworkWakesTheRollout(t *testing.T) {
 }
 
 // runInManager begins to reconcile events, and returns after the first time.
-func (f *fixture) runInManager() (watched *informers, wait func(what string)) {
+func (f *fixture) runInManager(t *testing.T) (watched *informers, wait func(what string)) {
 	f.Helper()
 	woken := make(chan struct{}, 100)
 	f.r.Client = interceptor.NewClient(f.r.Client.(client.WithWatch), interceptor.Funcs{
@@ -223,8 +225,7 @@ func (f *fixture) runInManager() (watched *informers, wait func(what string)) {
 	for len(woken) > 0 {
 		<-woken
 	}
-	scheme, err := newScheme()
-	f.must(err)
+	scheme := f.Scheme()
 	watched = &informers{FakeInformers: informertest.FakeInformers{Scheme: scheme}, networks: networkInformer{watched: make(chan struct{})}}
 	mgr, err := ctrl.NewManager(&rest.Config{}, ctrl.Options{
 		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"},
@@ -232,12 +233,12 @@ func (f *fixture) runInManager() (watched *informers, wait func(what string)) {
 		NewCache:       func(*rest.Config, cache.Options) (cache.Cache, error) { return watched, nil },
 		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return meta.NewDefaultRESTMapper(nil), nil },
 	})
-	f.must(err)
-	f.must(f.r.SetupWithManager(mgr))
+	f.Must(err)
+	f.Must(f.r.SetupWithManager(mgr))
 	ctx, stop := context.WithCancel(f.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()
-	f.Cleanup(func() { stop(); f.must(<-ended) })
+	t.Cleanup(func() { stop(); f.Must(<-ended) })
 	wait = func(what string) {
 		f.Helper()
 		select {

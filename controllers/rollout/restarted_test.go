@@ -49,21 +49,21 @@ func TestRestartsOfClientPodsAreCountedBySetting(t *testing.T) {
 			f := newFixture(t, netOne, test.objects...)
 			registry := prometheus.NewRegistry()
 			counter, err := kit.RestartCounter(registry, profile.Name)
-			f.must(err)
+			f.Must(err)
 			f.r.restarts = counter
 			var own v1alpha1.Setting
-			f.must(f.store.Get(t.Context(), client.ObjectKey{Namespace: profile.Namespace, Name: string(catalog.EndpointNetworkForRWX)}, &own))
+			f.Must(f.API.Get(t.Context(), client.ObjectKey{Namespace: profile.Namespace, Name: string(catalog.EndpointNetworkForRWX)}, &own))
 			own.Value = &test.value
-			f.must(f.store.Update(t.Context(), &own))
+			f.Must(f.API.Update(t.Context(), &own))
 			var pod corev1.Pod
-			f.must(f.store.Get(t.Context(), client.ObjectKey{Namespace: profile.Namespace, Name: "csi"}, &pod))
+			f.Must(f.API.Get(t.Context(), client.ObjectKey{Namespace: profile.Namespace, Name: "csi"}, &pod))
 			clients := []storage.Client{
 				{Pod: "csi", UID: string(pod.UID), Node: "node-1", Network: test.on},
 				{Pod: "gone", UID: "x", Node: "node-2", Network: test.on},
 			}
-			f.must(f.r.restartClients(t.Context(), rollout.Record{Clients: netTwo}, clients))
+			f.Must(f.r.restartClients(t.Context(), rollout.Record{Clients: netTwo}, clients))
 			families, err := registry.Gather()
-			f.must(err)
+			f.Must(err)
 			got := map[catalog.Name]float64{}
 			for _, family := range families {
 				for _, series := range family.Metric {

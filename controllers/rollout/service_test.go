@@ -4,10 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"reflect"
-	"sync"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,14 +16,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
-	"k8s.io/apimachinery/pkg/types"
-	clienttesting "k8s.io/client-go/testing"
-	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
@@ -34,114 +28,75 @@ import (
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/testkit"
+	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
+	"github.com/fairlead-io/fairlead/internal/testkit/objects"
 )
 
 var (
-	profile = storage.Longhorn()
-	netOne  = storage.Attachment{Network: storage.Network{Namespace: "kube-system", Name: "one"}, Interface: "lhnet2"}
-	netTwo  = storage.Attachment{Network: storage.Network{Namespace: "kube-system", Name: "two"}, Interface: "lhnet2"}
-	noon    = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	profile = objects.Longhorn
+	netOne  = objects.Network("one", "lhnet2")
+	netTwo  = objects.Network("two", "lhnet2")
+	noon    = testkit.Noon
 )
 
-// fixture is the controller over a fake API. What the fake does not do itself is
-// done here: UIDs, cluster IPs, and UIDs as preconditions.
+// fixture is the controller over a fake API.
 type fixture struct {
-	*testing.T
-	store client.WithWatch
-	uids  int
-	r     *Reconciler
-	// writes counts them; the controller crashes at number dies, which is done or not.
-	writes, dies int
-	done         bool
-	dead         bool
-	// fail is an answer in place of a write.
+	*testkit.Bench
+	r *Reconciler
+	// fail answers a write in its place, unless it returns nil.
 	fail func(verb string, o client.Object) error
-	// stale is the record as the cache shows it, if that is behind.
+	// stale is the record in a stale cache.
 	stale *v1alpha1.NetworkRollout
-	// hidden tells of lists that are empty in the cache, since that is behind.
+	// hidden reports which lists are empty in a stale cache.
 	hidden func(client.ObjectList) bool
-	// patches are what was patched last, by kind.
+	// patches are the last patches by kind.
 	patches map[string]string
 }
 
-var errDied = errors.New("the controller has died")
-
-var newScheme = sync.OnceValues(cluster.NewScheme)
-
 // newFixture is a cluster with everything on the network, and every setting applied.
-func newFixture(t *testing.T, on storage.Attachment, objects ...client.Object) *fixture {
+func newFixture(t *testing.T, on storage.Attachment, more ...client.Object) *fixture {
 	t.Helper()
-	scheme, err := newScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
-	f := &fixture{T: t, dies: -1}
-	tracker := clienttesting.NewObjectTracker(scheme, serializer.NewCodecFactory(scheme).UniversalDecoder())
-	f.store = interceptor.NewClient(
-		fake.NewClientBuilder().WithScheme(scheme).WithObjectTracker(tracker).
-			WithStatusSubresource(&v1alpha1.NetworkRollout{}, &v1alpha1.Setting{}, &longhorn.Setting{}).Build(),
-		interceptor.Funcs{Create: f.create, Delete: f.delete},
-	)
-	for _, o := range append(atRest(on), objects...) {
-		f.must(f.store.Create(t.Context(), o))
-	}
+	api := fakeapi.New(testkit.Value[*runtime.Scheme](t)(cluster.NewScheme()), nil, &v1alpha1.NetworkRollout{}, &v1alpha1.Setting{}, &longhorn.Setting{})
+	f := &fixture{Bench: testkit.NewBench(t, api, append(atRest(on), more...)...)}
 	f.restart()
 	return f
 }
 
 // atRest are the record, the setting, the DaemonSet and its one pod.
 func atRest(on storage.Attachment) []client.Object {
-	at := func(name string) metav1.ObjectMeta {
-		return metav1.ObjectMeta{Namespace: profile.Namespace, Name: name}
-	}
-	rollout := &v1alpha1.NetworkRollout{ObjectMeta: at(profile.Name)}
-	rollout.Status.Recorded, rollout.Status.Clients.Network, rollout.Status.Servers.Network = true, on.String(), on.String()
-	ds := &appsv1.DaemonSet{ObjectMeta: at(profile.ClientDaemonSet), Status: appsv1.DaemonSetStatus{DesiredNumberScheduled: 1}}
+	ds := &appsv1.DaemonSet{ObjectMeta: objects.Here(profile.ClientDaemonSet), Status: appsv1.DaemonSetStatus{DesiredNumberScheduled: 1}}
 	ds.Annotations = map[string]string{appsv1.DeprecatedTemplateGeneration: "1"}
-	pod := &corev1.Pod{ObjectMeta: at("csi"), Spec: corev1.PodSpec{NodeName: "node-1"}}
-	pod.Labels = maps.Clone(profile.ClientLabels)
+	pod := objects.With(objects.Pod(profile.Namespace, "csi", "node-1"), objects.ReadyPod, objects.OwnedBy[*corev1.Pod]("apps/v1", "DaemonSet", profile.ClientDaemonSet))
+	pod.UID, pod.Labels = "", maps.Clone(profile.ClientLabels)
 	pod.Labels["pod-template-generation"] = "1"
-	pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: profile.ClientDaemonSet, Controller: ptr.To(true)}}
-	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	all := []client.Object{objects.Record(on), ds, pod, objects.Setting(catalog.EndpointNetworkForRWX, on.Network.String())}
 	if !on.IsZero() {
 		ds.Spec.Template.Annotations = map[string]string{storage.NetworksAnnotation: on.String()}
-		pod.Annotations = map[string]string{
-			storage.NetworksAnnotation:      on.String(),
-			storage.NetworkStatusAnnotation: fmt.Sprintf(`[{"name": %q, "interface": %q, "ips": ["192.168.0.3"]}]`, on.Network, on.Interface),
-		}
+		pod.Annotations = map[string]string{storage.NetworksAnnotation: on.String(), storage.NetworkStatusAnnotation: objects.NetworkStatus(on, "192.168.0.3")}
+		all = append(all, networkObject(on))
 	}
-	value := on.Network.String()
-	objects := []client.Object{rollout, ds, pod, &v1alpha1.Setting{ObjectMeta: at(string(catalog.EndpointNetworkForRWX)), Value: &value}}
-	if !on.IsZero() {
-		objects = append(objects, networkObject(on))
-	}
-	return objects
+	return all
 }
 
 // restart is a new leader.
 func (f *fixture) restart() {
-	f.dead, f.dies, f.writes, f.stale, f.hidden, f.patches = false, -1, 0, nil, nil, map[string]string{}
-	api := interceptor.NewClient(f.store, interceptor.Funcs{
-		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
-			return f.write("create", o, func() error { return c.Create(ctx, o, opts...) })
-		},
-		Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
-			return f.write("update", o, func() error { return c.Update(ctx, o, opts...) })
-		},
+	f.NewLeader()
+	f.stale, f.hidden, f.patches = nil, nil, map[string]string{}
+	f.Client.Before = func(w fakeapi.Write) error {
+		if f.fail == nil {
+			return nil
+		}
+		verb, _, _ := strings.Cut(w.Verb, "/")
+		return f.fail(verb, w.Object)
+	}
+	api := interceptor.NewClient(f.Client, interceptor.Funcs{
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, opts ...client.PatchOption) error {
-			data, err := patch.Data(o)
-			f.must(err)
-			f.patches[fmt.Sprintf("%T", o)] = string(data)
-			return f.write("patch", o, func() error { return c.Patch(ctx, o, patch, opts...) })
-		},
-		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
-			return f.write("delete", o, func() error { return c.Delete(ctx, o, opts...) })
-		},
-		SubResourceUpdate: func(ctx context.Context, c client.Client, name string, o client.Object, opts ...client.SubResourceUpdateOption) error {
-			return f.write("update", o, func() error { return c.SubResource(name).Update(ctx, o, opts...) })
+			f.patches[fmt.Sprintf("%T", o)] = string(testkit.Value[[]byte](f)(patch.Data(o)))
+			return c.Patch(ctx, o, patch, opts...)
 		},
 	})
-	cached := interceptor.NewClient(f.store, interceptor.Funcs{
+	cached := interceptor.NewClient(f.API, interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 			if f.hidden != nil && f.hidden(list) {
 				return nil
@@ -149,8 +104,8 @@ func (f *fixture) restart() {
 			return c.List(ctx, list, opts...)
 		},
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-			if rollout, ok := o.(*v1alpha1.NetworkRollout); ok && f.stale != nil {
-				f.stale.DeepCopyInto(rollout)
+			if r, ok := o.(*v1alpha1.NetworkRollout); ok && f.stale != nil {
+				f.stale.DeepCopyInto(r)
 				return nil
 			}
 			return c.Get(ctx, key, o, opts...)
@@ -159,70 +114,11 @@ func (f *fixture) restart() {
 	f.r = &Reconciler{
 		Profile: profile, Applies: true, Policy: rollout.Policy{Settle: time.Second}, Client: api,
 		Cached: cluster.NewReader(profile, cached, cached), Live: cluster.NewReader(profile, api, api),
-		Events: recorder{}, Clock: clocktesting.NewFakePassiveClock(noon), Log: slog.New(slog.DiscardHandler),
-	}
-	counter, err := kit.RestartCounter(prometheus.NewRegistry(), profile.Name)
-	f.must(err)
-	f.r.restarts = counter
-}
-
-type recorder struct{}
-
-func (recorder) Eventf(_, _ runtime.Object, _, _, _, _ string, _ ...any) {}
-
-func (f *fixture) must(err error) {
-	f.Helper()
-	if err != nil {
-		f.Fatal(err)
+		Events: f.Events, Clock: f.Clock, Log: f.Log, restarts: testkit.Value[*prometheus.CounterVec](f)(kit.RestartCounter(f.Registry, profile.Name)),
 	}
 }
 
-// write counts what the controller writes, and lets it die there.
-func (f *fixture) write(verb string, o client.Object, do func() error) error {
-	if f.dead {
-		return errDied
-	}
-	if f.fail != nil {
-		if err := f.fail(verb, o); err != nil {
-			return err
-		}
-	}
-	f.writes++
-	if f.writes-1 != f.dies {
-		return do()
-	}
-	f.dead = true
-	if f.done {
-		f.must(do())
-	}
-	return errDied
-}
-
-func (f *fixture) create(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
-	f.uids++
-	o.SetUID(types.UID(fmt.Sprint("uid-", f.uids)))
-	if s, ok := o.(*corev1.Service); ok && s.Spec.ClusterIP == "" {
-		s.Spec.ClusterIP, s.Spec.ClusterIPs = fmt.Sprint("10.43.0.", f.uids), []string{fmt.Sprint("10.43.0.", f.uids)}
-	}
-	return c.Create(ctx, o, opts...)
-}
-
-func (f *fixture) delete(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
-	options := (&client.DeleteOptions{}).ApplyOptions(opts)
-	if pod, ok := o.(*corev1.Pod); ok && options.Preconditions != nil && options.Preconditions.UID != nil {
-		var have corev1.Pod
-		if err := c.Get(ctx, client.ObjectKeyFromObject(pod), &have); err == nil && have.UID != *options.Preconditions.UID {
-			return apierrors.NewConflict(corev1.Resource("pods"), o.GetName(), errors.New("the UID is another"))
-		}
-	}
-	if service, ok := o.(*corev1.Service); ok && options.Preconditions != nil && options.Preconditions.UID != nil {
-		have := f.service(service.Name)
-		if have != nil && have.UID != *options.Preconditions.UID {
-			return apierrors.NewConflict(corev1.Resource("services"), o.GetName(), errors.New("the UID is another"))
-		}
-	}
-	return c.Delete(ctx, o, opts...)
-}
+func (f *fixture) writes() int { return len(f.Client.Writes) }
 
 func (f *fixture) reconcile() error {
 	_, err := f.r.Reconcile(context.Background(), ctrl.Request{})
@@ -233,31 +129,23 @@ func (f *fixture) reconcile() error {
 func (f *fixture) comeToRest() {
 	f.Helper()
 	for range 20 {
-		before := f.writes
-		f.must(f.reconcile())
-		if f.writes == before {
+		before := f.writes()
+		f.Must(f.reconcile())
+		if f.writes() == before {
 			return
 		}
 	}
-	f.Fatal("it does not come to rest")
+	f.Fatalf("%v", "it does not come to rest")
 }
 
 func (f *fixture) service(name string) *corev1.Service {
 	f.Helper()
-	var s corev1.Service
-	err := f.store.Get(context.Background(), client.ObjectKey{Namespace: profile.Namespace, Name: name}, &s)
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	f.must(err)
-	return &s
+	return testkit.Get[corev1.Service](f, f.API, profile.Namespace, name)
 }
 
 func (f *fixture) rollout() *v1alpha1.NetworkRollout {
 	f.Helper()
-	var r v1alpha1.NetworkRollout
-	f.must(f.store.Get(context.Background(), cluster.RolloutKey(profile), &r))
-	return &r
+	return testkit.Get[v1alpha1.NetworkRollout](f, f.API, profile.Namespace, profile.Name)
 }
 
 // serviceOf is a Service as Longhorn makes it, with what users may have added.
@@ -295,11 +183,11 @@ func headlessOn(network storage.Attachment) func(*corev1.Service) {
 func (f *fixture) mustBe(got, want *corev1.Service) {
 	f.Helper()
 	if got == nil {
-		f.Fatal("there is no Service")
+		f.Fatalf("%v", "there is no Service")
 	}
 	got, want = got.DeepCopy(), want.DeepCopy()
 	for _, s := range []*corev1.Service{got, want} {
-		s.UID, s.ResourceVersion, s.TypeMeta = "", "", metav1.TypeMeta{}
+		s.UID, s.ResourceVersion, s.CreationTimestamp, s.TypeMeta = "", "", metav1.Time{}, metav1.TypeMeta{}
 		if s.Spec.ClusterIP != corev1.ClusterIPNone {
 			s.Spec.ClusterIP, s.Spec.ClusterIPs = "allocated", nil
 		}
@@ -360,22 +248,22 @@ func TestCrashDuringServiceReplacementResumes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			whole := newFixture(t, test.on, serviceOf("v", test.before...))
 			whole.comeToRest()
-			if whole.writes < 3 {
-				t.Fatalf("only %d writes", whole.writes)
+			if whole.writes() < 3 {
+				t.Fatalf("only %d writes", whole.writes())
 			}
 			before, after := serviceOf("v", test.before...), serviceOf("v", test.after...)
-			for dies := range whole.writes {
+			for dies := range whole.writes() {
 				for _, done := range []bool{false, true} {
 					f := newFixture(t, test.on, serviceOf("v", test.before...))
-					f.dies, f.done = dies, done
+					f.Client.CrashAt(dies, done)
 					for range 20 {
-						if err := f.reconcile(); f.dead {
+						if err := f.reconcile(); f.Client.Crashed() {
 							break
 						} else {
-							f.must(err)
+							f.Must(err)
 						}
 					}
-					if !f.dead {
+					if !f.Client.Crashed() {
 						t.Fatalf("it does not get to write %d", dies)
 					}
 					switch s := f.service("v"); {
@@ -392,7 +280,7 @@ func TestCrashDuringServiceReplacementResumes(t *testing.T) {
 					f.comeToRest()
 					f.mustBe(f.service("v"), after)
 					var all corev1.ServiceList
-					f.must(f.store.List(t.Context(), &all))
+					f.Must(f.API.List(t.Context(), &all))
 					if got := f.rollout().Status; len(all.Items) != 1 || got.Replacing != "" || got.Phase != "Applied" {
 						t.Fatalf("write %d, done %v: %d Services, record %+v", dies, done, len(all.Items), got)
 					}
@@ -407,19 +295,19 @@ func TestResumedReplacementFollowsThePresentRecord(t *testing.T) {
 	f := newFixture(t, netOne, serviceOf("v"))
 	f.fail = func(verb string, o client.Object) error {
 		if _, ok := o.(*corev1.Service); ok && verb == "create" {
-			return errDied
+			return fakeapi.ErrCrashed
 		}
 		return nil
 	}
-	if err := f.reconcile(); !errors.Is(err, errDied) || f.service("v") != nil {
+	if err := f.reconcile(); !errors.Is(err, fakeapi.ErrCrashed) || f.service("v") != nil {
 		t.Fatalf("got %v, %+v", err, f.service("v"))
 	}
 	r := f.rollout()
 	r.Status.Servers.Network = ""
-	f.must(f.store.Status().Update(t.Context(), r))
+	f.Must(f.API.Status().Update(t.Context(), r))
 	f.fail = nil
 	f.restart()
-	f.must(f.reconcile())
+	f.Must(f.reconcile())
 	f.mustBe(f.service("v"), serviceOf("v"))
 }
 
@@ -427,7 +315,7 @@ func TestResumedReplacementFollowsThePresentRecord(t *testing.T) {
 // may not have shown yet what it wrote down itself.
 func TestBegunReplacementComesBeforeTheNext(t *testing.T) {
 	f := newFixture(t, netOne, serviceOf("v"), serviceOf("w"))
-	f.must(f.r.ensureRecord(t.Context()))
+	f.Must(f.r.ensureRecord(t.Context()))
 	f.stale = f.rollout()
 	f.fail = func(verb string, o client.Object) error {
 		if _, ok := o.(*corev1.Service); ok && verb == "create" {
@@ -440,7 +328,7 @@ func TestBegunReplacementComesBeforeTheNext(t *testing.T) {
 	}
 	f.fail = nil
 	for range 3 {
-		f.must(f.reconcile())
+		f.Must(f.reconcile())
 	}
 	f.stale = nil
 	f.comeToRest()
@@ -453,24 +341,24 @@ func TestBegunReplacementComesBeforeTheNext(t *testing.T) {
 func TestTerminatingServiceIsWaitedFor(t *testing.T) {
 	f := newFixture(t, netOne, serviceOf("v", func(s *corev1.Service) { s.Finalizers = []string{"example.io/wait"} }))
 	for range 5 {
-		f.must(f.reconcile())
+		f.Must(f.reconcile())
 	}
 	old := f.service("v")
 	if old == nil || old.DeletionTimestamp == nil {
 		t.Fatalf("got %+v", old)
 	}
 	f.restart()
-	f.must(f.reconcile())
+	f.Must(f.reconcile())
 	if f.rollout().Status.Replacing == "" {
 		t.Fatal("it is forgotten")
 	}
-	before := f.writes
-	f.must(f.reconcile())
-	if f.writes-before > 1 {
-		t.Fatalf("it writes again and again: %d", f.writes-before)
+	before := f.writes()
+	f.Must(f.reconcile())
+	if f.writes()-before > 1 {
+		t.Fatalf("it writes again and again: %d", f.writes()-before)
 	}
 	old.Finalizers = nil
-	f.must(f.store.Update(t.Context(), old))
+	f.Must(f.API.Update(t.Context(), old))
 	if f.service("v") != nil {
 		t.Fatal("the old one is yet there")
 	}
@@ -483,11 +371,11 @@ func TestServiceRecreatedByLonghornIsReplacedLater(t *testing.T) {
 	theirs := serviceOf("v", func(s *corev1.Service) { s.Labels["made"] = "in between" })
 	f.fail = func(verb string, o client.Object) error {
 		if _, ok := o.(*corev1.Service); ok && verb == "create" && f.service("v") == nil {
-			f.must(f.store.Create(context.Background(), theirs.DeepCopy()))
+			f.Must(f.API.Create(context.Background(), theirs.DeepCopy()))
 		}
 		return nil
 	}
-	f.must(f.reconcile())
+	f.Must(f.reconcile())
 	f.mustBe(f.service("v"), theirs)
 	f.fail = nil
 	f.comeToRest()
@@ -499,10 +387,10 @@ func TestServiceRecreatedByLonghornIsReplacedLater(t *testing.T) {
 func TestChangedServiceIsLeftToTheNextLook(t *testing.T) {
 	f := newFixture(t, netOne, serviceOf("v"))
 	f.fail = func(verb string, o client.Object) error {
-		if _, ok := o.(*v1alpha1.NetworkRollout); ok && verb == "update" && f.writes > 3 && f.service("v").Labels["new"] == "" {
+		if _, ok := o.(*v1alpha1.NetworkRollout); ok && verb == "update" && f.writes() > 3 && f.service("v").Labels["new"] == "" {
 			s := f.service("v")
 			s.Labels["new"] = "label"
-			f.must(f.store.Update(context.Background(), s))
+			f.Must(f.API.Update(context.Background(), s))
 		}
 		return nil
 	}
