@@ -1,0 +1,3 @@
+// Package cabundle writes Fairlead's self-signed CA into the webhook configurations, in clusters
+// without cert-manager.
+package cabundle
