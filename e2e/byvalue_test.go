@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fairlead-io/fairlead/e2e/sandbox"
+	"github.com/fairlead-io/fairlead/e2e/sandbox/standin"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
@@ -39,7 +39,7 @@ func TestLonghornActsByValue(t *testing.T) {
 			c.runUntilStopped(c.Longhorn().SyncSettings)
 			lh := c.Longhorn()
 			for _, volume := range []string{"pvc-old", "pvc-new"} {
-				c.must(lh.CreateVolume(t.Context(), sandbox.Volume{Name: volume, Shared: true, ReplicaNodes: []string{"node-1"}}))
+				c.must(lh.CreateVolume(t.Context(), standin.Volume{Name: volume, Shared: true, ReplicaNodes: []string{"node-1"}}))
 			}
 			rwx := map[string]string{"v1.7.2": "storage-network-for-rwx-volume-enabled", "v1.12.0": "endpoint-network-for-rwx-volume"}[version]
 			c.must(lh.Attach(t.Context(), "pvc-old", "node-1"))

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
+	"github.com/fairlead-io/fairlead/e2e/sandbox/standin"
 )
 
 // TestRecordedNetworkIsKeptWhileChangeWaits creates volumes, lets servers fail over and upgrades Longhorn while each kind of
@@ -107,7 +108,7 @@ func (c *cluster) keepsRecordedNetwork(change waitingChange, version, upgrade st
 
 func (c *cluster) attachNew(volume, node string) {
 	c.t.Helper()
-	c.must(c.Longhorn().CreateVolume(c.t.Context(), sandbox.Volume{Name: volume, Shared: true, ReplicaNodes: []string{"node-3"}}))
+	c.must(c.Longhorn().CreateVolume(c.t.Context(), standin.Volume{Name: volume, Shared: true, ReplicaNodes: []string{"node-3"}}))
 	c.must(c.Longhorn().Attach(c.t.Context(), volume, node))
 }
 

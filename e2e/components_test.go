@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/fairlead-io/fairlead/e2e/sandbox"
+	"github.com/fairlead-io/fairlead/e2e/sandbox/standin"
 )
 
 // TestComponents shows that the stand-in for longhorn-manager treats its
@@ -54,9 +54,9 @@ func TestComponents(t *testing.T) {
 		if args := fmt.Sprint(c.instanceManagerPod("node-1", "v2").Spec.Containers[0].Args); !strings.Contains(args, "--spdk-cpumask 0x3") {
 			t.Errorf("v2 runs %s", args)
 		}
-		c.must(lh.CreateVolume(t.Context(), sandbox.Volume{Name: "pvc-1", ReplicaNodes: []string{"node-1", "node-2"}}))
-		c.must(lh.CreateVolume(t.Context(), sandbox.Volume{Name: "pvc-2", Engine: "v2", ReplicaNodes: []string{"node-3"}}))
-		c.must(lh.CreateVolume(t.Context(), sandbox.Volume{Name: "pvc-3", Shared: true}))
+		c.must(lh.CreateVolume(t.Context(), standin.Volume{Name: "pvc-1", ReplicaNodes: []string{"node-1", "node-2"}}))
+		c.must(lh.CreateVolume(t.Context(), standin.Volume{Name: "pvc-2", Engine: "v2", ReplicaNodes: []string{"node-3"}}))
+		c.must(lh.CreateVolume(t.Context(), standin.Volume{Name: "pvc-3", Shared: true}))
 		c.must(lh.Attach(t.Context(), "pvc-1", "node-3"))
 		c.must(lh.Attach(t.Context(), "pvc-2", "node-3"))
 		c.must(lh.Attach(t.Context(), "pvc-3", "node-1"))

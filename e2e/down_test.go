@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fairlead-io/fairlead/e2e/sandbox"
+	"github.com/fairlead-io/fairlead/e2e/sandbox/standin"
 	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/storage"
@@ -28,8 +28,8 @@ func TestFairleadDown(t *testing.T) {
 	c.set(own, string(catalog.EndpointNetworkForRWX), netA)
 	c.waitApplied(network)
 	lh := c.Longhorn()
-	c.must(lh.CreateVolume(t.Context(), sandbox.Volume{Name: "pvc-down", Shared: true}))
-	c.must(lh.CreateVolume(t.Context(), sandbox.Volume{Name: "pvc-idle", Shared: true}))
+	c.must(lh.CreateVolume(t.Context(), standin.Volume{Name: "pvc-down", Shared: true}))
+	c.must(lh.CreateVolume(t.Context(), standin.Volume{Name: "pvc-idle", Shared: true}))
 	c.must(lh.Attach(t.Context(), "pvc-down", "node-1"))
 	for _, r := range c.Replicas() {
 		c.must(r.Stop())

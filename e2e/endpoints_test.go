@@ -16,7 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fairlead-io/fairlead/e2e/sandbox"
+	"github.com/fairlead-io/fairlead/e2e/sandbox/standin"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
@@ -30,7 +30,7 @@ func TestEndpoints(t *testing.T) {
 	dns := c.startDNS()
 	lh := c.Longhorn()
 	name := volume + "." + namespace + ".svc." + domain
-	c.must(lh.CreateVolume(t.Context(), sandbox.Volume{Name: volume, Shared: true}))
+	c.must(lh.CreateVolume(t.Context(), standin.Volume{Name: volume, Shared: true}))
 	c.set(own, string(catalog.EndpointNetworkForRWX), netA)
 	c.waitApplied(netA + "@lhnet2")
 

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
+	"github.com/fairlead-io/fairlead/e2e/sandbox/standin"
 )
 
 // TestSelfSignedInstallation installs the overlay for clusters without
@@ -91,7 +92,7 @@ func TestSelfSignedInstallation(t *testing.T) {
 	})
 	t.Run("the main job is done", func(t *testing.T) {
 		c := &cluster{Sandbox: c.Sandbox, t: t}
-		c.must(c.Longhorn().CreateVolume(t.Context(), sandbox.Volume{Name: "pvc-1", Shared: true}))
+		c.must(c.Longhorn().CreateVolume(t.Context(), standin.Volume{Name: "pvc-1", Shared: true}))
 		c.set(own, "endpoint-network-for-rwx-volume", netB)
 		c.waitApplied(netB + "@lhnet2")
 		c.checkRow("pvc-1", netB+"@lhnet2", "cluster.local")

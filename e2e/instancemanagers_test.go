@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fairlead-io/fairlead/e2e/sandbox"
+	"github.com/fairlead-io/fairlead/e2e/sandbox/standin"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
@@ -14,7 +14,7 @@ import (
 // storage-network waits (updateCNI): it deletes every instance manager that is not on the storage network.
 func TestLonghornKeepsInstanceManagersInUse(t *testing.T) {
 	c := newCluster(t, options{webhooks: 1, controllers: 1, components: true})
-	c.must(c.Longhorn().CreateVolume(t.Context(), sandbox.Volume{Name: "pvc-1", ReplicaNodes: []string{"node-2"}}))
+	c.must(c.Longhorn().CreateVolume(t.Context(), standin.Volume{Name: "pvc-1", ReplicaNodes: []string{"node-2"}}))
 	c.must(c.Longhorn().Attach(t.Context(), "pvc-1", "node-1"))
 	c.set(system, "storage-network", netA)
 	says := c.set(system, "storage-network-for-rwx-volume-enabled", "true")

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
+	"github.com/fairlead-io/fairlead/e2e/sandbox/standin"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
@@ -42,7 +43,7 @@ func TestInvariantsHoldWhateverComes(t *testing.T) {
 	chance := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // a test's dice
 	volumes := []string{"pvc-a", "pvc-b", "pvc-c"}
 	for _, v := range volumes {
-		c.must(c.Longhorn().CreateVolume(t.Context(), sandbox.Volume{Name: v, Shared: true}))
+		c.must(c.Longhorn().CreateVolume(t.Context(), standin.Volume{Name: v, Shared: true}))
 	}
 	guard := c.watchRestarts()
 	attached := map[string]bool{}

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/fairlead-io/fairlead/e2e/compare"
-	"github.com/fairlead-io/fairlead/e2e/sandbox"
+	"github.com/fairlead-io/fairlead/e2e/sandbox/standin"
 )
 
 // TestStandInIsLikeRecordedLonghorn holds the stand-in for Longhorn against what the real manager left at each step of
@@ -35,10 +35,10 @@ func TestStandInIsLikeRecordedLonghorn(t *testing.T) {
 	}
 }
 
-type standIn struct{ longhorn sandbox.Longhorn }
+type standIn struct{ longhorn standin.Longhorn }
 
 func (s standIn) CreateVolume(ctx context.Context, name string) error {
-	return s.longhorn.CreateVolume(ctx, sandbox.Volume{Name: name, Shared: true, ReplicaNodes: []string{compare.Node}})
+	return s.longhorn.CreateVolume(ctx, standin.Volume{Name: name, Shared: true, ReplicaNodes: []string{compare.Node}})
 }
 
 func (s standIn) Attach(ctx context.Context, volume string) error {

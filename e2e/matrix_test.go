@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fairlead-io/fairlead/e2e/sandbox"
+	"github.com/fairlead-io/fairlead/e2e/sandbox/standin"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
@@ -22,7 +22,7 @@ import (
 func TestNetworkMatrix(t *testing.T) {
 	const domain = "storage.example"
 	c := newCluster(t, options{clusterDomain: domain, webhooks: 1, controllers: 1})
-	c.must(c.Longhorn().CreateVolume(t.Context(), sandbox.Volume{Name: "pvc-matrix", Shared: true}))
+	c.must(c.Longhorn().CreateVolume(t.Context(), standin.Volume{Name: "pvc-matrix", Shared: true}))
 	manager := c.createInstanceManager()
 	const a1, a2, b2 = netA + "@lhnet1", netA + "@lhnet2", netB + "@lhnet2"
 	rows := []struct {

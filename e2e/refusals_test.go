@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fairlead-io/fairlead/e2e/sandbox"
+	"github.com/fairlead-io/fairlead/e2e/sandbox/standin"
 )
 
 // TestSettingsAreJudged shows what whoever types kubectl reads: refusals with
@@ -99,7 +99,7 @@ func TestNetworkInUse(t *testing.T) {
 	c := newCluster(t, options{webhooks: 1, controllers: 1})
 	c.set(own, "endpoint-network-for-rwx-volume", netA)
 	c.waitApplied(netA + "@lhnet2")
-	c.must(c.Longhorn().CreateVolume(t.Context(), sandbox.Volume{Name: "pvc-1", Shared: true}))
+	c.must(c.Longhorn().CreateVolume(t.Context(), standin.Volume{Name: "pvc-1", Shared: true}))
 	c.must(c.Longhorn().Attach(t.Context(), "pvc-1", "node-1"))
 	const nad = "network-attachment-definitions"
 	uses := "Warning: network kube-system/storage-net is in use by longhorn: setting endpoint-network-for-rwx-volume, 3 CSI plugin pods, 1 RWX volume (pvc-1)"

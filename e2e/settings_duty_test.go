@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fairlead-io/fairlead/e2e/sandbox"
+	"github.com/fairlead-io/fairlead/e2e/sandbox/standin"
 	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 )
@@ -32,7 +32,7 @@ const (
 // attachedEverywhere has a volume whose engine and replicas keep every instance manager in use.
 func (c *cluster) attachedEverywhere(name string) {
 	c.t.Helper()
-	c.must(c.Longhorn().CreateVolume(c.t.Context(), sandbox.Volume{Name: name, ReplicaNodes: []string{"node-1", "node-2", "node-3"}}))
+	c.must(c.Longhorn().CreateVolume(c.t.Context(), standin.Volume{Name: name, ReplicaNodes: []string{"node-1", "node-2", "node-3"}}))
 	c.must(c.Longhorn().Attach(c.t.Context(), name, "node-1"))
 }
 

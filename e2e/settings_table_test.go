@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/e2e/sandbox"
+	"github.com/fairlead-io/fairlead/e2e/sandbox/standin"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/settings/plan"
 )
@@ -134,7 +134,7 @@ func TestEverySetting(t *testing.T) {
 	c.refuseAll(atOnce[2:3]) // while snapshots are cleaned up
 	c.set(system, "auto-cleanup-system-generated-snapshot", "false")
 	c.setAll(atOnce[2:])
-	for _, v := range []sandbox.Volume{
+	for _, v := range []standin.Volume{
 		{Name: "pvc-1", ReplicaNodes: []string{"node-2"}},
 		{Name: "pvc-2", Engine: "v2", ReplicaNodes: []string{"node-1", "node-3"}},
 		{Name: "pvc-rwx", Shared: true},

@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fairlead-io/fairlead/e2e/sandbox"
+	"github.com/fairlead-io/fairlead/e2e/sandbox/standin"
 )
 
 // TestNoVolumeAttached is the first test plan of the proposal "Support
@@ -43,7 +43,7 @@ func TestNoVolumeAttached(t *testing.T) {
 func TestVolumeAttachedWithAReplica(t *testing.T) {
 	c := newCluster(t, options{webhooks: 1, controllers: 1, components: true}) // Fresh install Longhorn.
 	// Create a volume with a replica. Attach the volume to a node.
-	c.must(c.Longhorn().CreateVolume(t.Context(), sandbox.Volume{Name: "pvc-1", ReplicaNodes: []string{"node-2"}}))
+	c.must(c.Longhorn().CreateVolume(t.Context(), standin.Volume{Name: "pvc-1", ReplicaNodes: []string{"node-2"}}))
 	c.must(c.Longhorn().Attach(t.Context(), "pvc-1", "node-1"))
 	before := c.componentPods()
 	idle := c.instanceManagerPod("node-3", "v1").Name

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
+	"github.com/fairlead-io/fairlead/e2e/sandbox/standin"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
@@ -133,7 +134,7 @@ func newControlPlane(t *testing.T, o options) *cluster {
 
 // runComponents installs Longhorn's components, and runs them by lh until the
 // function is called that it returns, or the test ends.
-func (c *cluster) runComponents(lh sandbox.Longhorn) (stop func()) {
+func (c *cluster) runComponents(lh standin.Longhorn) (stop func()) {
 	c.t.Helper()
 	c.must(lh.InstallComponents(c.t.Context()))
 	return c.runUntilStopped(lh.RunComponents)

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fairlead-io/fairlead/e2e/sandbox"
+	"github.com/fairlead-io/fairlead/e2e/sandbox/standin"
 )
 
 // TestSPDKSettingsWaitForInstanceManagersInUse changes the settings that Longhorn
@@ -16,7 +16,7 @@ func TestSPDKSettingsWaitForInstanceManagersInUse(t *testing.T) {
 	c := newCluster(t, options{webhooks: 1, controllers: 1, components: true, longhorn: "v1.12.1"})
 	lh := c.Longhorn()
 	c.must(lh.EnableV2(t.Context()))
-	c.must(lh.CreateVolume(t.Context(), sandbox.Volume{Name: "pvc-2", Engine: "v2", ReplicaNodes: []string{"node-3"}}))
+	c.must(lh.CreateVolume(t.Context(), standin.Volume{Name: "pvc-2", Engine: "v2", ReplicaNodes: []string{"node-3"}}))
 	c.must(lh.Attach(t.Context(), "pvc-2", "node-3"))
 	used := c.instanceManagerPod("node-3", "v2")
 

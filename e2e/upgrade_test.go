@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
+	"github.com/fairlead-io/fairlead/e2e/sandbox/standin"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 )
 
@@ -101,7 +102,7 @@ func TestUpgradeOfLonghornMovesTheNetwork(t *testing.T) {
 	c.waitApplied(before)
 	attach := func(volume string) {
 		t.Helper()
-		c.must(c.Longhorn().CreateVolume(t.Context(), sandbox.Volume{Name: volume, Shared: true}))
+		c.must(c.Longhorn().CreateVolume(t.Context(), standin.Volume{Name: volume, Shared: true}))
 		c.must(c.Longhorn().Attach(t.Context(), volume, "node-1"))
 	}
 	attach("pvc-kept")
@@ -173,7 +174,7 @@ func TestRepair(t *testing.T) {
 	const network = netA + "@lhnet2"
 	c.set(own, string(catalog.EndpointNetworkForRWX), netA)
 	c.waitApplied(network)
-	for _, v := range []sandbox.Volume{{Name: "pvc-idle", Shared: true}, {Name: "pvc-used", Shared: true, Claim: "used"}, {Name: "pvc-port", Shared: true}, {Name: "pvc-asks", Claim: "asks"}} {
+	for _, v := range []standin.Volume{{Name: "pvc-idle", Shared: true}, {Name: "pvc-used", Shared: true, Claim: "used"}, {Name: "pvc-port", Shared: true}, {Name: "pvc-asks", Claim: "asks"}} {
 		c.must(lh.CreateVolume(t.Context(), v))
 		c.must(lh.Attach(t.Context(), v.Name, "node-1"))
 	}

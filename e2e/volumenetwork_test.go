@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fairlead-io/fairlead/e2e/sandbox"
+	"github.com/fairlead-io/fairlead/e2e/sandbox/standin"
 	facts "github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/storage"
@@ -26,8 +26,8 @@ func TestVolumeNetwork(t *testing.T) {
 	network, err := storage.ParseNetwork(netB)
 	c.must(err)
 	ofItsOwn := storage.VolumeAttachment(network)
-	c.must(c.Longhorn().CreateVolume(t.Context(), sandbox.Volume{Name: "pvc-own", Shared: true, Claim: "data"}))
-	c.must(c.Longhorn().CreateVolume(t.Context(), sandbox.Volume{Name: "pvc-other", Shared: true}))
+	c.must(c.Longhorn().CreateVolume(t.Context(), standin.Volume{Name: "pvc-own", Shared: true, Claim: "data"}))
+	c.must(c.Longhorn().CreateVolume(t.Context(), standin.Volume{Name: "pvc-other", Shared: true}))
 	c.set(own, string(catalog.EndpointNetworkForRWX), netA)
 	c.waitApplied(common)
 	c.attach("pvc-other", "node-3")

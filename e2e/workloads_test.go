@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
+	"github.com/fairlead-io/fairlead/e2e/sandbox/standin"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
@@ -28,7 +29,7 @@ func TestWorkloads(t *testing.T) {
 	lh := c.Longhorn()
 	c.set(own, string(catalog.EndpointNetworkForRWX), netA)
 	c.waitApplied(netA + "@lhnet2")
-	for _, v := range []sandbox.Volume{
+	for _, v := range []standin.Volume{
 		{Name: "pvc-shared", Shared: true, Claim: "shared"},
 		{Name: "pvc-other", Shared: true, Claim: "other"},
 		{Name: "pvc-own", Claim: "own"},

@@ -13,6 +13,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/e2e/invariants"
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
+	"github.com/fairlead-io/fairlead/e2e/sandbox/standin"
 	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/storage"
@@ -52,12 +53,12 @@ func TestDangerZoneOfNewerReleases(t *testing.T) {
 
 // zoneVolumes run on node-1 and node-2; the instance managers of node-3 are idle.
 var zoneVolumes = map[string]struct {
-	sandbox.Volume
+	standin.Volume
 	node, engine string
 }{
-	"rwo": {sandbox.Volume{Name: "pvc-rwo", ReplicaNodes: []string{"node-2"}}, "node-1", "v1"},
-	"rwx": {sandbox.Volume{Name: "pvc-rwx", Shared: true, ReplicaNodes: []string{"node-1"}}, "node-2", "v1"},
-	"v2":  {sandbox.Volume{Name: "pvc-v2", Engine: "v2", ReplicaNodes: []string{"node-2"}}, "node-1", "v2"},
+	"rwo": {standin.Volume{Name: "pvc-rwo", ReplicaNodes: []string{"node-2"}}, "node-1", "v1"},
+	"rwx": {standin.Volume{Name: "pvc-rwx", Shared: true, ReplicaNodes: []string{"node-1"}}, "node-2", "v1"},
+	"v2":  {standin.Volume{Name: "pvc-v2", Engine: "v2", ReplicaNodes: []string{"node-2"}}, "node-1", "v2"},
 }
 
 // zone is the cluster for one row.

@@ -8,7 +8,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/fairlead-io/fairlead/e2e/sandbox"
+	"github.com/fairlead-io/fairlead/e2e/sandbox/standin"
 	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
 )
 
@@ -43,7 +43,7 @@ func (s scene) waitAttachment(volume string, attached bool) error {
 		if err := s.Client.Get(s.ctx, key(volume), tickets); err != nil {
 			return err
 		}
-		_, found, err := unstructured.NestedMap(tickets.Object, "spec", "attachmentTickets", sandbox.TicketID(volume, s.Manager.pod.Spec.NodeName))
+		_, found, err := unstructured.NestedMap(tickets.Object, "spec", "attachmentTickets", standin.TicketID(volume, s.Manager.pod.Spec.NodeName))
 		if err == nil && found != attached {
 			err = fmt.Errorf("the ticket of the CSI driver is there: %v", found)
 		}

@@ -22,6 +22,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
+var errNotConnected = errors.New("not connected")
+
 const pollInterval = 50 * time.Millisecond
 
 // csiAddonsGroup is csi-addons' API.
@@ -182,8 +184,8 @@ func (a *CSIAddons) connected(ctx context.Context, p *csiPlugin) error {
 	if err != nil {
 		return err
 	}
-	if state := text(o, "status", "state"); state != "Connected" {
-		return fmt.Errorf("%s is %q: %w", p.object, state, errNotReady)
+	if state := nestedText(o, "status", "state"); state != "Connected" {
+		return fmt.Errorf("%s is %q: %w", p.object, state, errNotConnected)
 	}
 	if !p.controller() {
 		return nil
@@ -192,11 +194,17 @@ func (a *CSIAddons) connected(ctx context.Context, p *csiPlugin) error {
 	if err != nil {
 		return err
 	}
-	if holder := text(lease, "spec", "holderIdentity"); holder != leaseName(p.pod) {
-		return fmt.Errorf("%s fences for %s, not %s: %w", holder, p.driver.Name, p.pod, errNotReady)
+	if holder := nestedText(lease, "spec", "holderIdentity"); holder != leaseName(p.pod) {
+		return fmt.Errorf("%s fences for %s, not %s: %w", holder, p.driver.Name, p.pod, errNotConnected)
 	}
 	return nil
 }
 
 // leaseName follows NormalizeLeaseName in csi-addons, for what the names here have.
 func leaseName(name string) string { return strings.ReplaceAll(name, ".", "-") }
+
+// nestedText returns a string of an object; empty if there is none.
+func nestedText(o *unstructured.Unstructured, fields ...string) string {
+	text, _, _ := unstructured.NestedString(o.Object, fields...)
+	return text
+}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead-io/fairlead/e2e/sandbox/standin"
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
@@ -63,7 +64,7 @@ type Sandbox struct {
 	Root string
 
 	longhornClient client.WithWatch
-	release        release
+	release        standin.Release
 
 	plane     *controlPlane
 	replicas  []*Replica
@@ -83,7 +84,7 @@ func Start(ctx context.Context, o Options) (*Sandbox, error) {
 	if o.Out == nil {
 		o.Out = io.Discard
 	}
-	release, err := findRelease(o.LonghornVersion)
+	release, err := standin.FindRelease(o.LonghornVersion)
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead-io/fairlead/e2e/sandbox/standin"
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
@@ -28,6 +29,21 @@ const (
 	OwnVolume = "pvc-9c41d7aa"
 )
 
+// Longhorn returns the stand-in for longhorn-manager.
+func (s *Sandbox) Longhorn() standin.Longhorn {
+	return standin.NewLonghorn(s.longhornClient, s.release, s.Out)
+}
+
+// UpgradeLonghorn makes Longhorn a later version.
+func (s *Sandbox) UpgradeLonghorn(ctx context.Context, version string) error {
+	later, err := standin.FindRelease(version)
+	if err != nil {
+		return err
+	}
+	s.release = later
+	return s.Longhorn().Upgrade(ctx)
+}
+
 // SeedLonghorn leaves in the API what an installation of Longhorn does,
 // with two networks, and waits until the CSI plugin runs on every node.
 func (s *Sandbox) SeedLonghorn(ctx context.Context) error {
@@ -36,14 +52,7 @@ func (s *Sandbox) SeedLonghorn(ctx context.Context) error {
 			return err
 		}
 	}
-	lh := s.Longhorn()
-	if err := lh.seedRelease(ctx); err != nil {
-		return err
-	}
-	if err := lh.markSettingsApplied(ctx); err != nil {
-		return err
-	}
-	if err := lh.DeployPlugin(ctx); err != nil {
+	if err := s.Longhorn().SeedSettings(ctx); err != nil {
 		return err
 	}
 	return s.WaitClients(ctx)
@@ -52,7 +61,7 @@ func (s *Sandbox) SeedLonghorn(ctx context.Context) error {
 // SeedWorkloads adds volumes and the workloads that use them.
 func (s *Sandbox) SeedWorkloads(ctx context.Context) error {
 	lh := s.Longhorn()
-	for _, v := range []Volume{
+	for _, v := range []standin.Volume{
 		{Name: SharedVolume, Shared: true, Claim: "web-data"},
 		{Name: IdleVolume, Shared: true},
 		{Name: OwnVolume, Claim: "db-data"},

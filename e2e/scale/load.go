@@ -13,7 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fairlead-io/fairlead/e2e/sandbox"
+	"github.com/fairlead-io/fairlead/e2e/sandbox/standin"
 )
 
 // workers make objects at a time: more of them would only wait for each other.
@@ -50,7 +50,7 @@ func setName(n int) string    { return fmt.Sprintf("app-%05d", n) }
 func (s *scenario) createVolumes(ctx context.Context) error {
 	longhorn := s.Longhorn()
 	err := s.forEachVolume(ctx, func(ctx context.Context, n int) error {
-		if err := longhorn.CreateVolume(ctx, sandbox.Volume{Name: volumeName(n), Shared: true, Claim: claimName(n)}); err != nil {
+		if err := longhorn.CreateVolume(ctx, standin.Volume{Name: volumeName(n), Shared: true, Claim: claimName(n)}); err != nil {
 			return err
 		}
 		return longhorn.Attach(ctx, volumeName(n), s.State.Nodes[n%len(s.State.Nodes)])

@@ -1,4 +1,4 @@
-package sandbox
+package standin
 
 import (
 	"context"
@@ -29,16 +29,27 @@ import (
 type Longhorn struct {
 	client    client.WithWatch
 	namespace string
-	release   release
+	release   Release
 	// restartIdle: idle instance managers are restarted when a setting of their pods changes.
 	restartIdle bool
-	// out is told what goes wrong where nobody waits for it.
+	// out gets the failures of background work.
 	out io.Writer
 }
 
-// Longhorn returns the stand-in for longhorn-manager.
-func (s *Sandbox) Longhorn() Longhorn {
-	return Longhorn{client: s.longhornClient, namespace: storage.Longhorn().Namespace, release: s.release, out: s.Out}
+// NewLonghorn returns the stand-in for longhorn-manager of a release. It reports to out what fails in the background.
+func NewLonghorn(c client.WithWatch, version Release, out io.Writer) Longhorn {
+	return Longhorn{client: c, namespace: storage.Longhorn().Namespace, release: version, out: out}
+}
+
+// SeedSettings leaves the settings as longhorn-manager does, all applied, and deploys the CSI plugin.
+func (l Longhorn) SeedSettings(ctx context.Context) error {
+	if err := l.seedRelease(ctx); err != nil {
+		return err
+	}
+	if err := l.markSettingsApplied(ctx); err != nil {
+		return err
+	}
+	return l.DeployPlugin(ctx)
 }
 
 // Volume to create.

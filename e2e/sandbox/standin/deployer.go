@@ -1,9 +1,11 @@
-package sandbox
+package standin
 
 import (
 	"context"
+	_ "embed"
 	"fmt"
 	"maps"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -44,7 +46,7 @@ func (l Longhorn) DeployPlugin(ctx context.Context) error {
 
 // UpgradePlugin deploys the CSI plugin as another version of Longhorn does: the DaemonSet is deleted and created.
 func (l Longhorn) UpgradePlugin(ctx context.Context, version string) error {
-	release, err := findRelease(version)
+	release, err := FindRelease(version)
 	if err != nil {
 		return err
 	}
@@ -52,17 +54,16 @@ func (l Longhorn) UpgradePlugin(ctx context.Context, version string) error {
 	return l.DeployPlugin(ctx)
 }
 
+//go:embed csiplugin.yaml
+var pluginManifest []byte
+
 func (l Longhorn) pluginDaemonSet(ctx context.Context) (*appsv1.DaemonSet, error) {
 	values, err := l.currentSettings(ctx)
 	if err != nil {
 		return nil, err
 	}
-	text, err := seeds.ReadFile("seed/csiplugin.yaml")
-	if err != nil {
-		return nil, fmt.Errorf("reading the CSI plugin: %w", err)
-	}
 	ds := &appsv1.DaemonSet{}
-	if err := yaml.UnmarshalStrict(text, ds); err != nil {
+	if err := yaml.UnmarshalStrict(pluginManifest, ds); err != nil {
 		return nil, fmt.Errorf("reading the CSI plugin: %w", err)
 	}
 	template := &ds.Spec.Template
@@ -104,7 +105,7 @@ func (l Longhorn) remove(ctx context.Context, o client.Object) error {
 	if err := client.IgnoreNotFound(l.client.Delete(ctx, o, foreground)); err != nil {
 		return fmt.Errorf("deleting %T %s: %w", o, o.GetName(), err)
 	}
-	err := wait.PollUntilContextTimeout(ctx, pollInterval, 2*connectTimeout, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, 3*time.Minute, true, func(ctx context.Context) (bool, error) {
 		err := l.client.Get(ctx, client.ObjectKeyFromObject(o), o)
 		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
 	})

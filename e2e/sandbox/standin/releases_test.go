@@ -1,6 +1,7 @@
-package sandbox
+package standin
 
 import (
+	"os"
 	"regexp"
 	"testing"
 
@@ -8,7 +9,7 @@ import (
 )
 
 func TestFairleadKnowsEverySettingOfTheReleases(t *testing.T) {
-	installed, err := seeds.ReadFile("seed/settings.yaml")
+	installed, err := os.ReadFile("../seed/settings.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

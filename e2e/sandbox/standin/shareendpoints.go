@@ -1,6 +1,6 @@
 //lint:file-ignore SA1019 Longhorn writes the deprecated API
 
-package sandbox
+package standin
 
 import (
 	"context"

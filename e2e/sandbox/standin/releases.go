@@ -1,4 +1,4 @@
-package sandbox
+package standin
 
 import (
 	"context"
@@ -14,9 +14,9 @@ import (
 // defaultRelease is the version that the stand-in is compared with, object by object.
 const defaultRelease = "v1.7.2"
 
-// release is a version of longhorn-manager: what it does otherwise than other versions.
+// Release is a version of longhorn-manager: what it does otherwise than other versions.
 // Manifests are those of v1.7.2 in every version, but for images and networks.
-type release struct {
+type Release struct {
 	version string
 	// endpointNetwork: RWX volumes have a network setting of their own, on lhnet2, instead of a
 	// switch that puts them on storage-network (types/setting.go, types/deploy.go).
@@ -33,7 +33,7 @@ type release struct {
 }
 
 // releases of Longhorn whose sources were read, oldest first.
-func releases() []release {
+func releases() []Release {
 	of18 := map[string]string{formerCPUMask: "0x1"}
 	of110 := map[string]string{
 		cpuMask: `{"v2":"0x1"}`, memorySize: `{"v2":"2048"}`, hugepagesEnabled: `{"v2":"true"}`, interruptMode: `{"v2":"false"}`,
@@ -51,7 +51,7 @@ func releases() []release {
 	})
 	gone110 := []string{formerCPUMask, formerMemory, formerCPU}
 	gone111 := append(slices.Clone(gone110), rwxOnStorage)
-	return []release{
+	return []Release{
 		{version: defaultRelease},
 		{version: "v1.8.1", gatesByState: true, settings: of18},
 		{version: "v1.9.0", gatesByState: true, settings: of18},
@@ -82,23 +82,23 @@ const (
 	endpointInterface = "lhnet2"
 )
 
-// findRelease by version; empty is the default.
-func findRelease(version string) (release, error) {
+// FindRelease by version; empty is the default.
+func FindRelease(version string) (Release, error) {
 	if version == "" {
 		version = defaultRelease
 	}
 	all := releases()
-	if n := slices.IndexFunc(all, func(r release) bool { return r.version == version }); n >= 0 {
+	if n := slices.IndexFunc(all, func(r Release) bool { return r.version == version }); n >= 0 {
 		return all[n], nil
 	}
-	return release{}, fmt.Errorf("the stand-in does not know Longhorn %s", version)
+	return Release{}, fmt.Errorf("the stand-in does not know Longhorn %s", version)
 }
 
 // image of one of Longhorn's own components.
-func (r release) image(name string) string { return "longhornio/" + name + ":" + r.version }
+func (r Release) image(name string) string { return "longhornio/" + name + ":" + r.version }
 
 // rwxSetting names the setting that decides on the network of RWX volumes.
-func (r release) rwxSetting() string {
+func (r Release) rwxSetting() string {
 	if r.endpointNetwork {
 		return rwxEndpointNetwork
 	}
@@ -107,7 +107,7 @@ func (r release) rwxSetting() string {
 
 // rwxNetwork is the network of RWX volumes by the settings' values, applied or not, empty for none: IsStorageNetworkForRWXVolume
 // and, from 1.11, IsEndpointNetworkForRWXVolumeInSetting in datastore/longhorn.go.
-func (r release) rwxNetwork(values settingValues) string {
+func (r Release) rwxNetwork(values settingValues) string {
 	if r.endpointNetwork {
 		return values[rwxEndpointNetwork]
 	}
@@ -118,7 +118,7 @@ func (r release) rwxNetwork(values settingValues) string {
 }
 
 // rwxAnnotation is what server and client pods of RWX volumes ask Multus for.
-func (r release) rwxAnnotation(values settingValues) map[string]string {
+func (r Release) rwxAnnotation(values settingValues) map[string]string {
 	if r.endpointNetwork {
 		return cniAnnotation(r.rwxNetwork(values), endpointInterface)
 	}
@@ -127,7 +127,7 @@ func (r release) rwxAnnotation(values settingValues) map[string]string {
 
 // published is the network whose address the endpoint controller publishes: from 1.11 that of RWX volumes, earlier
 // storage-network even where RWX volumes do not use it (GetStorageIPFromPod in datastore/kubernetes.go).
-func (r release) published(values settingValues) string {
+func (r Release) published(values settingValues) string {
 	if r.endpointNetwork {
 		return values[rwxEndpointNetwork]
 	}
@@ -178,15 +178,9 @@ func (l Longhorn) seedRelease(ctx context.Context) error {
 	return nil
 }
 
-// UpgradeLonghorn makes Longhorn a later version: first the settings, as its manager does when it starts (InitSettings in
+// Upgrade brings the settings to those of the release, as its manager does when it starts (InitSettings in
 // datastore/longhorn.go), then the CSI plugin. Controllers of the version before must have ended.
-func (s *Sandbox) UpgradeLonghorn(ctx context.Context, version string) error {
-	release, err := findRelease(version)
-	if err != nil {
-		return err
-	}
-	s.release = release
-	l := s.Longhorn()
+func (l Longhorn) Upgrade(ctx context.Context) error {
 	if err := l.inheritNetwork(ctx); err != nil {
 		return err
 	}
