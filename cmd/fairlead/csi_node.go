@@ -69,7 +69,7 @@ func (o *csiNodeOptions) run(ctx context.Context, log *slog.Logger) error {
 		return err
 	}
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry.MustRegister(goCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	calls, err := server.NewMetrics(registry)
 	if err != nil {
 		return err

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"runtime/debug"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -79,10 +78,6 @@ func (o *webhookOptions) certificates(c *rest.Config) (certs.Source, error) {
 	return certs.SelfSigned(c, certs.Authority{Namespace: secret.Namespace, SecretName: secret.Name}, []string{o.servingName}), nil
 }
 
-// startUp is when caches are filled and certificates made: mostly by the first of
-// these, and on a busy machine by the last.
-var startUp = []time.Duration{2 * time.Second, 2 * time.Second, 10 * time.Second}
-
 // run is the composition root of the webhook.
 func (o *webhookOptions) run(ctx context.Context, log *slog.Logger) error {
 	configuration, err := config.Load(o.configFile)
@@ -149,7 +144,7 @@ func (o *webhookOptions) run(ctx context.Context, log *slog.Logger) error {
 		return err
 	}
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry.MustRegister(goCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	server := &webhook.Server{Listener: tls.NewListener(webhook.LimitConnections(listener), tlsConfig), DrainDelay: o.drainDelay, Log: log}
 	fencing := webhookFencing(configuration, live, lists, server)
 	server.Handler = webhook.NewRouter(configuration, webhookProfiles(configuration, records, lists), fencing, webhookNFS(configuration, lists), webhook.NewMetrics(registry), log)
@@ -159,19 +154,6 @@ func (o *webhookOptions) run(ctx context.Context, log *slog.Logger) error {
 		Draining: server.Draining,
 	}
 	group, background := errgroup.WithContext(background)
-	group.Go(func() error {
-		// Starting up leaves several MiB of garbage that nothing would give back for minutes.
-		for _, after := range startUp {
-			select {
-			case <-background.Done():
-				return nil
-			case <-time.After(after):
-				debug.FreeOSMemory()
-				unmapCode()
-			}
-		}
-		return nil
-	})
 	group.Go(func() error { return source.Start(background) })
 	group.Go(func() error { return objects.Start(background) })
 	group.Go(func() error { return webhook.ServeOps(background, opsListener, readiness, registry, o.pprof) })
