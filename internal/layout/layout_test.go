@@ -1,0 +1,142 @@
+// Package layout_test keeps the dependencies between packages pointing downward.
+package layout_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/fairlead-io/fairlead/"
+
+// layers from the top down. A package imports packages of its own entry and of lower layers; the
+// longest entry that begins its path counts.
+var layers = [][]string{
+	{"cmd", "manifests/generate"},
+	{"webhook", "controllers", "internal/settingsapi", "internal/cephclients", "internal/csi/node", "internal/csi/controller", "internal/csi/registration"},
+	{"internal/csi/server", "internal/csi/mounts", "internal/csi/conntrack", "internal/csi/identity"},
+	{"controllers/kit"},
+	{"internal/cluster/nfs", "internal/cluster/fencing"},
+	{"internal/cluster"},
+	{"internal/cluster/lists"},
+	{"internal/cluster/caches"},
+	{"internal/config", "internal/nfs/plan"},
+	{"internal/cluster/longhorn", "internal/cluster/csiaddons", "certs", "mutators", "validators"},
+	{"internal/fence/taint"},
+	{"internal/nfs/spec", "internal/fence/profiles", "internal/fence/advice", "internal/settings/plan"},
+	{"internal/fence", "internal/settings/rollout", "internal/nfs/assign", "internal/nfs/health", "internal/nfs/publish", "internal/nfs/rpc", "internal/nfs/ondat", "internal/nfs/volume"},
+	{"internal/settings/catalog", "internal/nfs/options"},
+	{"internal/storage", "internal/nfs"},
+	{"api", "internal/limits", "internal/csi"},
+}
+
+// pure packages take values and return a verdict: no client, no clock, no logger.
+var pure = []string{
+	"internal/storage", "internal/settings", "internal/fence", "mutators", "validators",
+	"internal/nfs", "internal/nfs/assign", "internal/nfs/health", "internal/nfs/options", "internal/nfs/plan", "internal/nfs/publish", "internal/nfs/spec", "internal/nfs/volume",
+}
+
+func TestImportsPointDownward(t *testing.T) {
+	files := productFiles(t)
+	if len(files) < 300 {
+		t.Fatalf("only %d files were found", len(files))
+	}
+	for path, file := range files {
+		from := filepath.ToSlash(filepath.Dir(path))
+		above, entry := layerOf(from)
+		if above < 0 {
+			continue // tests, benchmarks and tools
+		}
+		for _, i := range file.Imports {
+			to, ours := strings.CutPrefix(importPath(i), module)
+			if !ours {
+				continue
+			}
+			below, other := layerOf(to)
+			if below < 0 {
+				t.Errorf("%s imports %s, which is in no layer", path, to)
+			} else if below < above || below == above && other != entry {
+				t.Errorf("%s imports %s, which is not in a lower layer", path, to)
+			}
+		}
+	}
+}
+
+func TestPurePackagesHaveNoClientClockOrLogger(t *testing.T) {
+	for path, file := range productFiles(t) {
+		from := filepath.ToSlash(filepath.Dir(path))
+		if !slices.ContainsFunc(pure, func(p string) bool {
+			return from == p || strings.HasPrefix(from, p+"/") && p != "internal/nfs"
+		}) {
+			continue
+		}
+		for _, i := range file.Imports {
+			if to := importPath(i); slices.ContainsFunc([]string{"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "log", "os", "net/http", "k8s.io/klog", "k8s.io/utils/clock"},
+				func(effect string) bool { return to == effect || strings.HasPrefix(to, effect+"/") }) {
+				t.Errorf("%s imports %s", path, to)
+			}
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			if s, ok := n.(*ast.SelectorExpr); ok {
+				if x, ok := s.X.(*ast.Ident); ok && x.Name == "time" && slices.Contains([]string{"Now", "Since", "Until", "Sleep", "After", "NewTimer", "NewTicker"}, s.Sel.Name) {
+					t.Errorf("%s calls time.%s", path, s.Sel.Name)
+				}
+			}
+			return true
+		})
+	}
+}
+
+func layerOf(path string) (layer int, entry string) {
+	layer = -1
+	for i, entries := range layers {
+		for _, e := range entries {
+			if (path == e || strings.HasPrefix(path, e+"/")) && len(e) > len(entry) {
+				layer, entry = i, e
+			}
+		}
+	}
+	return layer, entry
+}
+
+func importPath(i *ast.ImportSpec) string {
+	path, _ := strconv.Unquote(i.Path.Value) // the parser has read it
+	return path
+}
+
+// productFiles are the Go files that are not tests, by path from the root of the module.
+func productFiles(t *testing.T) map[string]*ast.File {
+	t.Helper()
+	root, files := filepath.Join("..", ".."), map[string]*ast.File{}
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		relative, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if name := d.Name(); relative != "." && (strings.HasPrefix(name, ".") || name == "testdata" || relative == "bin" || relative == "e2e" || relative == "bench" || relative == filepath.Join("internal", "testkit")) {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go") {
+			if files[filepath.ToSlash(relative)], err = parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
