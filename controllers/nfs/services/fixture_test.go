@@ -163,11 +163,11 @@ func (f *fixture) change(how func(*v1alpha1.NFSService)) {
 
 func (f *fixture) condition(kind string) metav1.Condition {
 	f.Helper()
-	c := meta.FindStatusCondition(f.get().Status.Conditions, kind)
-	if c == nil {
-		f.Fatalf("there is no condition %s", kind)
+	if c := meta.FindStatusCondition(f.get().Status.Conditions, kind); c != nil {
+		return *c
 	}
-	return *c
+	f.Fatalf("there is no condition %s", kind)
+	return metav1.Condition{}
 }
 
 func (f *fixture) backend(address string) v1alpha1.NFSBackendStatus {
