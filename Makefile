@@ -208,8 +208,8 @@ fuzz: ## Fuzz everything that parses input from outside, FUZZTIME (1m) each
 	done
 
 .PHONY: soak
-SOAK = -rapid.seed=0 -rapid.checks=$(or $(CHECKS),20000)
-soak: ## Random runs of the models that nobody has seen yet, CHECKS (20000) of them
+SOAK = -rapid.seed=$(or $(SEED),0) -rapid.checks=$(or $(CHECKS),20000)
+soak: ## Random runs of the models that nobody has seen yet, CHECKS (20000) of them; SEED repeats one
 	go test -timeout 60m ./internal/fence -run '^TestFenceInvariants$$' $(SOAK)
 	go test -timeout 60m ./internal/fence/taint -run '^TestTaintingHoldsItsBounds$$' $(SOAK)
 	go test -timeout 60m ./internal/settings/... -run 'Invariants$$' $(SOAK)
