@@ -161,7 +161,7 @@ func TestSharedAddressIsUnfencedWithItsLastNode(t *testing.T) {
 	w.mustHaveFences("Fenced 192.168.1.1/32,192.168.1.2/32")
 }
 
-// While Fairlead deletes a NetworkFence, somebody asks for the fence again.
+// While Fairlead deletes a NetworkFence, a user asks for the fence again.
 func TestChangedNetworkFenceIsNotDeleted(t *testing.T) {
 	w := newWorld(t)
 	n := &csiaddons.NetworkFence{ObjectMeta: metav1.ObjectMeta{Name: "f"}, Spec: csiaddons.NetworkFenceSpec{FenceState: csiaddons.Unfenced}}

@@ -8,7 +8,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
-// PendingWarning is what somebody reads who changes a setting that can't be
+// PendingWarning is the warning for the user who changes a setting that can't be
 // applied at once. restarts is the number of client pods that will restart.
 func PendingWarning(blockers []catalog.Blocker, restarts int) string {
 	if first := blockers[0]; first.Kind != catalog.BlockedByVolume {
@@ -28,7 +28,7 @@ func NodeByNodeWarning(restarts int) string {
 	return fmt.Sprintf("accepted; applied node by node: %s, each when no RWX volume is attached on its node", restartPhrase(restarts))
 }
 
-// JoiningWarning is what somebody reads who asks for a network that servers may
+// JoiningWarning is the warning for the user who asks for a network that servers may
 // not be on yet: what restarts, and what that waits for.
 func JoiningWarning(n storage.Network, r Rollout) string {
 	if problems := r.daemonSetProblems(true); len(problems) > 0 {
